@@ -188,6 +188,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
         rate, corners = _select_eer(test, estimator), test.det.corners()
         break_ = "\n" if len(label) > _LONGEST_LABEL else " "
         words = f"{label}:{break_}EER {100 * rate:.{eer.decimals}f} %, {MIN_CLLR.label} {test.min_cllr:.3f}"
+        words += ", in the corner" if not rate else ""
         curves.append(Curve(words, corners.miss_rate, corners.false_alarm_rate, rate))
     return DetPlot(
         curves,
@@ -289,7 +290,8 @@ def _draw_curve(axes: Axes, curve: Curve, position: int, step: float, palette: s
         axes.plot(*_clip_ends(curve), "o", color=line["color"], markersize=2.6, markeredgewidth=0, zorder=3.2)
     if curve.eer is not None:
         at = to_probit(np.array([np.clip(curve.eer, min(curve.least), 1 - min(curve.least))]))
-        axes.plot(at, at, color=line["color"], zorder=4, linestyle="none", **marker)
+        at = np.maximum(at, axes.get_xlim()[0])  # an attacker without an error stands in the corner
+        axes.plot(at, at, color=line["color"], zorder=4, linestyle="none", clip_on=False, **marker)
     return axes.plot([], [], **line, **marker)
 
 

@@ -382,7 +382,7 @@ def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[st
         for row in table.rows:
             if row.entry.kind != "original":
                 rank = f": {row.rank}." if row.rank else ""
-                badge = f"{limit_in_words(table, leaderboard.policy)}{rank}"
+                badge = f"{limit_in_words(table, leaderboard.policy).lstrip('≥> ')}{rank}"
                 found[row.entry.key] = (*found.get(row.entry.key, ()), badge)
     return found
 

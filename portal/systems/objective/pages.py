@@ -25,7 +25,8 @@ from evaluation.protocols.ranking.ranking import reasons_against
 from evaluation.scoring.values import ObjectiveValues
 from portal.core.labels import decimals
 from portal.core.panels import make_panels
-from portal.leaderboard.selectors import make_entry, policy_by
+from portal.leaderboard.selectors import build_leaderboard, make_entry, policy_by
+from portal.systems.objective.answer import answer
 from portal.systems.objective.tables import TableMaker, find_standing, list_mismatches
 from portal.systems.pages import Figure, describe_progress, describe_provenance, set_figure, sign_figure
 from portal.systems.selectors import SystemNumbers, View, edition_of
@@ -49,7 +50,14 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own, targets=targets)
     mismatches = list_mismatches(values) if view.is_own else []
     policy = policy_by(edition, edition.leaderboard_policy)
+    standing = find_standing(values, policy, list_reasons(view, values))
+    figures = det_figures(request, values, estimator_of(edition.recipe), score_sets)
+    first = next((one for one in figures if policy.split in one.title), figures[0] if figures else None)
+    is_on_leaderboard = edition.published_at is not None and not view.query
+    leaderboard = build_leaderboard(edition) if values.run and is_on_leaderboard else None
     return view.context | {
+        "answer": answer(values, standing, leaderboard, system.name) if values.run else [],
+        "first_figure": first,
         "versions": view.versions,
         "progress": describe_progress(system) if view.is_own else None,
         "provenance": describe_provenance(submission) if view.is_own and system.is_baseline else None,
@@ -57,11 +65,11 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "values": values,
         "averages": maker.averages(),
         "tables": maker.tables(),
-        "standing": find_standing(values, policy, list_reasons(view, values)),
+        "standing": standing,
         "missing": values.missing if view.is_own and values.run else (),
         "mismatches": mismatches[:SHOWN_MISMATCHES],
         "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
-        "det_figures": det_figures(request, values, estimator_of(edition.recipe), score_sets),
+        "det_figures": [one for one in figures if one is not first],
         "panels": make_panels("system", request, SystemNumbers(view, values)),
         "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
         "minimum": minimum,

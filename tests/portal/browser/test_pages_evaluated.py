@@ -45,6 +45,7 @@ def test_team_reads_numbers_claims_and_figures(system, new_page, check_page):
     expect(page.get_by_text("1 reported number differs from ours")).to_be_visible()
     check_page(page, "system-evaluated-team")
     expect_drawn(page, "DET curves of tones_trials_f")
+    page.get_by_text("Method and downloads").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="LaTeX").click()
     assert download.value.suggested_filename == f"{system.name}-objective.tex"
@@ -57,6 +58,7 @@ def test_public_reads_numbers_of_a_published_leaderboard(system, new_page, check
     expect(page.get_by_role("heading", name="Privacy: speaker verification")).to_be_visible()
     expect(page.get_by_text("reported 12.3")).to_have_count(0)
     check_page(page, "system-evaluated-public")
+    page.get_by_text("DET curves of the other data sets").click()
     expect_drawn(page, "DET curves of tones_trials_m")
 
 

@@ -1,0 +1,83 @@
+"""The three sentences that open the page of a system: how private it is, how useful, and where it stands."""
+
+from __future__ import annotations
+
+from common.rounding import round_to_interval
+from evaluation.formats.results import AttackModel, Speech
+from evaluation.metrics.catalogue import Direction, find_metric
+from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.scoring.values import Number, ObjectiveValues
+from portal.core.labels import decimals
+from portal.leaderboard.selectors import Leaderboard
+from portal.leaderboard.tables import limit_in_words
+from portal.systems.objective.tables import AVERAGE_DIGITS, Standing
+
+
+def answer(values: ObjectiveValues, standing: Standing, leaderboard: Leaderboard | None, key: str) -> list[str]:
+    """Privacy, utility and rank in sentences made from the numbers.
+
+    Args:
+        leaderboard: of the edition, where this reader sees it and it shows this submission; None otherwise.
+        key: of the system there.
+    """
+    return [_privacy(values, standing), _utility(values, standing.policy), _rank(standing, leaderboard, key)]
+
+
+def _privacy(values: ObjectiveValues, standing: Standing) -> str:
+    policy, privacy = standing.policy, standing.privacy
+    if standing.average is None:
+        return f"How private it is cannot be said: the average {privacy.label} is missing."
+    decides = policy.privacy
+    unprotected = values.average(
+        decides.metric, decides.estimator, split=policy.split, attack_model=AttackModel.UNPROTECTED
+    )
+    said = f"The {policy.attack_model} attacker has an equal error rate of {_read(standing.average, '%')}"
+    known = f", against {_read(unprotected, '%', short=True)} on original speech" if unprotected else ""
+    return f"{said}{known}; 50 % would be no better than a guess."
+
+
+def _utility(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
+    parts, lacking = [], []
+    for one in policy.utilities:
+        metric = find_metric(one.metric, one.estimator)
+        number = values.average(one.metric, one.estimator, split=policy.split)
+        if number is None:
+            lacking.append(metric.label)
+            continue
+        original = values.average(one.metric, one.estimator, split=policy.split, speech=Speech.ORIGINAL)
+        against = f", against {_read(original, metric.unit, short=True)} on original speech" if original else ""
+        better = "lower" if metric.direction == Direction.LOWER else "higher"
+        parts.append(f"{metric.label} is {_read(number, metric.unit)}{against} ({better} is better)")
+    if lacking:
+        parts.append(f"the average of {' and '.join(lacking)} is missing")
+    said = "; ".join(parts) or "no utility was measured"
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _rank(standing: Standing, leaderboard: Leaderboard | None, key: str) -> str:
+    if standing.reasons:
+        return f"It has no rank: {' '.join(standing.reasons)}"
+    n_conditions = len(standing.conditions.rows)
+    if not n_conditions:
+        return "This edition has no conditions, so nothing is ranked."
+    met = f"It meets {standing.met} of {n_conditions} conditions"
+    ranks = []
+    for table in leaderboard.table.tables if leaderboard else ():
+        row = next((row for row in table.ranked if row.entry.key == key), None)
+        if row is not None:
+            by = f" by {find_metric(table.utility.metric, table.utility.estimator).label}"
+            several = by if leaderboard and len(leaderboard.policy.utilities) > 1 else ""
+            limit = limit_in_words(table, standing.policy)
+            ranks.append(f"{row.rank} of {len(table.ranked)} at {limit}{several}")
+    return f"{met} and is ranked {', '.join(ranks)}." if ranks else f"{met}."
+
+
+def _read(number: Number, unit: str, *, short: bool = False) -> str:
+    """Such as ``22.5 % (22.1 to 22.9)``."""
+    if number.low == number.high == number.value:  # no error at all
+        return f"{number.value:g} {unit}".strip()
+    text, around = round_to_interval(number.value, number.low, number.high, AVERAGE_DIGITS)
+    if short and not around:
+        text = decimals(number.value, 1)
+    value = f"{text} {unit}".strip()
+    return f"{value} ({around})" if around and not short else value

@@ -1,0 +1,44 @@
+"""The sentences that open the page of a system."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from portal.submissions.models import System
+from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system
+from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(client, label):
+    system = System.objects.get(label=label)
+    return client.get(f"/systems/{system.name}/")
+
+
+def test_page_says_how_private_how_useful_and_how_it_ranks(client):
+    make_leaderboard(published_at=timezone.now())
+    answer = page_of(client, "T01-p1").context["answer"]
+    assert answer == [
+        "The semi-informed attacker has an equal error rate of 22.5 % (22.1 to 22.9); "
+        "50 % would be no better than a guess.",
+        "WER is 8.2 % (7.8 to 8.7) (lower is better).",
+        "It meets 2 of 4 conditions and is ranked 1 of 1 at ≥ 20 %.",
+    ]
+
+
+def test_page_says_why_a_system_has_no_rank_and_what_is_missing(client):
+    edition = make_edition(published_at=timezone.now())
+    lost = ("EER (Kaldi) of vctk_test_trials_f, semi-informed", "no scores", True)
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=20, wer=8, missing=[lost])
+    private, _, rank = page_of(client, "T01-p1").context["answer"]
+    assert private == "How private it is cannot be said: the average EER (Kaldi) is missing."
+    assert rank.startswith("It has no rank: There is no average EER (Kaldi)")
+
+
+def test_unpublished_leaderboard_tells_no_rank(client):
+    organizer = make_organizer()
+    make_leaderboard(organizers=[organizer])
+    own = Client()
+    own.force_login(organizer)
+    assert page_of(own, "T01-p1").context["answer"][2] == "It meets 2 of 4 conditions."
