@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from listening.app.erasure.services import finish_erasing
+from listening.app.erasure.services import finish_erasing, remind_of_people
 from listening.app.monitor.services import flag_sessions
 from listening.app.results.services import start_due_analyses
 from listening.app.sessions import assignment
@@ -41,3 +41,9 @@ def analyse_closed_studies() -> None:
 def erase_withdrawn_answers() -> None:
     """Delete files with answers of people who withdrew, where that did not succeed at once."""
     finish_erasing()
+
+
+@periodic_task(every=timedelta(hours=12))
+def remind_of_personal_data() -> None:
+    """Mail organizers when the time is over for which evaluators were told that they are known."""
+    remind_of_people(read_clock())

@@ -25,6 +25,7 @@ studies = (
         path("<slug:study>/pause/", study_views.pause, name="pause"),
         path("<slug:study>/resume/", study_views.resume, name="resume"),
         path("<slug:study>/close/", study_views.close, name="close"),
+        path("<slug:study>/forget/", erasure_views.forget, name="forget"),
         path("<slug:study>/extend/", study_views.extend, name="extend"),
         path("<slug:study>/monitor/", monitor_views.monitor, name="monitor"),
         path("<slug:study>/monitor/live", monitor_views.live, name="live"),

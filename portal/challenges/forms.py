@@ -16,7 +16,9 @@ from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
+from django.utils.text import slugify
 
+from portal.challenges.models import Corpus
 from portal.challenges.services import start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
@@ -172,6 +174,16 @@ class ImportForm(forms.Form):
         found.choices = [*choices.items(), (_OTHER, "Another folder, named below")]
         if self.initial.get("folder") in choices:
             self.initial["found"] = self.initial.pop("folder")
+        elif not self.initial.get("folder"):
+            self._choose_new(corpora)
+
+    def _choose_new(self, corpora: list[FoundCorpus]) -> None:
+        """Choose the first corpus that was not imported yet, under the name of its folder."""
+        imported = set(Corpus.objects.values_list("source", flat=True))
+        new = next((str(one.folder) for one in corpora if str(one.folder) not in imported), "")
+        if new:
+            self.initial["found"] = new
+            self.initial.setdefault("name", slugify(Path(new).name)[:60])
 
     def start(self, *, by: Any) -> Job | None:
         """Start the import of a valid form; None with an error of the form where one of this name is under way."""

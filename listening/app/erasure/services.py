@@ -14,9 +14,11 @@ import secrets
 import time
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from django.core.cache import cache
 from django.core.files.storage import default_storage
+from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -24,10 +26,15 @@ from django.utils import timezone
 from listening.analysis.figures import list_figures
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Flag, Participant, Session, Study
+from listening.app.results.inputs import compute_basis
 from listening.app.results.rules import notes_on_nobody, rows_for_everybody
 from listening.app.results.services import delete_unused_files
 from listening.app.sessions.assignment import end_session
+from listening.app.studies.rules import kept_until
+from listening.app.studies.selectors import knows_people, lock_study
 from portal.core import audit
+from portal.core.mail import absolute, render_mail
+from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 
 # Guesses at withdrawal codes from one address; a code has 31^16 values, so this only spares the server.
@@ -154,3 +161,42 @@ def _without_singles(results: Results) -> Results:
     kept = {path: one for path, one in results.tables.items() if one.name not in ABOUT_SINGLES}
     tables = {path: rows_for_everybody(one) for path, one in kept.items()}
     return replace(results, tables=tables, remarks=[*notes_on_nobody(results), NOTE])
+
+
+@transaction.atomic
+def forget_people(*, study: Study, by: Any) -> int:
+    """Delete what leads to the evaluators of a closed study: names on platforms, devices, what a platform sent.
+
+    Answers stay, those of one person still together, under a key that nothing leads back from. An analysis that
+    fitted the study fits it afterwards. Returns how many sessions there were.
+
+    Raises:
+        NotPossible: the study is not closed.
+    """
+    study = lock_study(study, [Study.State.CLOSED], "emptied of personal data")
+    before = compute_basis(study)
+    for participant in study.participants.all():
+        participant.platform_id, participant.person_key = "", f"anonymous-{secrets.token_hex(24)}"
+        participant.save(update_fields=["platform_id", "person_key"])
+    count = study.sessions.update(platform_data={}, device={}, network="", tab="")
+    study.analyses.filter(basis=before).update(basis=compute_basis(study))
+    audit.record("study.people_forgotten", study, actor=by, sessions=count)
+    return count
+
+
+def remind_of_people(now: datetime) -> int:
+    """Mail the organizers of studies whose promised time is over and whose evaluators are still known; how many."""
+    told = AuditEvent.objects.filter(action="study.keeping_over").values_list("subject_id", flat=True)
+    closed = Study.objects.filter(state=Study.State.CLOSED, keep_months__isnull=False, imported="")
+    due = [
+        study
+        for study in closed.exclude(pk__in=[int(pk) for pk in told]).select_related("edition")
+        if (until := kept_until(study)) is not None and until <= now and knows_people(study)
+    ]
+    for study in due:
+        context = {"study": study, "until": kept_until(study), "address": absolute(study.get_absolute_url())}
+        mail = render_mail("listening/mail/keeping_over.txt", context)
+        readers = [person.email for person in study.edition.organizers.filter(is_active=True)]
+        EmailMessage(mail.subject, f"{mail.text}\n", bcc=readers).send()
+        audit.record("study.keeping_over", study)
+    return len(due)

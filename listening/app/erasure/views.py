@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import translation
@@ -11,11 +12,13 @@ from django.views.decorators.http import require_http_methods
 
 from listening import texts
 from listening.app.erasure import services
-from listening.app.models import Session
+from listening.app.models import Session, Study
 from listening.app.sessions.forms import WithdrawalForm
 from listening.app.sessions.pages import choose_language, list_languages, session_frame
 from listening.app.sessions.views import session_view, visitor_address
+from listening.app.studies.views import study_post
 from portal.core.clock import read_clock
+from portal.jobs.services import NotPossible
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -49,3 +52,14 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
         response = render(request, "listening/sessions/withdraw_by_code.html", shown, status=status)
     patch_cache_control(response, private=True, no_store=True)
     return response
+
+
+@study_post
+def forget(request: HttpRequest, study: Study) -> HttpResponse:
+    """Delete what leads to the evaluators of a closed study."""
+    try:
+        services.forget_people(study=study, by=request.user)
+        messages.success(request, "Personal data is deleted; answers and results stay.")
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect(study)

@@ -12,7 +12,9 @@ from django.conf.locale import LANG_INFO
 from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
 from common.tables import Cell, Column, Group, Row, Table, number_table
@@ -54,6 +56,15 @@ def study_rows(studies: Iterable[Study]) -> list[dict[str, Any]]:
     return [{"study": one, "what": ", ".join(one.tasks), "badge": BADGES[State(one.state)]} for one in studies]
 
 
+def _draw_code(address: str) -> SafeString:
+    """An address as a picture for the camera of a phone."""
+    import qrcode
+    from qrcode.image.svg import SvgPathImage
+
+    drawn: str = qrcode.make(address, image_factory=SvgPathImage).to_string(encoding="unicode")
+    return mark_safe(drawn)  # noqa: S308 - squares alone
+
+
 def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     """Everything on the page of a study."""
     is_undesigned = study.state == State.DRAFT and not study.is_designed
@@ -76,6 +87,8 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "link": link,
         "link_note": note,
+        "kept": selectors.describe_keeping(study, timezone.now()) if study.state == State.CLOSED else None,
+        "link_picture": _draw_code(link) if study.state in LAUNCHED and study.platform == Study.Platform.OWN else "",
         "cannot_confirm": _cannot_confirm(study),
         "blocks_made": blocks["made"],
         "blocks_finished": blocks["finished"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from listening.app.models import Study
@@ -46,6 +48,15 @@ class StudyProblems(ValueError):  # noqa: N818
         self.problems = dict(problems)
         self.sentences = [sentence for sentences in problems.values() for sentence in sentences]
         super().__init__(" ".join(self.sentences))
+
+
+def kept_until(study: Study) -> datetime | None:
+    """Until when what leads to evaluators may be kept, as their consent says; None while no time runs."""
+    if study.closed_at is None or study.keep_months is None:
+        return None
+    months = study.closed_at.month - 1 + study.keep_months
+    year, month = study.closed_at.year + months // 12, months % 12 + 1
+    return study.closed_at.replace(year=year, month=month, day=min(study.closed_at.day, monthrange(year, month)[1]))
 
 
 def study_archiving_problem(study: Study) -> str:

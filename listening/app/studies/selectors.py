@@ -11,6 +11,7 @@ import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -22,12 +23,13 @@ from django.utils.safestring import SafeString, mark_safe
 from evaluation.formats.scores import read_trial_table
 from listening import texts
 from listening.app.models import Block, Item, ItemSample, Session, Study, StudyText
-from listening.app.studies.rules import has_pairs, seconds_of_trial
+from listening.app.studies.rules import has_pairs, kept_until, seconds_of_trial
 from listening.design.plan import PoolUtterance
 from listening.design.precision import OTHER_MINUTES
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows
+from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
@@ -78,6 +80,27 @@ def sessions_under_way(study: Study) -> QuerySet[Session]:
         place_until=F("held_block__lease_expires_at"),
         answered_trials=Count("answers__trial", distinct=True),
     )
+
+
+def knows_people(study: Study) -> bool:
+    """Whether something still leads to its evaluators."""
+    named = study.participants.exclude(platform_id="").exists()
+    return named or study.sessions.filter(is_preview=False).exclude(platform_data={}, device={}).exists()
+
+
+def describe_keeping(study: Study, now: datetime) -> dict[str, Any]:
+    """Until when what leads to evaluators may be kept, and whether it is still there."""
+    until = kept_until(study)
+    told = AuditEvent.objects.filter(
+        subject_type="listening.study", subject_id=str(study.pk), action="study.people_forgotten"
+    )
+    forgotten = told.first()
+    return {
+        "until": until,
+        "is_over": until is not None and until <= now,
+        "is_there": study.state == Study.State.CLOSED and not study.imported and knows_people(study),
+        "deleted_at": forgotten.at if forgotten else None,
+    }
 
 
 def lock_study(study: Study, states: Iterable[str], action: str) -> Study:
