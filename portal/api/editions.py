@@ -61,6 +61,8 @@ from portal.submissions.requirements import (
     expected_set_for,
     list_expected,
     list_requirements,
+    requires_audio,
+    requires_scores,
 )
 from portal.submissions.selectors import corrected_system_for
 from portal.teams import services as teams
@@ -206,8 +208,9 @@ class EditionSerializer(Shape):
     )
     submissions_open_at = submissions_close_at = late_until = serializers.DateTimeField(allow_null=True)
     submissions_per_team = largest_archive_bytes = serializers.IntegerField()
-    audio_required = Computed(FLAG, lambda edition, _: edition.audio_required and edition.corpus_id is not None)
-    scores_required = description_required = serializers.BooleanField()
+    audio_required = Computed(FLAG, lambda edition, _: requires_audio(edition))
+    scores_required = Computed(FLAG, lambda edition, _: requires_scores(edition))
+    description_required = serializers.BooleanField()
     published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its leaderboard is public.")
     frozen_at = serializers.DateTimeField(
         allow_null=True, help_text="Of which time its leaderboard is, where it is frozen."

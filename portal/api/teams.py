@@ -156,14 +156,14 @@ def show_team(api: ApiView, pk: int) -> Response:
 
 @operation(FullTeamSerializer, takes=TeamFieldsSerializer)
 def change_team(api: ApiView, pk: int) -> Response:
-    """Other fields of a team, by its owner or the organizers; the name only until the first submission."""
+    """Other fields of a team, by its owner or the organizers; the name only until the first accepted submission."""
     team = selectors.steered_team_for(api.user, pk)
     return full(services.change_team(team=team, by=api.user, **api.body(TeamFieldsSerializer, partial=True)))
 
 
 @operation(None, status=204)
 def leave_team(api: ApiView, pk: int) -> Response:
-    """Leave a team that you belong to and do not own, until its first submission."""
+    """Leave a team that you belong to and do not own, until its first accepted submission."""
     services.leave_team(team=selectors.joined_team_for(api.user, pk), by=api.user)
     return Response(status=204)
 
@@ -176,7 +176,7 @@ def withdraw_team(api: ApiView, pk: int) -> Response:
 
 @operation(FullTeamSerializer)
 def release_members(api: ApiView, pk: int) -> Response:
-    """Let members of a team of an edition that you organise join and leave until the next submission."""
+    """Let members of a team of an edition that you organise join and leave until the next accepted submission."""
     return full(services.release_members(team=selectors.managed_team_for(api.user, pk), by=api.user))
 
 

@@ -123,6 +123,8 @@ def list_files(portal: Portal, edition: str) -> list[DataFile]:
     is_told = False
     while True:
         found = _ask(portal, edition, path)
+        if not found["is_shared"]:
+            raise CommandError(f"The edition {edition} gives no speech here. Ask its organizer how you get it.")
         if not found["accepted_at"]:
             raise CommandError(
                 f"The data of {edition} are given under terms that nobody accepted for you. Read and accept them on "

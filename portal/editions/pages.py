@@ -140,6 +140,8 @@ def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
 
 def _unensured(edition: Edition) -> Iterator[str]:
     """Sentences for the organizer about what a rank rests on and an accepted archive may lack."""
+    if edition.recipe.evaluation.by_portal:  # computes what ranks from speech, which it requires
+        return
     required = {SCORES: edition.scores_required, SPEECH: edition.audio_required and edition.corpus is not None}
     try:
         needed = needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy)

@@ -25,6 +25,7 @@ from common.progress import sparse_progress
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.challenges.selectors import expected_sets
+from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.core.storage import store_bytes
 from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
@@ -47,6 +48,7 @@ from portal.submissions.services import CHECKABLE, accept_submission, change_sta
 from portal.submissions.staging import Staging, copy_documents
 from portal.submissions.uploads import UNCOUNTED, hash_upload, remove_upload_file, upload_path
 from portal.teams.notifications import notify_organizers, notify_team
+from portal.teams.services import freeze_members
 
 AWAIT_EVERY_S = 2.0
 BATCH = 500
@@ -368,6 +370,8 @@ def _settle(submission: Submission, files: list[SubmittedFile], documents: list[
         change_state(submission=submission, state=Submission.State.REFUSED, note=counts_in_words(submission))
     else:
         accept_submission(submission=submission, note=counts_in_words(submission))
+        if submission.system.team is not None:
+            freeze_members(team=submission.system.team, now=read_clock())
     _tell_team(submission, Submission.State.REFUSED if submission.errors else Submission.State.ACCEPTED)
 
 

@@ -17,8 +17,9 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from common.tables import Table, number_table
-from portal.challenges.models import Edition
+from common.tables import Column, Table, number_columns, number_table, plain_table
+from evaluation.protocols.recipes import RecipeError
+from portal.challenges.models import Edition, Role
 from portal.challenges.rules import Phase, submission_phase
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.jobs.models import Job, State
@@ -26,6 +27,7 @@ from portal.jobs.rules import can_run_again
 from portal.jobs.selectors import with_estimates
 from portal.submissions.diff import Change, Section, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
+from portal.submissions.requirements import Requirements, list_requirements
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import count_mismatches, edition_submissions_for, list_jobs, relation_to
 from portal.submissions.services import EVALUABLE, withdrawal_problem
@@ -268,12 +270,58 @@ def _diff_section(section: Section) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What an archive of an edition must hold, as its page shows it; `tree` is an example of a complete one."""
+
+    requirements: Requirements
+    table: Table
+    tree: str
+
+
+def ask(edition: Edition) -> Asked | None:
+    """None where the recipe of the edition cannot be read."""
+    try:
+        requirements = list_requirements(edition)
+    except RecipeError:
+        return None
+    heads = ("Data set", "Folder in the archive")
+    columns = [*(Column(head, head) for head in heads), *number_columns("Files"), Column("must", "Required")]
+    rows = (
+        [one.name, f"{one.directory}/", f"{one.utterances:,}", "yes" if one.is_required else "no"]
+        for one in requirements.data_sets
+    )
+    table = plain_table("Speech", columns, rows, caption="Data sets of an archive", is_caption_hidden=True)
+    return Asked(requirements, table, example_tree(requirements))
+
+
+def example_tree(requirements: Requirements) -> str:
+    """The folders and files of a complete archive."""
+    entries = [(f"{one.directory}/", [f"UTTERANCE.wav  ({one.utterances:,} files)"]) for one in requirements.data_sets]
+    if requirements.result_kinds:
+        heard = [one for one in requirements.data_sets if one.role == Role.ENROLMENT]
+        tests = [one for one in requirements.data_sets if one.role == Role.TRIAL]
+        suffix = requirements.suffix
+        names = (heard[0].name, tests[0].name) if heard and tests else ("ENROLMENT", "TRIAL")
+        scores = f"ASV-{names[0]}{suffix}-{names[1]}{suffix}/scores  (one folder for each test)"
+        entries.append(("results-2026-01-31-12-00-00/", ["results.txt", "results_summary.txt", scores]))
+        entries.append(("hypotheses/", [f"RECOGNITION_SET{suffix}.txt  (where words were recognised)"]))
+    entries.append((f"description.pdf  ({'required' if requirements.description_required else 'optional'})", []))
+    lines = ["archive.zip"]
+    for number, (name, inside) in enumerate(entries, start=1):
+        is_last = number == len(entries)
+        lines.append(f"{'└── ' if is_last else '├── '}{name}")
+        for place, file in enumerate(inside, start=1):
+            lines.append(f"{'    ' if is_last else '│   '}{'└── ' if place == len(inside) else '├── '}{file}")
+    return "\n".join(lines)
+
+
 def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
     """For a member their team; an organizer chooses one, or none for a baseline."""
     user = request.user
     is_organizer = edition.organizers.filter(pk=user.pk).exists()
     team = _chosen_team(request, edition)
-    context = {"edition": edition, "team": team, "is_organizer": is_organizer}
+    context = {"edition": edition, "team": team, "is_organizer": is_organizer, "asked": ask(edition)}
     if team is None and not is_organizer:
         return context | {"is_stranger": True}
     now = timezone.now()

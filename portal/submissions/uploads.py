@@ -26,7 +26,6 @@ from portal.submissions.models import Submission, System, Upload
 from portal.submissions.receiving import Checksum, Part, Read, Reason, UploadError
 from portal.submissions.services import baseline_problem, create_submission, create_system, start_intake
 from portal.teams.models import Team
-from portal.teams.services import freeze_members
 
 UNCOUNTED = (Submission.State.REFUSED, Submission.State.WITHDRAWN)
 UNFINISHED = (Upload.State.RECEIVING, Upload.State.REFUSED)
@@ -213,8 +212,6 @@ def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submissio
     is_late = team is not None and rules.is_late(edition, now)
     note = f"{upload.file_name} arrived{' after the deadline' if is_late else ''}."
     submission = create_submission(system=upload.system, upload=upload, note=note, by=by, is_late=is_late)
-    if team is not None and team.members_frozen_at is None:
-        freeze_members(team=team, now=now)
     start_intake(submission=submission, by=by)
     return submission
 

@@ -64,7 +64,7 @@ def frozen_problem(team: Team) -> str:
     if team.members_frozen_at is None:
         return ""
     return (
-        f"The members of “{team}” are fixed since the first submission on {moment(team.members_frozen_at)}. "
+        f"The members of “{team}” are fixed since the first accepted submission on {moment(team.members_frozen_at)}. "
         "The organizer can release them."
     )
 
@@ -104,7 +104,7 @@ def renaming_problem(team: Team) -> str:
     """Why the name of a team cannot change any more; the contact always can."""
     if team.members_frozen_at is None:
         return ""
-    return f"The name is fixed since the first submission on {moment(team.members_frozen_at)}."
+    return f"The name is fixed since the first accepted submission on {moment(team.members_frozen_at)}."
 
 
 def approval_problem(team: Team) -> str:

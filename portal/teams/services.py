@@ -60,7 +60,7 @@ def register_team(*, edition: Edition, by: Any, now: datetime, **fields: Any) ->
 
 @transaction.atomic
 def change_team(*, team: Team, by: Any, **fields: Any) -> Team:
-    """Other fields of a team; the name only until the first submission.
+    """Other fields of a team; the name only until the first accepted submission.
 
     Raises:
         NotPossible: the name is fixed or taken.
@@ -154,7 +154,7 @@ def freeze_members(*, team: Team, now: datetime) -> Team:
 
 @transaction.atomic
 def release_members(*, team: Team, by: Any) -> Team:
-    """Let members join and leave again, until the next submission.
+    """Let members join and leave again, until the next accepted submission.
 
     Raises:
         NotPossible: they are not frozen.

@@ -126,9 +126,9 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 @member_action
 def release(request: HttpRequest, pk: int) -> HttpResponse:
-    """The organizer lets members join and leave again until the next submission."""
+    """The organizer lets members join and leave again until the next accepted submission."""
     team = selectors.managed_team_for(request.user, pk)
-    said = "Members can join and leave until the next submission."
+    said = "Members can join and leave until the next submission is accepted."
     return _act(request, team, said, services.release_members, team=team)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import os
 import re
 import signal
@@ -13,9 +14,12 @@ import numpy as np
 import pytest
 from django.core.files.storage import default_storage
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 
 from common.child_process import ChildFailedError, ChildLimits
+from portal.challenges.models import DataSet, Edition
+from portal.client.verify import verify
 from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
 from portal.intake import check as check_module
@@ -26,12 +30,23 @@ from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
 from portal.submissions.models import Submission, SubmittedDocument, System
 from portal.submissions.periodic_tasks import tidy_staging, tidy_uploads
+from portal.submissions.requirements import describe_requirements
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
 from portal.submissions.services import check_again, withdraw
 from portal.submissions.uploads import upload_path, used_submissions
+from tests.portal.api.calls import Api
 from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav, zip_of
-from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user, tone
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_organizer,
+    make_team,
+    make_user,
+    recipe_of,
+    store_tone,
+    tone,
+)
 from tests.portal.hostile.corpus import ARCHIVES
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,6 +92,92 @@ def codes(submission, severity="error"):
 def contents(submission):
     rows = submission.files.values_list("data_set__name", "utterance__name", "audio", "is_inherited")
     return {(data_set, name): (audio, is_inherited) for data_set, name, audio, is_inherited in rows}
+
+
+# What is asked for ---------------------------------------------------------------------------------
+
+
+def own_edition(by, **fields):
+    """An edition by a recipe made of its corpus, which holds a trial set more than the recipe names."""
+    corpus = make_corpus(speakers=4)
+    recipe = recipe_of(corpus, by)
+    more = DataSet.objects.create(corpus=corpus, name="tones_trials_more", role="trial")
+    person = corpus.speakers.create(name="unasked", gender="f")
+    more.utterances.create(corpus=corpus, speaker=person, name="unasked-000", audio=store_tone(50), samples=9600)
+    return make_edition(corpus, recipe_text=recipe, **fields)
+
+
+def packed(edition):
+    """An archive as the page “Submit” and its program describe it: a folder for each set that is asked for."""
+    asked = Api(edition.organizers.get()).get(f"editions/{edition.name}/requirements/").json()
+    listed = {one["name"]: one["directory"] for one in asked["data_sets"]}
+    number, members = itertools.count(300, 7), {}
+    for name, directory in listed.items():
+        utterances = edition.corpus.data_sets.get(name=name).utterances.order_by("name")
+        members |= {f"{directory}/{one.name}.wav": wav(next(number)) for one in utterances}
+    return asked, members
+
+
+def test_where_the_portal_evaluates_speech_of_the_asked_sets_is_all(accepted, tmp_path):
+    edition = own_edition("portal", audio_required=False)  # scores_required is the default, and means nothing here
+    asked, members = packed(edition)
+    assert {one["name"]: (one["utterances"], one["required"]) for one in asked["data_sets"]} == {
+        "tones_enrolls": (8, True),
+        "tones_trials_f": (4, True),
+        "tones_trials_m": (4, True),
+    }
+    assert (asked["results"], asked["suffix"], asked["rate_hz"]) == ({"required": False, "kinds": []}, "_anon", 16000)
+    team = make_team(edition)
+    submission = hand_in(team, members | {"results-1/ASV-x/scores": b"nonsense", "results-1/results.txt": b"nonsense"})
+    assert (submission.state, codes(submission)) == (ACCEPTED, {})
+    assert (codes(submission, "warning"), codes(submission, "note")) == ({}, {"unused-results": 1})
+    assert not submission.documents.exists()
+    archive = tmp_path / "archive.zip"
+    archive.write_bytes(zip_of(members))
+    assert verify(archive, describe_requirements(edition)).findings == ()
+    incomplete = {path: data for path, data in members.items() if "trials_m" not in path}
+    assert codes(hand_in(team, incomplete)) == {"missing-data-set": 4}
+
+
+def test_where_teams_evaluate_training_speech_is_taken_but_not_demanded(accepted):
+    edition = own_edition("teams", scores_required=False)
+    corpus = edition.corpus
+    data_set = DataSet.objects.create(corpus=corpus, name="tones_train", role="training")
+    data_set.utterances.create(corpus=corpus, speaker=corpus.speakers.first(), name="t-0", audio=store_tone(60))
+    data_set.utterances.create(corpus=corpus, speaker=corpus.speakers.first(), name="t-1", audio=store_tone(61))
+    named = '[data_sets]\ntones_train = { role = "training", split = "train", gender = "all" }\n'
+    edition.recipe_text = edition.recipe_text.replace("[data_sets]\n", named, 1)
+    edition.save()
+    asked, members = packed(Edition.objects.get())
+    assert {one["name"]: one["required"] for one in asked["data_sets"]}["tones_train"] is False
+    assert asked["results"]["kinds"] == ["scores", "results", "hypotheses", "similarity"]
+    team = make_team(Edition.objects.get())
+    without = hand_in(team, {path: data for path, data in members.items() if "train" not in path})
+    assert (without.state, codes(without, "note")) == (ACCEPTED, {"missing-data-set": 2})
+    assert hand_in(team, members, system=without.system).files.filter(data_set=data_set).count() == 2
+
+
+def test_refused_first_archive_costs_nothing_and_an_accepted_one_fixes_the_team(team, members):
+    edition = team.edition
+    Edition.objects.update(published_at=timezone.now())
+    refused = hand_in(team, {"wav/tones-s0-000.wav": b"no speech"})
+    team.refresh_from_db()
+    assert (refused.state, team.members_frozen_at, used_submissions(team)) == (REFUSED, None, 0)
+    visitor = Client()
+    for address in (
+        f"/editions/{edition.name}/leaderboard/",
+        f"/editions/{edition.name}/",
+        "/systems/",
+        "/api/systems/",
+    ):
+        shown = visitor.get(address).content.decode()
+        assert team.name not in shown, address
+        assert refused.system.name not in shown, address
+    assert visitor.get(refused.system.get_absolute_url()).status_code in {302, 404}
+    accepted = hand_in(team, members, system=refused.system)
+    team.refresh_from_db()
+    assert (accepted.state, used_submissions(team)) == (ACCEPTED, 1)
+    assert team.members_frozen_at is not None
 
 
 # What is kept --------------------------------------------------------------------------------------

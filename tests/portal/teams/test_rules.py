@@ -12,7 +12,7 @@ from portal.teams.rules import InvitationState
 
 TICK = timedelta(microseconds=1)
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-FROZEN = "The members of “Bats” are fixed since the first submission on 2026-03-01 12:00 UTC."
+FROZEN = "The members of “Bats” are fixed since the first accepted submission on 2026-03-01 12:00 UTC."
 
 
 def team(state="approved", frozen=None):
@@ -87,7 +87,7 @@ def test_only_the_organizer_removes_from_a_frozen_team_and_nobody_the_owner():
 
 def test_name_changes_until_frozen():
     assert rules.renaming_problem(team()) == ""
-    assert rules.renaming_problem(team(frozen=NOW)).startswith("The name is fixed since the first submission")
+    assert rules.renaming_problem(team(frozen=NOW)).startswith("The name is fixed since the first accepted submission")
 
 
 @pytest.mark.parametrize(

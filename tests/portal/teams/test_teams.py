@@ -102,11 +102,11 @@ def test_name_that_is_too_long_is_said_and_not_cut(log_in, edition, owner):
 
 def test_what_the_first_submission_fixes_is_said_before(log_in, edition, team, owner):
     page = read_page(log_in(make_user()).get(f"/editions/{edition.name}/register/"))
-    assert "The name of the team and its members, even where that submission is refused afterwards." in page
+    assert "The name of the team and its members. Invite everybody before" in page
     upload = f"/editions/{edition.name}/submit/"
-    assert "The first submission fixes the name and the members" in read_page(log_in(owner).get(upload))
+    assert "The first accepted submission fixes the name and the members" in read_page(log_in(owner).get(upload))
     services.freeze_members(team=team, now=timezone.now())
-    assert "The first submission fixes the name" not in read_page(log_in(owner).get(upload))
+    assert "The first accepted submission fixes the name" not in read_page(log_in(owner).get(upload))
     assert "Invitations that were open then are revoked." in read_page(log_in(owner).get(f"/teams/{team.pk}/"))
 
 
