@@ -25,6 +25,7 @@ from portal.site.steps import (
     newest_submissions,
     next_steps,
     operator_steps,
+    outline_path,
     registration_steps,
     select_organized,
     team_steps,
@@ -115,6 +116,7 @@ def home_page(user: Any) -> dict[str, Any]:
             else None,
             "more_systems": len(systems) > len(baselines[:SHOWN]),
         }
+        page["outline"] = () if organized else outline_path(has_corpus=bool(corpora))
         page["steps"] += next_steps(corpora, systems, open_failures(user, now), has_edition=bool(organized))
     if user.is_staff:
         page |= {"queues": queue_states(), "checks": check_all()}

@@ -107,6 +107,15 @@ def edition_path(edition: Any) -> EditionPath:
     return EditionPath(edition, steps, _next_in(edition, {step.title: step for step in steps}))
 
 
+def outline_path(*, has_corpus: bool) -> tuple[PathStep, ...]:
+    """The steps of a challenge for an organizer who has none yet; only the first two lead somewhere."""
+    return (
+        _step("Corpus", has_corpus, "", reverse("corpora:list" if has_corpus else "corpora:import")),
+        _step("Challenge", False, "", reverse("editions:new") if has_corpus else ""),
+        *(_step(title, False, "", "") for title in ("Baseline", "Teams", "Listening test", "Published")),
+    )
+
+
 def _step(title: str, is_done: bool, note: str, url: str) -> PathStep:
     return PathStep(title, "succeeded" if is_done else "waiting", note, url)
 

@@ -591,6 +591,7 @@ def _steps(user):
 
 def test_next_steps_lead_from_import_to_a_baseline(organizer):
     assert _steps(organizer) == [("Import your first corpus", "/corpora/import/")]
+    assert [step.url for step in home_page(organizer)["outline"]] == ["/corpora/import/", "", "", "", "", ""]
     corpus = make_corpus(speakers=1, utterances=1)
     make_corpus("lists", with_audio=False)
     assert _steps(organizer) == [
@@ -599,7 +600,9 @@ def test_next_steps_lead_from_import_to_a_baseline(organizer):
         ("Anonymise tones", "/systems/new/tones/"),
     ]
     make_system(corpus)
+    assert [step.url for step in home_page(organizer)["outline"]][:2] == ["/corpora/", "/editions/new/"]
     make_edition(organizers=[organizer])
+    assert home_page(organizer)["outline"] == ()
     assert [title for title, _ in _steps(organizer)] == ["Add the audio of lists"]
 
 
