@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
@@ -41,6 +42,7 @@ GROUPS = {
         "settings": "Every environment variable with its default.",
     },
 }
+RECIPE_FIELDS = ("Fields of a recipe", "Every table and field of a recipe: type, default, meaning, example.")
 PAGES = tuple(name for pages in GROUPS.values() for name in pages)
 LONGEST_QUERY = 200
 MOST_FOUND = 30
@@ -61,11 +63,10 @@ class ManualPage:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page as it is searched: its heading, and its text without any mark-up."""
+    """A part of a page as it is searched: the page's title, its own heading, its text without any mark-up."""
 
-    page: str
+    address: str
     title: str
-    slug: str
     heading: str
     text: str
 
@@ -80,11 +81,17 @@ class Found:
 
 
 def manual_groups() -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """Of each group its pages: name, title and what it tells."""
-    return [
-        (group, [(name, manual_page(name).title, told) for name, told in pages.items()])
+    """Of each group its pages: address, title and what it tells."""
+    groups = [
+        (group, [(_page_address(name), manual_page(name).title, told) for name, told in pages.items()])
         for group, pages in GROUPS.items()
     ]
+    dict(groups)["Organizers"].append((reverse("docs:recipe-fields"), *RECIPE_FIELDS))
+    return groups
+
+
+def _page_address(name: str) -> str:
+    return reverse("docs:page", args=[name])
 
 
 def search_manual(query: str) -> list[Found]:
@@ -95,7 +102,8 @@ def search_manual(query: str) -> list[Found]:
     words = list(dict.fromkeys(re.findall(r"\w+", query[:LONGEST_QUERY].casefold())))
     if not words:
         return []
-    found = [one for name in PAGES for section in _sections(name) if (one := _match(section, words))]
+    sections = chain(*map(_sections, PAGES), _field_sections())
+    found = [one for section in sections if (one := _match(section, words))]
     return sorted(found, key=lambda one: -one.score)[:MOST_FOUND]
 
 
@@ -127,18 +135,33 @@ def _excerpt(text: str, words: list[str]) -> tuple[str, ...]:
 @cache
 def _sections(name: str) -> list[Section]:
     """The sections of a page, each from its heading to the next one of any rank."""
-    title, found = manual_page(name).title, []
-    slug, heading, texts = "", title, list[str]()
+    title, address, found = manual_page(name).title, _page_address(name), []
+    part, heading, texts = address, title, list[str]()
     tokens = _parse(name)
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
-            found.append(Section(name, title, slug, heading, " ".join(texts)))
+            found.append(Section(part, title, heading, " ".join(texts)))
             heading, texts = _plain(tokens[place + 1]), []
-            slug = "" if token.tag == "h1" else str(token.attrs["id"])
+            part = address if token.tag == "h1" else f"{address}#{token.attrs['id']}"
         elif token.type == "fence" or (token.type == "inline" and tokens[place - 1].type != "heading_open"):
             texts.append(" ".join(_plain(token).split()))
-    found.append(Section(name, title, slug, heading, " ".join(texts)))
+    found.append(Section(part, title, heading, " ".join(texts)))
     return [section for section in found if section.text]
+
+
+@cache
+def _field_sections() -> list[Section]:
+    """The tables of a recipe, each with the meaning of its fields."""
+    address, title = reverse("docs:recipe-fields"), RECIPE_FIELDS[0]
+    return [
+        Section(
+            f"{address}#{table.key}",
+            title,
+            table.place,
+            " ".join([table.meaning, *(f"{field.name}: {field.meaning}" for field in table.fields)]),
+        )
+        for table in describe_recipe()
+    ]
 
 
 def _plain(token: Any) -> str:

@@ -39,7 +39,9 @@ def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
     make_job("failed", title="Import of the corpus broken", failure="The corpus was not imported.")
     make_job("running", stage="Examining audio", done=3, total=8)
     organizer_page.goto("/")
-    expect(organizer_page.locator("h2")).to_have_text(["Next", "Jobs under way", "Systems", "Corpora"])
+    expect(organizer_page.locator("h2")).to_have_text(
+        ["Next", "The steps of a challenge", "Jobs under way", "Systems", "Corpora"]
+    )
     expect(organizer_page.locator(".ribbon")).to_have_count(2)
     check_page(organizer_page, "home-organizer")
 
@@ -51,7 +53,7 @@ def test_home_of_operators_passes_the_check(operator_page, new_page, check_page)
     check_page(operator_page, "home-operator")
     page = new_page(make_operator(is_organizer=True))
     page.goto("/")
-    expect(page.locator("h2")).to_have_text(["Next", "Queues", "Health", "Jobs under way"])
+    expect(page.locator("h2")).to_have_text(["Next", "The steps of a challenge", "Queues", "Health", "Jobs under way"])
     check_page(page, "home-both", with_axe=False)
 
 

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.django_db
 
 def test_index_names_every_page_and_what_it_tells(client):
     page = client.get("/docs/").content.decode()
-    assert set(re.findall(r'<dt><a href="/docs/([\w-]+)/">', page)) == set(PAGES)
+    assert set(re.findall(r'<dt><a href="/docs/([\w-]+)/">', page)) == {*PAGES, "recipe-fields"}
     assert [told for pages in GROUPS.values() for told in pages.values() if told not in page] == []
     assert 'href="/docs/"' in client.get("/").content.decode()
 
 
 def test_search_finds_sections_with_every_word_and_leads_to_them(client):
     first = search_manual("nginx SECRETS")[0]
-    assert (first.section.page, first.section.heading) == ("operator", "Uploads")
+    assert (first.section.address, first.section.heading) == ("/docs/operator/#uploads", "Uploads")
     assert [word.casefold() for word in first.excerpt[1::2]].count("secrets") > 0
     page = client.get("/docs/?q=nginx+SECRETS").content.decode()
     assert 'href="/docs/operator/#uploads">Uploads</a>' in page
@@ -30,11 +30,15 @@ def test_word_in_a_heading_comes_first():
     assert search_manual("withdraw")[0].section.heading.casefold().count("withdraw") == 1
 
 
+def test_fields_of_a_recipe_are_found():
+    assert "/docs/recipe-fields/#" in "".join(one.section.address for one in search_manual("attackers by portal"))
+
+
 def test_every_found_section_has_its_address(client):
-    for word in ("the", "speaker", "portal"):
+    for word in ("the", "speaker", "recipe"):
         for one in search_manual(word):
-            page = client.get(f"/docs/{one.section.page}/").content.decode()
-            assert not one.section.slug or f'id="{one.section.slug}"' in page
+            address, _, part = one.section.address.partition("#")
+            assert not part or f'id="{part}"' in client.get(address).content.decode()
 
 
 @pytest.mark.parametrize("query", ["", "  ", "…", "nosuchword", "nginx nosuchword"])
