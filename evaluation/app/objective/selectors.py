@@ -20,7 +20,7 @@ from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
-from evaluation.metrics.detection import DetectionMetrics, Estimator, detection_metrics
+from evaluation.metrics.detection import DetCurve, DetectionMetrics, Estimator, det_curve, detection_metrics
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import (
     ATTACKS,
@@ -141,6 +141,16 @@ def group_curves(score_sets: Iterable[ScoreSet]) -> dict[str, dict[str, ScoreSet
         data_set: {str(attack): tests[attack] for attack in ATTACKS if attack in tests}
         for data_set, tests in sorted(found.items())
     }
+
+
+def read_det_curve(score_set: ScoreSet) -> DetCurve:
+    """The DET curve of stored scores alone, for drawing.
+
+    Raises:
+        FileNotFoundError: the scores are not kept any more.
+    """
+    with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
+        return det_curve(packed["targets"], packed["nontargets"]).corners()
 
 
 def measure_scores(score_set: ScoreSet) -> DetectionMetrics:

@@ -10,7 +10,7 @@ published; an organizer of the edition sees the newest analysis of every other c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import Exists, OuterRef
@@ -19,11 +19,13 @@ from django.urls import reverse
 from common.rounding import round_to_interval
 from common.tables import Cell, Column, Group, Table
 from common.tables import Row as TableRow
+from evaluation.app.objective.selectors import group_curves, list_score_sets, read_det_curve
 from evaluation.app.runs.context import track_of
 from evaluation.protocols.ranking import rankings
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Study, StudySystem
+from listening.app.results.figures import det_plot
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, counted, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import records_in
@@ -338,6 +340,7 @@ class StudyPanel:
     correlations: str
     address: str
     notes: Sequence[str]
+    det: Mapping[str, Any] | None = None
 
     @property
     def is_scored(self) -> bool:
@@ -381,10 +384,43 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
         if heard:
             address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
             comparison = compare_with_objective(shown.results, scores, columns, heard)
-            studies.append(_make_panel(shown, scores, comparison, address, has_links=False))
+            panel = _make_panel(shown, scores, comparison, address, has_links=False)
+            studies.append(replace(panel, det=_joint_det(shown.results, scores, heard[0], numbers)))
     if not studies:
         return None
     return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores))
+
+
+def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbers) -> dict[str, Any] | None:
+    """The DET curves of listeners and of the attacker on the same axes; None where one of them is not known.
+
+    Of the attacker the test by which the edition ranks, on the first of its data sets that was tested so.
+    """
+    rows = records_in(results, scores, "det", system=heard.heard)
+    if not rows or heard.is_outdated:
+        return None
+    edition = edition_of(numbers.view.system)
+    policy, sets = policy_by(edition, edition.leaderboard_policy), edition.recipe.data_sets
+    tests = {
+        name: found.get(policy.attack_model) for name, found in group_curves(list_score_sets(numbers.values)).items()
+    }
+    known = [(name, one) for name, one in tests.items() if one and name in sets and sets[name].split == policy.split]
+    if not known:
+        return None
+    name, test = known[0]
+    try:
+        curve = read_det_curve(test)
+    except FileNotFoundError:
+        return None
+    task = rows[0]["task"]
+    own = [
+        (float(row["miss_rate"]), float(row["false_alarm_rate"]), None)
+        for row in rows
+        if row["task"] == task and isinstance(row["miss_rate"], float) and isinstance(row["false_alarm_rate"], float)
+    ]
+    rates = zip(curve.miss_rate.tolist(), curve.false_alarm_rate.tolist(), strict=True)
+    attacker = [(miss, alarm, None) for miss, alarm in rates]
+    return det_plot(own, [("attacker", attacker)], 0) | {"attack": policy.attack_model, "data_set": name}
 
 
 def edition_panel(request: Any, edition: Edition) -> Panel | None:

@@ -6,10 +6,12 @@ import re
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from evaluation.app.models import EvaluationRun, ScoreSet
 from listening.analysis.tables import make_table
 from listening.app.models import Study
 from listening.app.results.panels import Heard, compare_with_objective
@@ -231,6 +233,27 @@ def test_system_page_shows_its_row_beside_the_original_and_leads_to_its_results(
     assert f"/studies/{study.name}/results/systems/{heard.system.label}/" in page.content.decode()
     assert (heard.system.label, cells(shown.comparison.rows[1])["wer"].value) == ("T01-c1", 7.75)
     assert panel_of(Client().get(f"/systems/{missing.system.name}/")) is None
+
+
+def test_listeners_and_attacker_share_the_axes_of_one_figure(edition, submissions):
+    heard = submissions[1]
+    make_heard_study(edition, [heard])
+    address = f"/systems/{heard.system.name}/"
+    assert panel_of(Client().get(address)).context["studies"][0].det is None  # no scores of the attacker
+    name = next(one.name for one in edition.recipe.sets("trial") if one.split == "test")
+    packed = io.BytesIO()
+    np.savez(packed, targets=np.array([0.1, 0.4, 0.9]), nontargets=np.array([0.0, 0.2, 0.5]))
+    key = store_bytes(packed.getvalue(), ".npz")
+    run = EvaluationRun.objects.get(submission=heard)
+    speech = {"training": "anonymised", "enrolment": "anonymised", "speech": "anonymised"}
+    counts = {"target_count": 3, "nontarget_count": 3}
+    stored = {"data_set": name, "attack_model": "semi-informed", "key": key}
+    ScoreSet.objects.create(run=run, **stored, **speech, **counts)
+    page = Client().get(address)
+    det = panel_of(page).context["studies"][0].det
+    assert [role for role, _ in det["curves"]] == ["attacker", "own"]
+    assert (det["attack"], det["data_set"]) == ("semi-informed", name)
+    assert f"<title>semi-informed attacker on {name}</title>" in page.content.decode()
 
 
 def test_edition_page_lists_published_studies(edition, organizer, submissions):
