@@ -311,6 +311,11 @@ def managed_edition_for(user: Any, name: str) -> Edition:
     return get_object_or_404(managed_editions_for(user), name=name)
 
 
+def titles_of_editions(*, names: Iterable[str]) -> dict[str, str]:
+    """The titles of editions by their names, for the list of jobs."""
+    return dict(Edition.objects.filter(name__in=names).values_list("name", "title"))
+
+
 def editions_organised_by(user: Any) -> set[int]:
     """The keys of the editions that this person organises."""
     return set(managed_editions_for(user).values_list("pk", flat=True))

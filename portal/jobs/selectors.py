@@ -19,6 +19,8 @@ from portal.jobs.workers import Worker, known_workers
 
 # Which corpora somebody may see is known above.
 corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
+titles_of_editions = Step("portal.challenges.selectors.titles_of_editions")
+MAILS = ("send-notice",)
 STARVED_AFTER = timedelta(minutes=2)
 
 
@@ -31,6 +33,27 @@ def jobs_for(user: Any) -> QuerySet[Job]:
         return jobs.none()
     of_corpora = Q(corpus="") | Q(corpus__in=corpus_names_for(user=user)) | Q(created_by=user)
     return jobs.filter(Q(edition="") & of_corpora | Q(edition__in=user.organized_editions.values("name")))
+
+
+def listed_jobs_for(user: Any, *, with_mails: bool = False) -> QuerySet[Job]:
+    """Those of them that the list shows: of the mails to people only what failed, unless all are asked for."""
+    jobs = jobs_for(user)
+    return jobs if with_mails else jobs.exclude(~Q(state=State.FAILED), kind__in=MAILS)
+
+
+def list_purposes(jobs: QuerySet[Job]) -> dict[str, str]:
+    """What jobs are for: by ``edition:NAME`` or ``corpus:NAME`` the title of the edition or the name of the corpus."""
+    pairs = set(jobs.order_by().values_list("edition", "corpus").distinct())
+    titles = find_titles(edition for edition, _ in pairs)
+    purposes = {f"edition:{name}": title for name, title in titles.items()}
+    purposes |= {f"corpus:{corpus}": f"Corpus {corpus}" for edition, corpus in pairs if corpus and not edition}
+    return dict(sorted(purposes.items(), key=lambda pair: pair[1].lower()))
+
+
+def find_titles(editions: Iterable[str]) -> dict[str, str]:
+    """The titles of editions by their names; no query where there is none."""
+    names = set(filter(None, editions))
+    return titles_of_editions(names=names) if names else {}
 
 
 def job_for(user: Any, pk: Any) -> Job:

@@ -15,6 +15,7 @@ from portal.accounts.access import staff_page, staff_read
 from portal.core.exports import problem_response
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, State
+from portal.jobs.pages import jobs_table
 from portal.jobs.retries import MAX_ATTEMPTS
 from portal.jobs.rules import can_cancel, can_run_again
 
@@ -24,7 +25,7 @@ HTMX_STOP_POLLING = 286
 
 @staff_read
 def job_list(request: HttpRequest) -> HttpResponse:
-    """All jobs, newest first, by state on request."""
+    """All jobs, newest first, by state and by what they are for on request."""
     return render(request, "jobs/list.html", _list_context(request))
 
 
@@ -79,27 +80,38 @@ def _act(request: HttpRequest, pk: UUID, service: Any) -> HttpResponse:
 
 
 def _list_context(request: HttpRequest) -> dict[str, Any]:
-    jobs = selectors.jobs_for(request.user)
-    state = request.GET.get("state", "")
+    with_mails = "mails" in request.GET
+    jobs = selectors.listed_jobs_for(request.user, with_mails=with_mails)
+    purposes = selectors.list_purposes(jobs)
+    state, purpose = request.GET.get("state", ""), request.GET.get("for", "")
     shown = jobs.filter(state=state) if state in State.values else jobs
+    if purpose in purposes:
+        kind, _, name = purpose.partition(":")
+        shown = shown.filter(**{kind: name})
     page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
     rows = selectors.with_estimates(page.object_list)
+    titles = {key.removeprefix("edition:"): title for key, title in purposes.items()}
     return {
         "page": page,
         "jobs": rows,
+        "listing": jobs_table(rows, titles),
         "state": state if state in State.values else "",
         "states": State.choices,
+        "purpose": purpose if purpose in purposes else "",
+        "purposes": purposes.items(),
+        "with_mails": with_mails,
         "any_active": any(not job.has_ended for job in rows),
     }
 
 
 def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
     selectors.with_estimates([job])
+    followers = selectors.with_estimates(selectors.jobs_for(request.user).filter(after=job))
     return {
         "job": job,
         "max_attempts": MAX_ATTEMPTS,
         "events": selectors.events_for(request.user, job),
-        "followers": selectors.with_estimates(selectors.jobs_for(request.user).filter(after=job)),
+        "followers": jobs_table(followers) if followers else None,
         "can_cancel": can_cancel(job),
         "can_run_again": can_run_again(job),
     }

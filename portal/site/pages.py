@@ -17,7 +17,8 @@ from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for, summaries
 from portal.core.health import check_all
 from portal.jobs.models import Job, State
-from portal.jobs.selectors import jobs_for, queue_states, with_estimates
+from portal.jobs.pages import jobs_table, queues_table
+from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
 from portal.leaderboard.pages import leaderboard_page
 from portal.leaderboard.selectors import leaderboard_for
 from portal.site.steps import (
@@ -103,8 +104,9 @@ def home_page(user: Any) -> dict[str, Any]:
         page |= visitor_page(user)
         page["steps"] = list(registration_steps((line.edition for line in page["editions"]), now))
     if user.is_organizer or user.is_staff:
-        active = jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
-        page |= {"jobs": with_estimates(active[:SHOWN]), "jobs_under_way": active.count()}
+        active = listed_jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
+        jobs = with_estimates(active[:SHOWN])
+        page |= {"jobs": jobs, "job_table": jobs_table(jobs), "jobs_under_way": active.count()}
     if user.is_organizer:
         corpora, systems = summaries(corpora_for(user).filter(archived_at=None)), list(listed_systems_for(user))
         baselines = [system for system in systems if system.edition_id is None]
@@ -119,7 +121,8 @@ def home_page(user: Any) -> dict[str, Any]:
         page["outline"] = () if organized else outline_path(has_corpus=bool(corpora))
         page["steps"] += next_steps(corpora, systems, open_failures(user, now), has_edition=bool(organized))
     if user.is_staff:
-        page |= {"queues": queue_states(), "checks": check_all()}
+        queues = queue_states()
+        page |= {"queues": queues, "queue_table": queues_table(queues), "checks": check_all()}
         page["steps"] += operator_steps(
             has_organizer=user.is_organizer or User.objects.filter(is_organizer=True).exists()
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -12,6 +14,7 @@ from portal.core.exports import as_download
 from portal.core.health import check_all
 from portal.core.program import describe_program
 from portal.core.version import code_version
+from portal.jobs.pages import queues_table, workers_table
 from portal.jobs.selectors import queue_states
 from portal.site import manual
 from portal.site.pages import home_page, visitor_page
@@ -29,7 +32,9 @@ def home(request: HttpRequest) -> HttpResponse:
 @operator_page
 def operations(request: HttpRequest) -> HttpResponse:
     """Queues with the age of their oldest waiting job, and the health of each part."""
-    context = {"queues": queue_states(), "checks": check_all(), "version": code_version()}
+    queues = queue_states()
+    context: dict[str, Any] = {"queues": queues, "checks": check_all(), "version": code_version()}
+    context |= {"queue_table": queues_table(queues), "worker_table": workers_table(queues)}
     return render(request, "site/operations.html", context)
 
 

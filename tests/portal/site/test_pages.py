@@ -166,8 +166,8 @@ def test_job_list_query_count_does_not_grow(client, organizer, django_assert_num
     first = make_job("running", created_by=organizer)
     for _ in range(jobs - 1):
         make_job(after=first, created_by=make_organizer())
-    _count_queries(client, django_assert_num_queries, "/jobs/", 4 + _clock())
-    _count_queries(client, django_assert_num_queries, "/jobs/table", 4 + _clock())
+    _count_queries(client, django_assert_num_queries, "/jobs/", 5 + _clock())
+    _count_queries(client, django_assert_num_queries, "/jobs/table", 5 + _clock())
 
 
 @pytest.mark.parametrize("followers", [1, 3])
@@ -509,6 +509,22 @@ def test_job_list_comes_in_pages(client, organizer):
         make_job("succeeded")
     assert len(client.get("/jobs/").context["jobs"]) == 25
     assert len(client.get("/jobs/", {"page": 2}).context["jobs"]) == 1
+
+
+def test_jobs_stand_under_what_they_are_for_and_mails_are_asked_for(client):
+    organizer = make_organizer()
+    client.force_login(organizer)
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    make_job("succeeded", edition=edition.name, title="Check of one")
+    make_job("succeeded", corpus="tones", title="Import of tones")
+    make_job("succeeded", kind="send-notice", edition=edition.name, title="Mail that left")
+    make_job("failed", kind="send-notice", edition=edition.name, title="Mail that did not")
+    table = client.get("/jobs/").context["listing"]
+    found = {group.band: {row.cells[0].text for row in group.rows} for group in table.groups}
+    assert found == {edition.title: {"Check of one", "Mail that did not"}, "Corpus tones": {"Import of tones"}}
+    assert len(client.get("/jobs/", {"mails": "on"}).context["jobs"]) == 4
+    chosen = client.get("/jobs/", {"for": f"edition:{edition.name}", "mails": "on"}).context["jobs"]
+    assert {job.edition for job in chosen} == {edition.name}
 
 
 def test_polled_parts_stop_when_nothing_is_under_way(client, organizer):

@@ -1,0 +1,105 @@
+"""The tables of jobs, of the queues they wait in, and of the workers that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from django.utils.html import format_html, format_html_join
+
+from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
+from portal.core.labels import MISSING, count_severities, duration, moment_cell
+from portal.jobs.models import Job, State
+from portal.jobs.selectors import QueueState
+
+COLUMNS = (
+    Column("job", "Job"),
+    Column("state", "State"),
+    Column("progress", "Progress"),
+    Column("created", "Created (UTC)"),
+    Column("took", "Took", kind="num"),
+)
+
+
+def jobs_table(jobs: Iterable[Job], titles: Mapping[str, str] | None = None) -> Table:
+    """Jobs as `with_estimates` gives them, under what they are for where that differs.
+
+    Args:
+        titles: of the editions, by their names; None for one group without a heading.
+    """
+    groups: dict[str, list[Row]] = {}
+    for job in jobs:
+        groups.setdefault("" if titles is None else find_purpose(job, titles), []).append(_job_row(job))
+    made = tuple(Group(tuple(rows), band=purpose if len(groups) > 1 else "") for purpose, rows in groups.items())
+    return Table(COLUMNS, made, "Jobs", caption="Jobs", is_caption_hidden=True)
+
+
+def find_purpose(job: Job, titles: Mapping[str, str]) -> str:
+    """What a job is for, in words."""
+    if job.edition:
+        return titles.get(job.edition, job.edition)
+    return f"Corpus {job.corpus}" if job.corpus else "The portal"
+
+
+def _job_row(job: Job) -> Row:
+    link = format_html('<a id="job-{}" href="{}">{}</a>', job.pk, job.get_absolute_url(), job.title)
+    took = duration(job.took) if job.has_ended and job.started_at else ""  # type: ignore[attr-defined]
+    state = Cell(job.get_state_display(), badge=job.state)
+    return Row(
+        (
+            Cell(job.title, drawing=link),
+            state,
+            _progress(job),
+            moment_cell(job.created_at, "%Y-%m-%d %H:%M"),
+            Cell(took),
+        )
+    )
+
+
+def _progress(job: Job) -> Cell:
+    if job.state == State.RUNNING:
+        how_far = f" {job.done:,} of {job.total:,}" if job.total else ""
+        return Cell(f"{job.stage or 'Starting'}{how_far}", aside=job.estimate)  # type: ignore[attr-defined]
+    if job.state == State.WAITING:
+        follows = job.after is not None and job.after.state != State.SUCCEEDED
+        return Cell(aside="follows another job" if follows else f"in the queue “{job.get_queue_display()}”")
+    return Cell(count_severities(job.problems))
+
+
+def _links(jobs: Iterable[Job]) -> str:
+    """Jobs by their titles; empty for none."""
+    return format_html_join(", ", '<a href="{}">{}</a>', ((job.get_absolute_url(), job.title) for job in jobs))
+
+
+def queues_table(queues: Iterable[QueueState]) -> Table:
+    """How each queue stands."""
+    columns = [Column("queue", "Queue"), *number_columns("Workers", "Running", "Waiting", "Oldest has waited")]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(queue.title[:1].upper() + queue.title[1:], aside=f"({queue.name})"),
+            f"{len(queue.living)}",
+            f"{queue.running}",
+            f"{queue.waiting}",
+            duration(queue.oldest_waiting),
+        ]
+        for queue in queues
+    ]
+    return plain_table("Queues", columns, rows, caption="Queues", is_caption_hidden=True)
+
+
+def workers_table(queues: Iterable[QueueState]) -> Table:
+    """Each worker once, whatever queues it serves."""
+    workers = {worker.name: worker for worker in chain.from_iterable(queue.workers for queue in queues)}
+    columns = [Column("worker", "Worker"), Column("queues", "Queues"), *number_columns("Jobs at a time")]
+    columns += [Column("runs", "Runs", kind="text"), Column("contact", "Last contact")]
+    rows: list[list[Cell | str]] = [
+        [
+            name,
+            ", ".join(worker.queues),
+            f"{worker.processes}",
+            Cell("nothing", drawing=_links(worker.jobs)),
+            Cell(f"{duration(worker.silence)} ago", marks=("silent",) if worker.is_silent else ()),
+        ]
+        for name, worker in workers.items()
+    ]
+    return plain_table("Workers", columns, rows, caption="Workers", is_caption_hidden=True, missing=MISSING)
