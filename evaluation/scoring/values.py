@@ -164,6 +164,7 @@ class ObjectiveValues:
         measured_at: when that run finished.
         numbers: by identity. Of values that were asked for the ranking only, those that it needs.
         missing: what the recipe asks for and is not there.
+        computed_by: the portal's engines behind them with their versions, in words; empty where the team computed.
     """
 
     submission: int
@@ -171,6 +172,7 @@ class ObjectiveValues:
     measured_at: datetime | None
     numbers: Mapping[NumberIdentity, Number] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
+    computed_by: str = ""
 
     @property
     def is_complete(self) -> bool:

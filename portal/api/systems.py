@@ -117,6 +117,7 @@ class ValuesSerializer(Shape):
     edition = serializers.CharField(allow_null=True)
     version = serializers.IntegerField()
     measured_at = serializers.DateTimeField(allow_null=True)
+    computed_by = serializers.CharField(help_text="The portal's engines with their versions; else empty.")
     not_ranked = serializers.ListField(
         child=serializers.CharField(),
         help_text="Why the leaderboard cannot rank it, such as trials that are not covered.",
@@ -202,4 +203,4 @@ def _values(view: View) -> dict[str, Any]:
     if system.edition:
         return objective_as_dict(view) | {"speech": speech}
     start = {"system": system.name, "label": str(system), "edition": None, "version": submission.version}
-    return start | {"measured_at": None, "not_ranked": [], "numbers": [], "speech": speech}
+    return start | {"measured_at": None, "computed_by": "", "not_ranked": [], "numbers": [], "speech": speech}

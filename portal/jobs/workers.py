@@ -57,6 +57,12 @@ def forget_silent(now: datetime) -> None:
     Pulse.objects.filter(kind=KIND, at__lt=now - FORGOTTEN_AFTER).delete()
 
 
+def served_queues(now: datetime) -> frozenset[str]:
+    """The queues that a living worker serves."""
+    alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
+    return frozenset(queue for pulse in alive for queue in pulse.details["queues"])
+
+
 @dataclass(frozen=True)
 class Worker:
     """A worker and what it does; `queues` in the order of `Queue`, `processes` is how many jobs it runs at a time."""

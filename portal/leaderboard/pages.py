@@ -12,6 +12,7 @@ from django.utils.safestring import mark_safe
 
 from common.tables import Table, number_table
 from evaluation.app.runs.context import track_of
+from evaluation.app.runs.kinds import describe_evaluators
 from evaluation.metrics.catalogue import Direction
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.ranking.policy import policy_in_words
@@ -65,6 +66,7 @@ def leaderboard_page(
         "published": _published_table(leaderboard),
         "rules": policy_in_words(leaderboard.policy),
         "weights": _weights(leaderboard),
+        "computed_by": describe_evaluators(leaderboard.edition.recipe),
         "has_reported": any(entry.is_reported for entry in leaderboard.entries),
         "n_systems": sum(entry.kind == "system" for entry in leaderboard.entries),
         "n_teams": len({entry.team for entry in leaderboard.entries if entry.kind == "system"}),

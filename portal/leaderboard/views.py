@@ -25,6 +25,7 @@ from portal.leaderboard.figures import figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm
 from portal.leaderboard.selectors import leaderboard_for, list_held, mismatches_on_leaderboard
 from portal.leaderboard.tables import HIDE
+from portal.submissions.selectors import list_stopped
 
 FIGURE_S = 300  # a browser may keep a figure so long; its address changes with what it shows
 
@@ -35,9 +36,11 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     manages = request.user.is_authenticated and leaderboard.edition.organizers.filter(pk=request.user.pk).exists()
     unlike = mismatches_on_leaderboard(leaderboard) if manages else {}
     held = list_held(leaderboard.edition) if manages else []
+    stopped = list_stopped(leaderboard.edition) if manages else []
     page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
-    return render(request, "leaderboard/detail.html", page | {"manages": manages, "panels": panels, "held": held})
+    page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
+    return render(request, "leaderboard/detail.html", page)
 
 
 @open_read

@@ -29,7 +29,13 @@ from portal.submissions.diff import Change, Section, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
 from portal.submissions.requirements import Requirements, list_requirements
 from portal.submissions.rules import Relation
-from portal.submissions.selectors import count_mismatches, edition_submissions_for, list_jobs, relation_to
+from portal.submissions.selectors import (
+    count_mismatches,
+    edition_submissions_for,
+    explain_hold,
+    list_jobs,
+    relation_to,
+)
 from portal.submissions.services import EVALUABLE, withdrawal_problem
 from portal.submissions.uploads import submission_problem, unfinished_uploads, used_submissions
 from portal.teams.models import Team
@@ -126,7 +132,10 @@ class Progress:
 
     @property
     def failed(self) -> list[Job]:
-        return [job for job in self.parts if job.state == State.FAILED]
+        """Of the newest evaluation: what failed in one before is past."""
+        evaluations = [job.created_at for job in self.jobs if job.kind == "objective"]
+        since = evaluations[-2] if len(evaluations) > 1 else None
+        return [job for job in self.parts if job.state == State.FAILED and (since is None or job.created_at > since)]
 
     @property
     def mismatches(self) -> int:
@@ -164,6 +173,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "is_organizer": is_organizer,
         "events": submission.events.select_related("actor"),
         "progress": progress,
+        "hold": explain_hold(submission) if progress.is_active else "",
         "can_check": is_organizer and progress.check is not None and can_run_again(progress.check),
         "can_release": is_organizer and submission.is_held and submission.state == Submission.State.EVALUATED,
         "can_evaluate": is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE,

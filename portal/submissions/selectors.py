@@ -14,13 +14,16 @@ from django.shortcuts import get_object_or_404
 
 from portal.challenges.models import Edition
 from portal.challenges.selectors import corpora_for, may_see_corpus
+from portal.core.clock import read_clock
 from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, State
+from portal.jobs.workers import served_queues
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.rules import Part, Relation, is_on_leaderboard, may_see
 from portal.teams.selectors import team_of
 
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
+OF_ENGINES = ("vectors", "hypotheses")  # jobs of the portal's attacks and recognition before the last one
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
 # Passed the check and not taken back.
 ACCEPTED = (
@@ -160,7 +163,35 @@ def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]
 def list_jobs(submission: Submission) -> QuerySet[Job]:
     """What made the files of a submission or checked its archive, and what was computed from them, in this order."""
     of_runs = Q(pk__in=submission.anonymization_runs.values("job")) | Q(pk__in=submission.evaluation_runs.values("job"))
-    return Job.objects.filter(Q(pk=submission.job_id) | of_runs).order_by("created_at", "pk")
+    runs = list(submission.evaluation_runs.values_list("pk", flat=True))
+    before = Q(kind__in=OF_ENGINES, parameters__run__in=runs)
+    return Job.objects.filter(Q(pk=submission.job_id) | of_runs | before).order_by("created_at", "pk")
+
+
+def list_stopped(edition: Edition) -> list[tuple[Submission, str]]:
+    """Accepted submissions whose evaluation stopped, the oldest first, each with what is missing: for organizers."""
+    found = Submission.objects.filter(system__edition=edition, state=Submission.State.FAILED)
+    shown = found.select_related("system__team").prefetch_related("events").order_by("created_at", "pk")
+    return [(one, _last_note(one)) for one in shown]
+
+
+def _last_note(submission: Submission) -> str:
+    notes = [one.note for one in submission.events.all() if one.state == Submission.State.FAILED]
+    return notes[-1] if notes else ""
+
+
+def explain_hold(submission: Submission) -> str:
+    """What keeps the evaluation of a submission from going on and what to do, in words; empty where nothing does."""
+    if submission.state == Submission.State.FAILED:
+        return _last_note(submission)
+    if submission.state != Submission.State.EVALUATING:
+        return ""
+    ready = list_jobs(submission).filter(Q(after=None) | Q(after__state=State.SUCCEEDED), state=State.WAITING)
+    served = served_queues(read_clock())
+    held = next((job for job in ready if job.queue not in served), None)
+    if held is None:
+        return ""
+    return f"“{held.title}” waits: no worker serves the queue {held.queue}. The operator has to start one that does."
 
 
 def count_mismatches(submissions: Iterable[Submission], as_of: datetime | None = None) -> dict[int, int]:

@@ -65,6 +65,7 @@ def objective_as_dict(view: View) -> dict[str, Any]:
         "edition": edition_of(view.system).name,
         "version": view.submission.version,
         "measured_at": values.measured_at.isoformat() if values.measured_at else None,
+        "computed_by": values.computed_by,
         "not_ranked": list_reasons(view, values) if values.run else [],
         "numbers": [number_as_dict(number, with_reported=view.is_own) for number in values.numbers.values()],
     }

@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import track_of
-from evaluation.app.runs.kinds import OBJECTIVE
+from evaluation.app.runs.kinds import OBJECTIVE, by_engines
 from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
@@ -77,8 +77,14 @@ def read_objective_values(
             measured_at=run.job.finished_at if run and run.job else None,
             numbers=select_complete(of_run, missing, edition.recipe, track_of(edition)) if edition else of_run,
             missing=missing,
+            computed_by=_computed_by(run) if run else "",
         )
     return found
+
+
+def _computed_by(run: EvaluationRun) -> str:
+    """Such as ``the portal with WeSpeaker ResNet34, version 1``."""
+    return by_engines(run.parameters.get("engines", {}))
 
 
 def list_score_sets(values: ObjectiveValues) -> list[ScoreSet]:

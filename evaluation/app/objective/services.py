@@ -17,7 +17,7 @@ from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.measures.services import start_measures
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import det_key, estimator_of, group_curves, measure_scores
-from evaluation.app.runs.kinds import MEASURES, OBJECTIVE
+from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, describe_engine
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det
 from evaluation.protocols.recipes import Recipe
@@ -26,7 +26,7 @@ from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
-from portal.jobs.models import Job, State
+from portal.jobs.models import Actor, Job, State
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
 from portal.teams.models import Team
@@ -49,7 +49,7 @@ def start_objective(
         kind=OBJECTIVE.kind,
         recipe=f"objective-{edition.recipe.edition}"[:40],
         recipe_version=f"{OBJECTIVE.version}-{_recipe_hash(edition)}",
-        parameters={"parts": [one.pk for one in parts]} if parts else {},
+        parameters=describe_parts(parts) if parts else {},
     )
     after = after or start_missing_measures(submission=submission, by=by)
     change_state(submission=submission, state=Submission.State.EVALUATING, actor=by)
@@ -62,6 +62,12 @@ def start_missing_measures(*, submission: Submission, by: Any = None) -> Job | N
     for data_set in _unmeasured(submission):
         last = start_measures(submission=submission, data_set=data_set, after=last, by=by).job
     return last
+
+
+def describe_parts(parts: Sequence[EvaluationRun]) -> dict[str, Any]:
+    """The portal's own runs that an objective run rests on, and their engines by key, as the run keeps them."""
+    engines = {describe_engine(one).key: describe_engine(one).title for one in parts}
+    return {"parts": [one.pk for one in parts], "engines": engines}
 
 
 def list_parts(run: EvaluationRun) -> list[int]:
@@ -85,7 +91,9 @@ def settle_objective(job: Job) -> None:
             submission.save(update_fields=["evaluated_at", "is_held"])
         event = change_state(submission=submission, state=Submission.State.EVALUATED, note=_found_in_words(job))
     else:
-        event = change_state(submission=submission, state=Submission.State.FAILED, note=_cause(job).failure)
+        cause = _cause(job)
+        note = f"{cause.failure} {cause.failure_remedy}".strip()
+        event = change_state(submission=submission, state=Submission.State.FAILED, note=note)
     team, was_stopped = submission.system.team, _cause(job).state == State.CANCELLED
     if event is not None and team is not None and not was_stopped:
         _tell_team(submission, team, job)
@@ -102,12 +110,14 @@ def _cause(job: Job) -> Job:
 
 
 def _tell_team(submission: Submission, team: Team, job: Job) -> None:
+    told: dict[str, Any]
     if job.state == State.SUCCEEDED:
         kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
         told = {"found": _found_in_words(job)}
     else:
         kind, template, url = NotificationKind.FAILED, "evaluation_failed", submission.get_absolute_url()
-        told = {"failure": _cause(job).failure}
+        cause = _cause(job)
+        told = {"failure": cause.failure, "is_held": cause.failure_actor == Actor.OPERATOR}
     mail = render_mail(f"submissions/mail/{template}.txt", {"submission": submission, **told})
     notify_team(team=team, kind=kind, mail=mail, url=url)
 

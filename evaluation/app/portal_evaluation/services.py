@@ -26,7 +26,7 @@ from evaluation.attackers.training.recipe import SEEDS, find_preset
 from portal.core.clock import read_clock
 from portal.jobs.models import Job, Queue, State
 from portal.jobs.services import run_again
-from portal.jobs.workers import known_workers
+from portal.jobs.workers import served_queues
 from portal.submissions.models import Submission
 
 SEED = SEEDS[0]
@@ -99,7 +99,7 @@ class _Chain:
                 run.job.save(update_fields=["after"])
                 self.last = run_again(run.job, by=self.by)
             return run
-        device = "cuda" if _has_worker(Queue.GPU) else "cpu"
+        device = "cuda" if Queue.GPU in served_queues(read_clock()) else "cpu"
         run = TRAINING.make_run(self.submission, recipe=preset[:40], parameters=settings | {"device": device})
         start_run(
             run,
@@ -131,7 +131,3 @@ def _engine_key(kind: EngineRunKind, name: str) -> str:
     """Name and version of an engine; the name alone of one that this portal has no more, which its job tells."""
     engine = kind.engines.engines().get(name)
     return name if engine is None else engine.key
-
-
-def _has_worker(queue: Queue) -> bool:
-    return any(queue in one.queues and not one.is_silent for one in known_workers(read_clock()))

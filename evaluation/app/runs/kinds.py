@@ -7,12 +7,14 @@ for pages and API how far the others are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from evaluation.app.models import EvaluationRun
 from evaluation.formats.results import Speech
+from evaluation.protocols.recipes import Recipe
 from portal.submissions.models import Submission
 from speech.encoders import registry as encoders
 from speech.encoders.contract import Device
@@ -125,6 +127,25 @@ def describe_engine(run: EvaluationRun) -> EngineText:
     if engine is None:
         return EngineText(run.engine, key, run.engine)
     return EngineText(engine.name, key, engine.title, engine.description, engine.licence, engine.source)
+
+
+def describe_evaluators(recipe: Recipe) -> str:
+    """Who computes the numbers of an edition, in words."""
+    evaluation = recipe.evaluation
+    if not evaluation.by_portal:
+        return "the teams; what follows from their files is recomputed"
+    named = [(ATTACK, name) for name in evaluation.attackers[:1]]
+    named += [(RECOGNITION, evaluation.recognizer)] if evaluation.recognizer else []
+    engines = [engine for kind, name in named if (engine := kind.engines.engines().get(name)) is not None]
+    words = by_engines({engine.key: engine.title for engine in engines})
+    return f"{words}; numbers of the teams stand beside" if evaluation.by_teams else words
+
+
+def by_engines(engines: Mapping[str, str]) -> str:
+    """Such as ``the portal with WeSpeaker ResNet34, version 1``, of titles by key; empty of none."""
+    versions = {key: key.rpartition("@")[2] for key in engines if "@" in key}
+    named = [f"{title}, version {versions[key]}" if key in versions else title for key, title in engines.items()]
+    return f"the portal with {' and '.join(named)}" if named else ""
 
 
 def choose_device(packages: tuple[str, ...]) -> Device:

@@ -26,6 +26,7 @@ from evaluation.scoring.values import ObjectiveValues
 from portal.core.labels import decimals
 from portal.core.panels import make_panels
 from portal.leaderboard.selectors import build_leaderboard, make_entry, policy_by
+from portal.submissions.selectors import explain_hold
 from portal.systems.objective.answer import answer
 from portal.systems.objective.tables import TableMaker, find_standing, list_mismatches
 from portal.systems.pages import Figure, describe_progress, describe_provenance, set_figure, sign_figure
@@ -63,6 +64,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "provenance": describe_provenance(submission) if view.is_own and system.is_baseline else None,
         "runs": runs,
         "values": values,
+        "hold": explain_hold(submission) if view.is_own else "",
         "averages": maker.averages(),
         "tables": maker.tables(),
         "standing": standing,

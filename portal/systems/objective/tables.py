@@ -156,6 +156,8 @@ class TableMaker:
             is_unlike = True
         elif self.with_reported and number.agrees and number.basis is not Basis.REPORTED:
             notes.append("as reported")
+        elif self.with_reported and number.reported is not None and number.basis is not Basis.REPORTED:
+            notes.append(f"team reports {number.reported_text}")
         published = published_value(self.recipe, number)
         if self.with_reported and published is not None and abs(number.value - published) > BASELINE_TOLERANCE + 1e-9:
             notes.append(f"differs: {published:g} is published")

@@ -7,11 +7,13 @@ from evaluation.app.objective.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Utterance
+from portal.core.health import beat
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import run_again
 from portal.leaderboard.selectors import ORIGINAL, build_leaderboard
 from portal.submissions.models import Submission
+from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
 from speech.recognizers import registry
 from tests.portal.attacking import SPECTRUM, expected_metrics, store_samples, unprotected
@@ -93,6 +95,8 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recogni
     assert kinds == ["measures", "measures", "measures", "attack", "recognition", "objective"]
     values = read_values_of_submission(submission)
     assert values.unrankable == ()
+    engines = "Long-term spectrum, version 1 and Moonshine tiny (English), version 0.1.0"
+    assert values.computed_by == f"the portal with {engines}"
     originals = {one.name: one.audio for one in Utterance.objects.all()}
     anonymised = {file.utterance.name: file.audio for file in submission.files.select_related("utterance")}
     for attack, enrolled in ((AttackModel.IGNORANT, originals), (AttackModel.LAZY_INFORMED, anonymised)):
@@ -107,6 +111,8 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recogni
     assert {one.attack_model for one in list_score_sets(values)} == {"unprotected", "ignorant", "lazy-informed"}
     board = build_leaderboard(edition)
     original, entry = board.entries
+    assert original.privacy is not None
+    assert entry.privacy is not None
     eer = values.average("eer", "kaldi", split="test", attack_model=AttackModel.LAZY_INFORMED).value
     assert (entry.privacy.value, entry.utilities["wer"].value) == (eer, 2.5)
     assert (original.key, original.utilities["wer"].value) == (ORIGINAL, 0.0)
@@ -144,6 +150,7 @@ def test_with_both_the_numbers_of_the_team_stand_beside_those_that_rank(recogniz
     assert pitch.is_recomputed
     assert (semi.basis, semi.reported) == (Basis.REPORTED, semi.value)
     [entry] = [one for one in build_leaderboard(edition).entries if one.key != ORIGINAL]
+    assert entry.privacy is not None
     assert not entry.is_reported
     assert (
         entry.privacy.value
@@ -151,7 +158,7 @@ def test_with_both_the_numbers_of_the_team_stand_beside_those_that_rank(recogniz
     )
 
 
-def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_there(recognizer, monkeypatch):
+def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_there(recognizer, monkeypatch, client):
     edition = edition_by("portal")
     submission = make_speech(edition)
     understood(recognizer)
@@ -160,9 +167,19 @@ def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_t
     assert submission.state == Submission.State.FAILED
     assert submission.evaluated_at is None
     assert not [one for one in build_leaderboard(edition).entries if one.key != ORIGINAL]
-    assert "The model is not here." in submission.events.last().note
+    why = "The model is not here. Fetch it with this command. What was finished is kept: run the job again then."
+    assert submission.events.last().note == explain_hold(submission) == why
+    assert list_stopped(edition) == [(submission, why)]
+    organizer = edition.organizers.get()
+    client.force_login(organizer)
+    for address in (
+        f"/editions/{edition.name}/leaderboard/",
+        f"/submissions/{submission.pk}/",
+        f"/systems/{submission.system.name}/",
+    ):
+        assert "The model is not here. Fetch it with this command." in client.get(address).text
     monkeypatch.setattr(registry, "explain_missing", lambda _: "")
-    run_again(Job.objects.get(kind="hypotheses", state=State.FAILED), by=make_organizer())
+    run_again(Job.objects.get(kind="hypotheses", state=State.FAILED), by=organizer)
     work()
     submission.refresh_from_db()
     assert submission.state == Submission.State.EVALUATED
@@ -183,3 +200,12 @@ def test_evaluating_again_computes_nothing_that_is_kept(recognizer):
     newest = EvaluationRun.objects.filter(kind="attack").latest("pk")
     chain = Job.objects.filter(parameters__run=newest.pk, kind="vectors")
     assert [job.result["speech_s"] for job in chain] == [0.0] * 3
+
+
+def test_job_that_no_worker_takes_is_told(recognizer):
+    submission = make_speech(edition_by("portal"))
+    accept_submission(submission=submission)
+    submission.refresh_from_db()
+    assert "no worker serves the queue cpu. The operator has to start one that does." in explain_hold(submission)
+    beat("a worker", kind="worker", queues=["cpu", "io"], processes=1)
+    assert explain_hold(submission) == ""
