@@ -78,7 +78,7 @@ def system_list(request: HttpRequest) -> HttpResponse:
 def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
     """Run an anonymiser over data sets of a corpus."""
     chosen = corpus_for(request.user, corpus)
-    form = BaselineForm(posted(request), corpus=chosen, by=request.user)
+    form = BaselineForm(posted(request), corpus=chosen, by=request.user, edition=request.GET.get("edition", ""))
     if "try" in request.POST:
         form.start_trial()
         return redirect("systems:new", corpus)

@@ -230,7 +230,7 @@ def chosen_options(method: Anonymizer, cleaned: Mapping[str, Any]) -> tuple[dict
 class BaselineForm(forms.Form):
     """Which method, with which options, over which data sets of one corpus; by itself or as a baseline of an edition.
 
-    `offer`: what there is to choose from.
+    `offer`: what there is to choose from. `edition`: name of the one that is chosen at first, with its data sets.
     """
 
     method = RadioField("Method", "a method")
@@ -282,7 +282,7 @@ class BaselineForm(forms.Form):
         },
     )
 
-    def __init__(self, *args: Any, corpus: Corpus, by: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, corpus: Corpus, by: Any, edition: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.corpus, self.by = corpus, by
         self.offer = make_offer(corpus, by)
@@ -293,6 +293,10 @@ class BaselineForm(forms.Form):
         fields["data_sets"].queryset = corpus.data_sets.filter(pk__in=ready).select_related("corpus")
         fields["data_sets"].initial = ready
         fields["edition"].queryset = editions_for(corpus, by)
+        if (wanted := next((one for one in self.offer.editions if one.name == edition), None)) is not None:
+            asked = self.offer.asked_by(wanted)
+            fields["edition"].initial = wanted.pk
+            fields["data_sets"].initial = [row.data_set.pk for row in self.offer.ready if row.data_set.name in asked]
         self.fields["seed"].initial = secrets.randbelow(10**9)
         self.fields |= option_fields(self.offer.known.values())
         self.fields |= target_fields(self.offer.known.values(), self._lenders)

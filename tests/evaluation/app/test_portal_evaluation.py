@@ -1,7 +1,14 @@
 """Editions that the portal evaluates: what follows an acceptance, what numbers rest on, what holds them back."""
 
-import pytest
+import io
+from pathlib import Path
 
+import pytest
+import soundfile
+
+from anonymization.methods.contract import Item
+from anonymization.methods.registry import get_method
+from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
@@ -15,9 +22,12 @@ from portal.leaderboard.selectors import ORIGINAL, build_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
+from speech.audio.files import read_pcm16
 from speech.recognizers import registry
+from tests.evaluation.recognition import Listener
+from tests.portal.archives import submit
 from tests.portal.attacking import SPECTRUM, expected_metrics, store_samples, unprotected
-from tests.portal.factories import make_organizer
+from tests.portal.factories import RATE_HZ, make_organizer, make_team, make_user
 from tests.portal.objective import (
     OWN_RECIPE,
     add_documents,
@@ -29,6 +39,8 @@ from tests.portal.objective import (
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
 RECOGNIZER = registry.DEFAULT
+DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
+METHOD = get_method("mcadams-2022")
 TRIALS = "tones_trials_f"
 
 
@@ -123,6 +135,43 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recogni
     assert not board.table.unrankable
 
 
+def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):
+    edition = edition_by("portal")
+    texts, members = {}, {}
+    recordings = iter(sorted(DEMO.glob("d*/*.flac")))
+    voice = draw_pseudo_speaker(
+        pseudo_speaker_key(seed=1, role="trial", split="test", speaker="everybody"), METHOD.parameters
+    )
+    for utterance in edition.corpus.utterances.order_by("name"):
+        samples, rate_hz = read_pcm16(next(recordings))
+        utterance.audio, utterance.samples = store_samples(samples), samples.size
+        utterance.save()
+        [changed] = METHOD.anonymize_batch([Item(samples, voice)], rate_hz)
+        texts |= dict.fromkeys((samples.size, changed.size), utterance.transcript)
+        members[f"wav/{utterance.name}.wav"] = wav_of(changed)
+    listener = Listener(texts)
+    monkeypatch.setattr(registry, "load", lambda *_: listener)
+    submission = submit(make_team(edition, owner=make_user()), members)
+    execute(submission.job_id)
+    submission.refresh_from_db()
+    assert (submission.state, submission.errors) == (Submission.State.EVALUATING, 0), submission.report_summary
+    work()
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.EVALUATED
+    assert listener.heard == 2 * 8  # trial utterances, original and anonymised, each once
+    board = build_leaderboard(edition)
+    [entry] = [one for one in board.entries if one.key != ORIGINAL]
+    assert entry.privacy is not None
+    assert not board.table.unrankable
+    assert set(entry.utilities) == {"wer"}
+
+
+def wav_of(samples):
+    file = io.BytesIO()
+    soundfile.write(file, samples, RATE_HZ, format="WAV", subtype="PCM_16")
+    return file.getvalue()
+
+
 def test_documents_of_a_team_count_for_nothing_where_the_portal_alone_evaluates(recognizer):
     edition = edition_by("portal")
     submission = add_documents(make_speech(edition), tones_scores(edition.corpus))
@@ -209,3 +258,13 @@ def test_job_that_no_worker_takes_is_told(recognizer):
     assert "no worker serves the queue cpu. The operator has to start one that does." in explain_hold(submission)
     beat("a worker", kind="worker", queues=["cpu", "io"], processes=1)
     assert explain_hold(submission) == ""
+
+
+def test_edition_page_leads_to_a_baseline_of_this_edition_with_all_of_its_data_sets(client):
+    edition = edition_by("portal")
+    client.force_login(edition.organizers.get())
+    page = client.get(f"/editions/{edition.name}/").text
+    assert f"/systems/new/tones/?edition={edition.name}" in page
+    form = client.get(f"/systems/new/tones/?edition={edition.name}").context["form"]
+    assert form["edition"].initial == edition.pk
+    assert set(form["data_sets"].initial) == set(edition.corpus.data_sets.values_list("pk", flat=True))
