@@ -19,7 +19,9 @@ from django.db.models.functions import RowNumber
 
 from common.problems import Severity
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
-from evaluation.app.runs.kinds import MEASURES
+from evaluation.app.runs.context import list_recordings
+from evaluation.app.runs.feature_cache import hypothesis_cache
+from evaluation.app.runs.kinds import MEASURES, RECOGNITION
 from evaluation.app.runs.selectors import list_newest_finished
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import NumberIdentity, Speech
@@ -28,10 +30,11 @@ from evaluation.metrics.audio_checks import MAX_CLIPPED_SHARE, MAX_DURATION_DIFF
 from evaluation.metrics.averages import Summary, pool
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.metrics.word_errors import normalise_transcript, split_words
+from evaluation.metrics.word_normalization import find_rule
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import with_speech
 from evaluation.scoring.words import hypothesis_identity
-from portal.challenges.models import Gender, Role
+from portal.challenges.models import DataSet, Gender, Role
 from portal.core.labels import decimals
 from portal.jobs.models import State
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System
@@ -483,20 +486,46 @@ def count_utterance_errors(
         transcripts: by utterance, as the corpus has them; an empty one is no reference.
         recipe: of the edition, which names its recognition sets and says whose rates count.
     """
-    from rapidfuzz.distance import Levenshtein
-
+    given = list(submissions)
+    if recipe.evaluation.by_portal:
+        return _count_portal_errors(given, transcripts, recipe)
     references = {name: split_words(normalise_transcript(text)) for name, text in transcripts.items() if text.strip()}
     found: dict[tuple[int, Speech], dict[str, WordCount]] = {}
     if not references:
         return found
-    for (submission, identity), key in _hypotheses(submissions, recipe).items():
+    for (submission, identity), key in _hypotheses(given, recipe).items():
         with default_storage.open(key) as stored:
             hypotheses = read_text(io.StringIO(stored.read().decode("utf-8", "replace"))).content
         counts = found.setdefault((submission, identity.speech), {})
         for utterance in references.keys() & hypotheses.keys():
-            said = references[utterance]
-            # Without an alignment: only the number of errors is asked for.
-            counts[utterance] = WordCount(Levenshtein.distance(said, split_words(hypotheses[utterance])), len(said))
+            counts[utterance] = _count_errors(references[utterance], split_words(hypotheses[utterance]))
+    return found
+
+
+def _count_errors(said: list[str], heard: list[str]) -> WordCount:
+    """Without an alignment: only the number of errors is asked for."""
+    from rapidfuzz.distance import Levenshtein
+
+    return WordCount(Levenshtein.distance(said, heard), len(said))
+
+
+def _count_portal_errors(
+    submissions: list[Submission], transcripts: Mapping[str, str], recipe: Recipe
+) -> dict[tuple[int, Speech], dict[str, WordCount]]:
+    """The same of what the portal's own recogniser of the edition understood, by its own rule for texts."""
+    found: dict[tuple[int, Speech], dict[str, WordCount]] = {}
+    for run in list_newest_finished(RECOGNITION, submissions):
+        if run.engine != recipe.evaluation.recognizer:
+            continue
+        rule, cache = find_rule(run.parameters["rule"]), hypothesis_cache(run.parameters["engine_key"])
+        references = {name: split_words(rule.normalise(text)) for name, text in transcripts.items() if text.strip()}
+        names = run.parameters["data_sets"]
+        for data_set in DataSet.objects.filter(corpus=run.submission.system.corpus_id, name__in=names):
+            for speech in Speech:
+                heard = cache.read(list_recordings(run.submission, data_set, speech))
+                counts = found.setdefault((run.submission_id, speech), {})
+                for name in references.keys() & heard.keys():
+                    counts[name] = _count_errors(references[name], split_words(rule.normalise(heard[name])))
     return found
 
 

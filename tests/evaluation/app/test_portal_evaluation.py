@@ -9,6 +9,7 @@ import soundfile
 from anonymization.methods.contract import Item
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from evaluation.app.measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
@@ -120,6 +121,9 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recogni
     # One of forty words is another; capitals and full stops of the originals are no errors.
     assert (wer.value, wer.basis, wer.n) == (2.5, Basis.TRANSCRIPTS, 40)
     assert values.number("wer", "tglarge", data_set="tones_asr", speech=Speech.ORIGINAL).value == 0.0
+    said = dict(Utterance.objects.values_list("name", "transcript"))
+    words = count_utterance_errors([submission], said, edition.recipe)[submission.pk, Speech.ANONYMISED]
+    assert (words["tones-s0-002"], words["tones-s0-003"]) == (WordCount(1, 5), WordCount(0, 5))
     assert {one.attack_model for one in list_score_sets(values)} == {"unprotected", "ignorant", "lazy-informed"}
     board = build_leaderboard(edition)
     original, entry = board.entries
