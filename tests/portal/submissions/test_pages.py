@@ -241,7 +241,7 @@ def test_page_takes_the_same_queries_for_one_and_three_versions(client, team, me
     system = make_team_system(team)
     submissions = [make_full(system) for _ in range(rows)]
     client.force_login(member)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         assert client.get(submissions[0].get_absolute_url()).status_code == 200
 
 
