@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, QueryDict
 from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 
-from common.tables import Cell, Column
-from listening.app.models import ExclusionRule, Flag, Session, Study
+from common.tables import Cell, Column, Table, number_columns
+from listening.app.models import ExclusionRule, Flag, Item, Session, Study
 from listening.app.monitor import selectors, services
 from listening.app.monitor.exports import ABOUT, LOCK_NOTICE, PAYMENTS, TABLES, is_locked, notices
 from listening.app.monitor.selectors import Line
@@ -23,13 +27,18 @@ from listening.app.studies.forms import or_errors
 from listening.app.studies.pages import BADGES as STUDY_BADGES
 from listening.app.studies.pages import plain_table
 from listening.app.studies.rules import LAUNCHED
-from portal.core.labels import duration
+from portal.core.labels import duration, moment_cell
 from portal.core.models import AuditEvent
 
 State = Session.State
 PAGE_SIZE = 50
 LOG_SIZE = 50
 MOST_CLIPS = 20
+PLAYED = (
+    *(Column("trial", "Trial"), Column("purpose", "Purpose"), Column("answered", "Answered (UTC)")),
+    *number_columns("Time taken", "Sent whole", "Plays", "To the end"),
+    Column("notes", "Notes", kind="text"),
+)
 # What the list of sessions shows, and which lines these are; who is flagged is asked of the database.
 SHOWS: Mapping[str, tuple[str, Callable[[Line], bool]]] = {
     "active": ("under way", lambda line: line.session.state == State.ACTIVE),
@@ -67,13 +76,15 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
         "badge": STUDY_BADGES[Study.State(study.state)],
         "now": now,
         "monitor": found,
-        "clip_kinds": selectors.KINDS.values(),
-        "clips": found.clips[:MOST_CLIPS],
+        "coverage_table": _coverage_table(found.coverage),
+        "stages_table": _stages_table(found),
+        "flags_table": _flags_table(study, found),
+        "clips_table": _clips_table(found),
+        "sessions_table": _sessions_table(study, list(shown), found.trials),
         "clips_left_out": max(0, len(found.clips) - MOST_CLIPS),
         "stats": _stats(found),
         "refusals": list_refusals(study),
         "page": shown,
-        "rows": list_rows(shown),
         "show": show if show in SHOWS else "",
         "shows": [(name, label) for name, (label, _) in SHOWS.items()],
         "is_live": study.state != Study.State.CLOSED or found.counts.active > 0,
@@ -91,9 +102,116 @@ def list_refusals(study: Study) -> list[str]:
     ]
 
 
-def list_rows(shown: Page[Line] | list[Line]) -> list[dict[str, Any]]:
-    """Lines with their flags and badge."""
-    return [{"line": line, "badge": badge_of(line.session)} for line in selectors.with_flags(list(shown))]
+def _coverage_table(coverage: Any) -> Table:
+    """Usable answers of each system against what is planned."""
+    classes = ("Same speaker", "Different speakers") if coverage.has_classes else ()
+    columns = [Column("system", "System"), Column("usable", "Usable of planned")]
+    columns += number_columns(*classes, "Under way", "In sessions that ended early")
+
+    def usable(cell: Any) -> Cell:
+        return Cell(f"{cell.usable:,} of {cell.planned:,}" if cell else "–")
+
+    rows = []
+    for row in coverage.rows:
+        meter = format_html(
+            '<span>{} of {} <meter class="quantity" data-voice="{}" min="0" max="100" value="{}" aria-label="{}">'
+            "</meter></span>",
+            f"{row.total.usable:,}",
+            f"{row.total.planned:,}",
+            "original" if row.is_original else "anonymised",
+            str(row.total.percent),
+            f"{row.name}: {row.total.percent} %",
+        )
+        of_classes = (usable(row.same), usable(row.different)) if classes else ()
+        ends = (Cell(f"{count:,}") for count in (row.total.under_way, row.total.partial))
+        rows.append((Cell(row.name), Cell(drawing=meter), *of_classes, *ends))
+    return plain_table("Usable answers of each system against what is planned", columns, rows, styles="stack")
+
+
+def _stages_table(found: Any) -> Table:
+    columns = [Column("page", "Page"), *number_columns("Came", "Now", "Stopped")]
+    rows = [tuple(map(Cell, (one.name, *map(str, (one.reached, one.here, one.left))))) for one in found.stages]
+    return plain_table("Sessions that came to each page, are there now, and stopped there", columns, rows, styles="")
+
+
+def _flags_table(study: Study, found: Any) -> Table:
+    """Sessions with each flag, and the way to leave them out; links keep their focus by their id."""
+    address = reverse("studies:exclusions", args=[study.name])
+    link = '<a id="leave-out-{0}" href="{1}?flag={0}">Leave out…<span class="visually-hidden"> {2}</span></a>'
+    columns = [
+        Column("flag", "Flag"),
+        Column("sessions", "Sessions", kind="num"),
+        Column("act", "What can be done", kind="num"),
+    ]
+    rows = [
+        (
+            Cell(capfirst(one.label)),
+            Cell(str(one.sessions)),
+            Cell(drawing=format_html(link, one.kind, address, one.label) if one.sessions else ""),
+        )
+        for one in found.flags
+    ]
+    return plain_table("Sessions with each flag", columns, rows, styles="")
+
+
+def _clips_table(found: Any) -> Table:
+    columns = [Column("recording", "Recording"), *number_columns(*map(str, selectors.KINDS.values()), "Evaluators")]
+    rows = [
+        tuple(
+            map(
+                Cell,
+                (
+                    f"{one.stimulus} ({one.name})" if one.name else str(one.stimulus),
+                    *map(str, (*one.counts, one.sessions)),
+                ),
+            )
+        )
+        for one in found.clips[:MOST_CLIPS]
+    ]
+    return plain_table("Recordings by what evaluators say is wrong with them", columns, rows)
+
+
+def _sessions_table(study: Study, lines: list[Line], trials: int) -> Table:
+    """A page of the sessions; links keep their focus by their id."""
+    columns = [
+        Column("session", "Session"),
+        Column("state", "State"),
+        Column("page", "Page"),
+        *number_columns("Answered", "Block"),
+    ]
+    columns += [Column("seen", "Last contact (UTC)"), Column("flags", "Flags", kind="text")]
+    rows = []
+    for line in selectors.with_flags(lines):
+        session = line.session
+        link = format_html(
+            '<span><a id="session-{}" href="{}">Session {}</a>{}</span>',
+            str(session.pk),
+            reverse("studies:session", args=[study.name, session.pk]),
+            str(session.pk),
+            format_html(' <span class="ribbon">{}</span>', "simulated") if session.is_simulated else "",
+        )
+        state = (
+            Cell("stalled", badge="waiting")
+            if line.is_stalled
+            else Cell(session.get_state_display().lower(), badge=badge_of(session))
+        )
+        flags = format_html_join(
+            ", ",
+            "{}",
+            ((one["label"] if one["holds"] else format_html("<s>{}</s>", one["label"]),) for one in line.flags),
+        )
+        rows.append(
+            (
+                Cell(drawing=link),
+                replace(state, aside="left out" if line.is_excluded else ""),
+                Cell(line.step_label),
+                Cell(f"{line.answered} of {trials}"),
+                Cell(str(session.block.number) if session.block else "–"),
+                moment_cell(session.last_seen_at or session.started_at, "%Y-%m-%d %H:%M:%S"),
+                Cell(drawing=format_html("<span>{}</span>", flags)) if line.flags else Cell("–"),
+            )
+        )
+    return plain_table("Sessions", columns, rows, styles="stack")
 
 
 def badge_of(session: Session) -> str:
@@ -110,7 +228,7 @@ def session_page(session: Session, now: datetime) -> dict[str, Any]:
         "line": line,
         "badge": badge_of(session),
         "times": _list_times(session),
-        "trials": selectors.list_plays(session),
+        "trials": _plays_table(session),
         "screening": session.screening_results.all(),
         "events": list(session.events.order_by("-pk")[:LOG_SIZE])[::-1],
         "exclusions": session.exclusions.select_related("rule").filter(rule__revoked_at=None),
@@ -138,21 +256,82 @@ class RuleForm(forms.Form):
         return or_errors(self, services.create_rule, study=study, by=by, **rule, **self.cleaned_data)
 
 
-def exclusions_page(study: Study, chosen: dict[str, Any] | None, form: RuleForm) -> dict[str, Any]:
+def _plays_table(session: Session) -> Table | None:
+    """The trials of a session in their order; None without a block."""
+    rows = [
+        (
+            Cell(str(one["position"])),
+            Cell("control" if one["purpose"] == Item.Purpose.GOLD else one["purpose"]),
+            moment_cell(one["answered_at"], "%H:%M:%S") if one["answered_at"] else Cell("–"),
+            Cell(duration(one["spent_s"])),
+            *(Cell(str(one[name])) for name in ("served", "plays", "whole_plays")),
+            Cell(one["remarks"] or "–"),
+        )
+        for one in selectors.list_plays(session)
+    ]
+    return plain_table("Trials of this session in their order", PLAYED, rows, styles="stack") if rows else None
+
+
+def exclusions_page(
+    request: HttpRequest, study: Study, chosen: dict[str, Any] | None, form: RuleForm
+) -> dict[str, Any]:
     """The rules there are, what was done, and what the chosen one would do."""
     effect = services.preview_effect(study, **chosen) if chosen else None
+    rules = list(services.list_rules(study))
     return {
         "study": study,
         "chosen": chosen,
         "chosen_label": _label(chosen) if chosen else "",
         "effect": effect,
+        "changes": _changes_table(effect) if effect else None,
         "form": form,
-        "rules": services.list_rules(study),
+        "rules": _rules_table(request, study, rules) if rules else None,
         "flags": Flag.Kind.choices,
         "labels": dict(Flag.Kind.choices),
         "log": [_log_entry(event) for event in list_log(study)[:LOG_SIZE]],
         "is_open": study.state in LAUNCHED,
     }
+
+
+def _changes_table(effect: Any) -> Table:
+    """Usable answers of each system before and after a rule; what changes is marked."""
+    columns = [Column("system", "System"), *number_columns("Planned", "Before", "After")]
+    rows = [
+        (
+            *map(Cell, (name, f"{planned:,}", f"{before:,}")),
+            Cell(f"{after:,}", marks=("changes",) if after != before else ()),
+        )
+        for name, planned, before, after in effect.changes
+    ]
+    return plain_table("Usable answers before and after", columns, rows, styles="stack", is_caption_hidden=False)
+
+
+def _rules_table(request: HttpRequest, study: Study, rules: Iterable[Any]) -> Table:
+    """The rules of a study, each with the button that revokes it."""
+    columns = [Column("what", "Leaves out"), Column("reason", "Reason", kind="text")]
+    columns += [*number_columns("Sessions"), Column("made", "Made (UTC)"), Column("state", "State", kind="text")]
+    rows = []
+    for rule in rules:
+        what = Cell(capfirst(rule.get_flag_display()))
+        if rule.session_id:
+            address = reverse("studies:session", args=[study.name, rule.session_id])
+            what = Cell(f"Session {rule.session_id}", link=address)
+        if rule.revoked_at:
+            by = f"revoked by {rule.revoked_by}" if rule.revoked_by else "revoked"
+            state = replace(moment_cell(rule.revoked_at, "%Y-%m-%d %H:%M"), aside=by)
+        else:
+            asked = {
+                "url": reverse("studies:revoke", args=[study.name, rule.pk]),
+                "label": "Revoke",
+                "kind": "quiet small",
+                "confirm": "Revoke this rule? Its sessions count again.",
+            }
+            state = Cell(drawing=render_to_string("components/action.html", asked, request))
+        made = replace(
+            moment_cell(rule.created_at, "%Y-%m-%d %H:%M"), aside=f"by {rule.created_by}" if rule.created_by else ""
+        )
+        rows.append((what, Cell(rule.reason), Cell(f"{rule.caught:,}"), made, state))
+    return plain_table("Rules that leave sessions out", columns, rows, styles="stack")
 
 
 def chosen_rule(study: Study, query: QueryDict) -> dict[str, Any] | None:

@@ -50,7 +50,7 @@ def exclusion_list(request: HttpRequest, study: Study) -> HttpResponse:
     if made is not None:
         messages.success(request, f"The rule stands; it leaves out {made.exclusions.count()} of the sessions.")
         return redirect("studies:exclusions", study.name)
-    context = pages.exclusions_page(study, rule, form)
+    context = pages.exclusions_page(request, study, rule, form)
     return render(request, "listening/studies/exclusions.html", context, status=422 if form.errors else 200)
 
 

@@ -131,9 +131,8 @@ def _label_of(name: str) -> str:
 
 
 def _words(column: str) -> str:
-    if column == "label":
-        return "system"
-    return column.removesuffix("_label").replace("_", " ")
+    words = "system" if column == "label" else column.removesuffix("_label").replace("_", " ")
+    return words[:1].upper() + words[1:]
 
 
 def _cell(value: Any) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from common.tables import Order, Table
+from common.tables import Column, Order, Table, plain_table
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.screening.rules import RULES
 from listening.analysis.tables import BY_SCORES, COMMON, Results
@@ -26,6 +26,23 @@ from listening.app.results.tables import Record, Shape, build_matrix, caption_of
 from listening.tasks import RATED_TASKS
 from portal.jobs.selectors import with_estimates
 
+WHO_SEES = plain_table(
+    "Who will see what",
+    (Column("who", "Who"), Column("what", "What becomes visible", kind="text")),
+    [
+        (
+            "Everybody",
+            "Numbers, intervals, groups, comparisons and figures of every system by its name, raw and normalised; how "
+            "many sessions were left out and why; all of it as files.",
+        ),
+        ("The team of a system", "The same, and for its own system each utterance with its ratings, to listen to."),
+        (
+            "Organizers alone",
+            "Single listeners, by keys that lead to nobody; screening; transcripts; the bundle with every rating.",
+        ),
+    ],
+    caption="Who will see what",
+)
 MOST_PAIRS = 120  # more are in the file, and on the page of each system
 Figures = Sequence[ShownFigure]
 
@@ -323,4 +340,5 @@ def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = ""
         "is_taking_back": is_taking_back,
         "facts": facts,
         "problems": problems,
+        "who": WHO_SEES,
     }

@@ -174,7 +174,9 @@ def _check_starts(study: Study, network: str, now: datetime) -> None:
         # Who finished made way for the next one in a class; all starts of an address have a limit all the same.
         unfinished = here.exclude(state=State.FINISHED).count()
         of_study = newest.filter(network=network).count()
-        if unfinished >= share or here.count() >= STARTS_PER_PLACE * share or of_study >= most // NETWORKS_OF_A_STUDY:
+        quarter = most // NETWORKS_OF_A_STUDY  # at least one of which is left for others, however many places it has
+        allowed = max(quarter, min(share, most - quarter))
+        if unfinished >= share or here.count() >= STARTS_PER_PLACE * share or of_study >= allowed:
             sentence = _(
                 "Many people have begun this test from your network within an hour. Please try again in an hour."
             )

@@ -13,11 +13,12 @@ from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
-from common.tables import Cell, Column, Group, Row, Table, number_table
+from common.tables import Cell, Column, Group, Row, Table, number_columns, number_table
 from listening.app.models import Item, Study, StudyText
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
@@ -41,6 +42,12 @@ BADGES = {
     State.CLOSED: "succeeded",
 }
 COUNTED = (Column("system", "System"), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num"))
+CHECKS = (
+    Column("check", "Check", kind="text"),
+    Column("result", "Result"),
+    Column("required", "Required", kind="text"),
+    Column("found", "Found", kind="text"),
+)
 LISTENING = (
     Column("session", "Session"),
     Column("trials", "Trials answered", kind="num"),
@@ -51,9 +58,34 @@ HEARABLE = (State.PREPARED, State.OPEN, State.PAUSED, State.CLOSED)
 PROLIFIC_PLACES = {"person": "{{%PROLIFIC_PID%}}", "study": "{{%STUDY_ID%}}", "session": "{{%SESSION_ID%}}"}
 
 
-def study_rows(studies: Iterable[Study]) -> list[dict[str, Any]]:
-    """Studies of a list, each with its tasks in words."""
-    return [{"study": one, "what": ", ".join(one.tasks), "badge": BADGES[State(one.state)]} for one in studies]
+def studies_table(studies: Iterable[Any]) -> Table:
+    """The studies of a list, from `selectors.studies_with_counts`."""
+    columns = [Column("study", "Study", kind="text"), Column("edition", "Edition", kind="text")]
+    columns += [Column("what", "What evaluators do", kind="text"), Column("state", "State")]
+    columns += number_columns("Sessions", "Finished")
+    rows = [
+        (
+            Cell(str(one), link=one.get_absolute_url(), ribbon="simulated answers" if one.is_simulated else ""),
+            Cell(str(one.edition)),
+            Cell(", ".join(one.tasks)),
+            Cell(drawing=_state_with_results(one)),
+            Cell(str(one.sessions_begun)),
+            Cell(f"{one.blocks_finished} of {one.blocks_made}" if one.blocks_made else "–"),
+        )
+        for one in studies
+    ]
+    return plain_table("Studies", columns, rows, styles="stack")
+
+
+def _state_with_results(study: Study) -> SafeString:
+    """The badge of a study's state; of a closed one with the way to its results."""
+    badge = format_html(
+        '<span class="badge" data-state="{}">{}</span>', BADGES[State(study.state)], study.get_state_display()
+    )
+    if study.state != State.CLOSED:
+        return badge
+    link = '<span>{} <a href="{}">results<span class="visually-hidden"> of {}</span></a></span>'
+    return format_html(link, badge, reverse("studies:results", args=[study.name]), study)
 
 
 def _draw_code(address: str) -> SafeString:
@@ -155,10 +187,10 @@ def design_page(study: Study) -> dict[str, Any]:
     parts = certificate.get("parts", [])
     titles = ["The scored trials"] if len(parts) < 2 else [f"Wave {number}" for number in range(1, len(parts) + 1)]
     groups = [
-        {"title": title, "checks": part.get("checks", []), "notes": part.get("relaxed", [])}
+        {"table": _checks_table(title, part.get("checks", [])), "notes": part.get("relaxed", [])}
         for title, part in zip(titles, parts, strict=True)
     ]
-    groups.append({"title": "Everything around them", "checks": certificate.get("rows", []), "notes": []})
+    groups.append({"table": _checks_table("Everything around them", certificate.get("rows", [])), "notes": []})
     scored = study.items.filter(purpose=Item.Purpose.SCORED).order_by("system__code")
     counted = scored.values_list("system__code").annotate(Count("pk", distinct=True), Count("trials"))
     counts = ((Cell(code or "original speech"), *(Cell(f"{many:,}") for many in counts)) for code, *counts in counted)
@@ -169,9 +201,23 @@ def design_page(study: Study) -> dict[str, Any]:
             ("Blocks", " + ".join(map(str, certificate.get("waves", [])))),
             ("Fingerprint of the trials", certificate.get("fingerprint", "")),
         ],
-        "groups": [group for group in groups if group["checks"]],
+        "groups": [group for group in groups if group["table"].rows],
         "counts": plain_table("Trials of each system over all evaluators", COUNTED, counts),
     }
+
+
+def _checks_table(title: str, checks: Iterable[Mapping[str, Any]]) -> Table:
+    """Checks of a certificate: what each requires, and what was found."""
+    rows = (
+        (
+            Cell(capfirst(one["name"])),
+            Cell("passes", badge="succeeded") if one["passed"] else Cell("fails", badge="failed"),
+            Cell(str(one["required"])),
+            Cell(str(one["found"])),
+        )
+        for one in checks
+    )
+    return plain_table(title, CHECKS, rows, styles="stack", is_caption_hidden=False)
 
 
 def plain_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], **more: Any) -> Table:

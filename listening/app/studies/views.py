@@ -87,7 +87,7 @@ def study_list(request: HttpRequest) -> HttpResponse:
     editions, edition = selectors.editions_to_study(request.user), _chosen_edition(request)
     studies = selectors.studies_with_counts(request.user, edition)
     page = Paginator(studies, PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"page": page, "rows": pages.study_rows(page.object_list), "edition": edition, "editions": editions}
+    context = {"page": page, "table": pages.studies_table(page.object_list), "edition": edition, "editions": editions}
     return render(request, "listening/studies/list.html", context)
 
 
