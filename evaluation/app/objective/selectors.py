@@ -159,6 +159,24 @@ def read_det_curve(score_set: ScoreSet) -> DetCurve:
         return det_curve(packed["targets"], packed["nontargets"]).corners()
 
 
+def find_known(
+    values: ObjectiveValues, estimator: str, data_set: str, tests: Iterable[str]
+) -> tuple[dict[str, Number], str]:
+    """The equal error rates of the tests of a figure that have one, and what the figure is called in `det_key`.
+
+    A test without a number rests on a part of its set: its curve is left out, and the others have their own figure.
+
+    Args:
+        tests: attack models, as `group_curves` gives them.
+    """
+    asked = list(tests)
+    found = {
+        attack: values.number("eer", estimator, data_set=data_set, attack_model=AttackModel(attack)) for attack in asked
+    }
+    known = {attack: number for attack, number in found.items() if number is not None}
+    return known, data_set if len(known) == len(asked) else "-".join((data_set, *known))
+
+
 def measure_scores(score_set: ScoreSet) -> DetectionMetrics:
     """All detection metrics of stored scores, their DET curve among them."""
     with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:

@@ -16,11 +16,13 @@ from django.db import transaction
 from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.measures.services import start_measures
 from evaluation.app.models import EvaluationRun
-from evaluation.app.objective.selectors import det_key, estimator_of, group_curves, measure_scores
+from evaluation.app.objective.selectors import det_key, estimator_of, find_known, group_curves, measure_scores
 from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, describe_engine
+from evaluation.app.runs.selectors import read_numbers
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det
 from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.values import ObjectiveValues
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import export_recipe
@@ -157,8 +159,11 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
     """Draw and keep the DET curves of every data set whose scores were measured, its attack models over each other."""
     by_set = group_curves(run.score_sets.all())
     estimator = estimator_of(recipe)
+    values = ObjectiveValues(run.submission_id, run.pk, None, read_numbers([run]).get(run.pk, {}))
     for done, (data_set, score_sets) in enumerate(by_set.items()):
         progress("Drawing the DET curves", done, len(by_set))
-        tests = {attack: measure_scores(one) for attack, one in score_sets.items()}
-        store_figure(partial(det_key, run.pk, data_set), partial(det.draw_det, tests, estimator=estimator))
+        known, name = find_known(values, estimator, data_set, score_sets)
+        if known:
+            tests = {attack: measure_scores(score_sets[attack]) for attack in known}
+            store_figure(partial(det_key, run.pk, name), partial(det.draw_det, tests, estimator=estimator))
     progress("Drawing the DET curves", len(by_set), len(by_set))

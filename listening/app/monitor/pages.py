@@ -211,7 +211,7 @@ def _sessions_table(study: Study, lines: list[Line], trials: int) -> Table:
                 Cell(drawing=format_html("<span>{}</span>", flags)) if line.flags else Cell("–"),
             )
         )
-    return plain_table("Sessions", columns, rows, styles="stack")
+    return plain_table("Each session of the study", columns, rows, styles="stack")
 
 
 def badge_of(session: Session) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from django.core.files.storage import default_storage
 from django.http import HttpRequest
 
 from evaluation.app.measures import selectors
@@ -13,13 +14,13 @@ from evaluation.app.models import ScoreSet
 from evaluation.app.objective.selectors import (
     det_key,
     estimator_of,
+    find_known,
     group_curves,
     list_score_sets,
     read_objective_values,
 )
 from evaluation.app.runs.context import pitch_minimum, track_of
 from evaluation.figures.det import size_of
-from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.ranking import reasons_against
 from evaluation.scoring.values import ObjectiveValues
@@ -103,15 +104,14 @@ def det_figures(
     metric = find_metric("eer", estimator)
     figures = []
     for data_set, tests in group_curves(score_sets).items():
-        numbers = {
-            attack: values.number("eer", estimator, data_set=data_set, attack_model=AttackModel(attack))
-            for attack in tests
-        }
-        if None in numbers.values():  # drawn when scores of a part of a set were measured, too
+        numbers, name = find_known(values, estimator, data_set, tests)
+        if not numbers:
             continue
-        said = (f"{attack} {decimals(one.value, metric.decimals)} %" for attack, one in numbers.items() if one)
+        if name != data_set and not default_storage.exists(det_key(values.run or 0, name)):
+            continue  # drawn by an earlier version, with the curve of what rests on a part of its set
+        said = (f"{attack} {decimals(one.value, metric.decimals)} %" for attack, one in numbers.items())
         of = f"{data_set} by {engine}" if engine else data_set
         alt = f"DET curves of {of}. {metric.label}: {', '.join(said)}."
-        key = partial(det_key, values.run or 0, data_set)
-        figures.append(sign_figure(request, key, title=data_set, alt=alt, size=size_of(len(tests)), engine=engine))
+        key = partial(det_key, values.run or 0, name)
+        figures.append(sign_figure(request, key, title=data_set, alt=alt, size=size_of(len(numbers)), engine=engine))
     return figures

@@ -2,6 +2,7 @@
 
 import io
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from django.core import mail
 from evaluation.app.models import MetricValue
 from evaluation.app.objective.selectors import (
     det_key,
+    find_known,
     group_curves,
     list_score_sets,
     measure_scores,
@@ -315,6 +317,12 @@ def test_scores_are_kept_sorted_and_drawn_by_data_set(edition, submission):
     for theme, kind, head in (("light", "svg", b"<?xml"), ("dark", "svg", b"<?xml"), ("light", "pdf", b"%PDF")):
         with default_storage.open(det_key(values.run, "tones_trials_m", theme, kind)) as file:
             assert file.read(5).startswith(head[:4])
+    # Of a test that has no number the curve is left out, and the others have a figure of their own.
+    less = replace(values, numbers={one: of for one, of in values.numbers.items() if one.attack_model != "ignorant"})
+    for found, left in ((values, 4), (less, 3)):
+        known, name = find_known(found, "kaldi", "tones_trials_f", drawn["tones_trials_f"])
+        assert (len(known), "ignorant" in known) == (left, left == 4)
+        assert name == "tones_trials_f" + ("" if left == 4 else "-unprotected-lazy-informed-semi-informed")
 
 
 # States and mails ----------------------------------------------------------------------------------
