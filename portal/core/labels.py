@@ -24,6 +24,17 @@ def moment_cell(at: datetime, form: str = "%Y-%m-%d", link: str = "") -> Cell:
     return Cell(f"{at:{form}}", moment=at.isoformat(), link=link)
 
 
+def missing_line(lacks: Iterable[tuple[str, str]]) -> str:
+    """One line on what cannot run here, each with its reason; empty where nothing is.
+
+    Args:
+        lacks: title, and the sentence that says what is missing; empty where nothing is.
+    """
+    told = [(title, reason.strip().rstrip(".")) for title, reason in lacks if reason]
+    words = [reason if title.lower() in reason.lower() else f"{title} ({reason})" for title, reason in told]
+    return f"Cannot run here: {'; '.join(words)}." if words else ""
+
+
 def duration(length: float | timedelta | None) -> str:
     """Such as ``under 0.1 s``, ``3.2 s``, ``48 s``, ``4 min 5 s``, ``3 h 12 min``, ``2 d 4 h``."""
     if length is None:

@@ -16,6 +16,7 @@ from evaluation.protocols.making import write_recipe as write_text
 from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import Corpus, DataSet, Edition, TrialList
 from portal.challenges.services import RESERVED_NAMES
+from portal.core.labels import missing_line
 from portal.intake.corpora.data_sets import find_enrolment_set
 from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
@@ -64,17 +65,10 @@ def find_engines() -> Engines:
 
 
 def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) -> Offer:
-    lacks = {one.name: explain(one).rstrip(".") for one in known}
+    lacks = {one.name: explain(one) for one in known}
     every = sorted(known, key=lambda one: one.name != default)
-    missing = [_tell(one.title, lacks[one.name]) for one in every if lacks[one.name]]
-    return Offer(
-        {one.name: one.title for one in every if not lacks[one.name]},
-        f"Cannot run here: {'; '.join(missing)}." if missing else "",
-    )
-
-
-def _tell(title: str, reason: str) -> str:
-    return reason if title in reason else f"{title} ({reason})"
+    ready = {one.name: one.title for one in every if not lacks[one.name]}
+    return Offer(ready, missing_line((one.title, lacks[one.name]) for one in every))
 
 
 def describe_sets(corpus: Corpus) -> list[SpeechSet]:

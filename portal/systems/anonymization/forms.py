@@ -14,7 +14,7 @@ from typing import Any
 
 from django import forms
 from django.db import IntegrityError
-from django.db.models import QuerySet
+from django.db.models import QuerySet, prefetch_related_objects
 from django.forms.boundfield import BoundField, BoundWidget
 from django.utils.functional import cached_property
 
@@ -27,8 +27,8 @@ from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import DataSetRow, data_set_table, expected_sets, managed_editions_for
-from portal.core.fields import RadioField, RowField, RowsField, disable
-from portal.core.labels import extent
+from portal.core.fields import RadioField, RowField, RowsField
+from portal.core.labels import extent, missing_line
 from portal.jobs.models import Job
 from portal.submissions.models import System
 from portal.submissions.services import LONGEST_LABEL, baseline_problem
@@ -104,24 +104,27 @@ def editions_for(corpus: Corpus, by: Any) -> QuerySet[Edition]:
 def make_offer(corpus: Corpus, by: Any) -> Offer:
     """What this person may choose from on this corpus."""
     known = {method.name: method for method in methods()}
+    editions = list(editions_for(corpus, by))
+    prefetch_related_objects([corpus], "data_sets")
+    for edition in editions:
+        edition.corpus = corpus  # whose data sets are read once for all of them
     return Offer(
         rows=data_set_table(corpus),
         known=known,
         missing={name: explain_missing(method) for name, method in known.items()},
         paces=list_paces(),
         measuring=measuring_per_second(),
-        editions=list(editions_for(corpus, by)),
+        editions=editions,
         trials=list_unfinished_trials(corpus),
     )
 
 
 @dataclass(frozen=True)
 class MethodCard:
-    """A method as the form offers it: its radio button, what it lacks here, its pace, and the fields of its options."""
+    """A method as the form offers it: its radio button, its pace, and the fields of its options."""
 
     button: BoundWidget
     method: Anonymizer
-    missing: str
     pace: Pace | None
     cost: float | None
     options: list[BoundField]
@@ -309,14 +312,17 @@ class BaselineForm(forms.Form):
     # What the page shows -----------------------------------------------------------------------------
 
     def method_choices(self) -> Iterator[MethodCard]:
-        """Each method's radio button, disabled where it cannot run here, with all that is known of it."""
+        """The radio button of each method that can run here, with all that is known of it."""
         for button, method in zip(self["method"], self.offer.known.values(), strict=True):
-            missing = self.offer.missing[method.name]
-            if missing:
-                disable(button)
+            if self.offer.missing[method.name]:
+                continue
             pace = self.offer.paces.get(method.name)
             fields = [self[name] for name in _field_names(method)]
-            yield MethodCard(button, method, missing, pace, self.offer.cost_of(method.name), fields)
+            yield MethodCard(button, method, pace, self.offer.cost_of(method.name), fields)
+
+    def missing_line(self) -> str:
+        """The methods that cannot run here, each with the reason."""
+        return missing_line((one.title, self.offer.missing[one.name]) for one in self.offer.known.values())
 
     def data_set_choices(self) -> Iterator[tuple[BoundWidget, DataSetRow]]:
         """Each ready data set's checkbox with its numbers, in the order of the corpus page."""

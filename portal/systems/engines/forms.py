@@ -17,8 +17,8 @@ from evaluation.app.recognition.services import start_recognition
 from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION, EngineRunKind
 from evaluation.app.runs.selectors import EngineRuns, group_unfinished, list_runs, measure_pace
-from portal.core.fields import RadioField, disable
-from portal.core.labels import extent
+from portal.core.fields import RadioField
+from portal.core.labels import extent, missing_line
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 from portal.systems.selectors import View
@@ -41,7 +41,6 @@ class EngineCard:
 
     button: BoundWidget
     engine: Any
-    missing: str
     cost: float | None
 
     @property
@@ -121,12 +120,14 @@ class EngineForm(forms.Form):
     # What the page shows -----------------------------------------------------------------------------
 
     def engine_cards(self) -> Iterator[EngineCard]:
-        """Each engine's radio button, disabled where it cannot run here."""
+        """The radio button of each engine that can run here."""
         for button, (name, engine) in zip(self["engine"], self.engines.items(), strict=True):
-            missing = self.missing[name]
-            if missing:
-                disable(button)
-            yield EngineCard(button, engine, missing, self.costs[name])
+            if not self.missing[name]:
+                yield EngineCard(button, engine, self.costs[name])
+
+    def missing_line(self) -> str:
+        """The engines that cannot run here, each with the reason."""
+        return missing_line((engine.title, self.missing[name]) for name, engine in self.engines.items())
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, SetRow]]:
         """Each ready data set's checkbox with what it is."""

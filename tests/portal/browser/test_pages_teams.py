@@ -71,7 +71,7 @@ def test_list_and_page_of_an_edition_pass_the_check_for_everybody(new_page, edit
 
 
 def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, check_page):
-    corpus = make_corpus()
+    corpus = make_corpus(speakers=4)
     page = new_page(organizer)
     page.goto("/editions/new/")
     check_page(page, "challenge-start")
@@ -90,7 +90,8 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     expect(summary).to_have_count(3)  # title, recipe, deadline
     check_page(page, "challenge-errors")
     page.get_by_label("Title").fill("Tones")
-    recipe = {"name": "tones.toml", "mimeType": "application/toml", "buffer": recipe_for("tones").encode()}
+    text = recipe_for("tones").replace("utterances = 4", "utterances = 8")
+    recipe = {"name": "tones.toml", "mimeType": "application/toml", "buffer": text.encode()}
     page.get_by_label("Custom recipe as a file").set_input_files(recipe)
     page.get_by_label("Submissions open (UTC)").fill("2026-11-02T12:00")
     page.get_by_role("button", name="Make the challenge").click()

@@ -91,7 +91,7 @@ def test_form_offers_every_method_of_the_registry_with_its_options(organizer, co
             assert f'name="{method.name}__{option.name}"' in page
 
 
-def test_method_that_cannot_run_here_is_disabled_and_says_why(organizer, corpus, monkeypatch):
+def test_methods_that_cannot_run_here_stand_in_one_line_with_the_reason(organizer, corpus, monkeypatch):
     def refuse(*_):
         raise AssertionError
 
@@ -100,11 +100,11 @@ def test_method_that_cannot_run_here_is_disabled_and_says_why(organizer, corpus,
     monkeypatch.setattr(forms, "methods", lambda: (lacking, here, gpu))
     response = organizer.get(FORM)
     page = text_of(response)
-    assert "<b>Cannot run here.</b> Lacking needs a library: get it." in page
+    assert '<p class="help">Cannot run here: Lacking needs a library: get it.</p>' in page
     assert page.count("Needs a graphics card: it waits for a worker that has one.") == 1
     radios = re.findall(r'<input type="radio" name="method"[^>]*>', page)
-    assert ["disabled" in radio for radio in radios] == [True, False, False]
-    assert "checked" in radios[1]
+    assert [re.search('value="([^"]*)"', radio)[1] for radio in radios] == [here.name, "far"]
+    assert "checked" in radios[0]
     answer = organizer.post(FORM, asked(corpus, method="lacking"))
     assert errors_of(answer) == {"method": "Lacking needs a library: get it."}
 
@@ -170,12 +170,12 @@ def test_name_left_empty_is_made_of_method_and_corpus(organizer, corpus):
 
 
 @pytest.mark.parametrize("editions", [1, 3])
-def test_form_costs_twelve_queries_whatever_editions_there_are(
+def test_form_costs_thirteen_queries_whatever_editions_there_are(
     organizer, user, corpus, editions, django_assert_num_queries
 ):
     for _ in range(editions):
         make_edition(corpus, organizers=[user])
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         response = organizer.get(FORM)
     assert len(response.context["form"].offer.editions) == editions
 
