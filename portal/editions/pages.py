@@ -261,16 +261,12 @@ def _asked_table(rows: list[DataSetRow]) -> Table:
         ]
         for row in rows
     )
-    return plain_table("Data sets", columns, cells, caption="Data sets that teams anonymise", is_caption_hidden=True)
+    caption = "Data sets that teams anonymise"
+    return plain_table("Data sets", columns, cells, caption=caption, is_caption_hidden=True, styles="strip")
 
 
 def _file_table(edition: Edition, files: Iterable[DataFile]) -> Table:
-    columns = [
-        Column("file", "File"),
-        Column("what", "What it is"),
-        *number_columns("Size"),
-        Column("sha256", "SHA-256"),
-    ]
+    columns = [Column("file", "File"), Column("what", "What it is"), *number_columns("Size", "SHA-256")]
     cells: Iterable[list[Cell | str]] = (
         [
             Cell(one.name, link=reverse("editions:data-file", args=[edition.name, one.name])),
@@ -280,7 +276,8 @@ def _file_table(edition: Edition, files: Iterable[DataFile]) -> Table:
         ]
         for one in files
     )
-    return plain_table("Files", columns, cells, caption="Files of the data sets", is_caption_hidden=True)
+    caption = "Files of the data sets"
+    return plain_table("Files", columns, cells, caption=caption, is_caption_hidden=True, styles="strip")
 
 
 def checksum_lines(files: Iterable[DataFile]) -> Iterator[str]:

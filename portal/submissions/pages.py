@@ -301,7 +301,8 @@ def ask(edition: Edition) -> Asked | None:
         [one.name, f"{one.directory}/", f"{one.utterances:,}", "yes" if one.is_required else "no"]
         for one in requirements.data_sets
     )
-    table = plain_table("Speech", columns, rows, caption="Data sets of an archive", is_caption_hidden=True)
+    caption = "Data sets of an archive"
+    table = plain_table("Speech", columns, rows, caption=caption, is_caption_hidden=True, styles="strip")
     return Asked(requirements, table, example_tree(requirements))
 
 
@@ -313,8 +314,9 @@ def example_tree(requirements: Requirements) -> str:
         tests = [one for one in requirements.data_sets if one.role == Role.TRIAL]
         suffix = requirements.suffix
         names = (heard[0].name, tests[0].name) if heard and tests else ("ENROLMENT", "TRIAL")
-        scores = f"ASV-{names[0]}{suffix}-{names[1]}{suffix}/scores  (one folder for each test)"
-        entries.append(("results-2026-01-31-12-00-00/", ["results.txt", "results_summary.txt", scores]))
+        scores = f"ASV-{names[0]}{suffix}-{names[1]}{suffix}/scores"
+        files = ["results.txt", "results_summary.txt", scores, "…  (one such folder for each test)"]
+        entries.append(("results-2026-01-31-12-00-00/", files))
         entries.append(("hypotheses/", [f"RECOGNITION_SET{suffix}.txt  (where words were recognised)"]))
     entries.append((f"description.pdf  ({'required' if requirements.description_required else 'optional'})", []))
     lines = ["archive.zip"]
