@@ -2,7 +2,7 @@
 
 What is deleted is gone with the transaction that writes the receipt into the audit log. Its stored files follow: their
 keys are kept in that transaction, and a file is deleted once no other row names it, at once or by a periodic task.
-Public: `archive`, `restore`, `remove`, `delete_unneeded_files`.
+Public: `archive`, `restore`, `remove`, `remove_demo`, `delete_unneeded_files`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from portal.challenges.models import Corpus, Edition
 from portal.core import audit
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import (
@@ -21,6 +22,7 @@ from portal.core.removal import (
     Preview,
     delete_rows,
     delete_unheld_files,
+    find_kind,
     find_owned,
     find_problems,
     find_rows,
@@ -31,6 +33,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.rules import can_cancel
 from portal.jobs.services import NotPossible, request_cancel
 
+DEMO = "demo"  # the name of its edition and of its corpus
 PATIENCE_S = 5.0  # with jobs that were told to stop
 LOOK_EVERY_S = 0.2
 FILES_AT_ONCE = 500
@@ -77,22 +80,44 @@ def preview(*, kind: Kind, thing: Any) -> Preview:
     return preview_removal(find_rows(kind.root(thing)))
 
 
-def remove(*, kind: Kind, thing: Any, by: Any, patience_s: float = PATIENCE_S) -> AuditEvent:
+def remove(*, kind: Kind, thing: Any, by: Any, patience_s: float = PATIENCE_S, is_demo: bool = False) -> AuditEvent:
     """Delete a thing with everything that cannot be without it; the receipt.
 
     Its jobs are cancelled first; one that runs stops at its next file.
 
     Args:
         patience_s: how long jobs that run may take to stop, in seconds.
+        is_demo: nothing in it is anybody's, so that no rule holds.
 
     Raises:
         NotPossible: a rule forbids it, or a job of it still runs.
     """
-    _refuse(find_problems(thing))
+    if not is_demo:
+        _refuse(find_problems(thing))
     _stop_jobs(kind, thing, by, patience_s)
-    receipt = _delete(kind, thing, by)
+    receipt = _delete(kind, thing, by, is_demo=is_demo)
     transaction.on_commit(lambda: delete_unneeded_files(REQUEST_S), robust=True)
     return receipt
+
+
+def find_demo() -> list[tuple[str, Any]]:
+    """What `make demo` made, each with its kind: its edition with all in it, then its corpus of synthetic speech."""
+    corpora = Corpus.objects.filter(name=DEMO, is_synthetic=True)
+    editions = Edition.objects.filter(name=DEMO, corpus__in=corpora)
+    return [*(("editions", one) for one in editions), *(("corpora", one) for one in corpora)]
+
+
+def remove_demo(*, by: Any, patience_s: float = PATIENCE_S) -> list[AuditEvent]:
+    """Delete what `make demo` made, published results included, but for its accounts; the receipts.
+
+    Raises:
+        NotPossible: a job of it still runs, or somebody else's edition runs on its corpus.
+    """
+    receipts = []
+    for name, thing in find_demo():
+        is_edition = name == "editions"
+        receipts.append(remove(kind=find_kind(name), thing=thing, by=by, patience_s=patience_s, is_demo=is_edition))
+    return receipts
 
 
 def delete_unneeded_files(limit_s: float | None = None) -> int:
@@ -137,9 +162,10 @@ def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float) -> None:
 
 
 @transaction.atomic
-def _delete(kind: Kind, thing: Any, by: Any) -> AuditEvent:
+def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool) -> AuditEvent:
     thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
-    _refuse(find_problems(thing))
+    if not is_demo:
+        _refuse(find_problems(thing))
     root = kind.root(thing)
     rows = find_rows(root)
     owned = find_owned(rows)

@@ -5,6 +5,7 @@ from portal.manage import views
 app_name = "manage"
 urlpatterns = [
     path("", views.index, name="index"),
+    path("demo/remove/", views.remove_demo, name="remove-demo"),
     path("receipts/<int:pk>/", views.receipt, name="receipt"),
     path("<slug:kind>/<slug:key>/", views.manage, name="thing"),
     path("<slug:kind>/<slug:key>/archive/", views.archive, name="archive"),

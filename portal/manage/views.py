@@ -8,8 +8,9 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
 
-from portal.accounts.access import member_action, member_page, member_read
+from portal.accounts.access import member_action, member_page, member_read, operator_page
 from portal.core.clock import read_clock
 from portal.core.fields import posted
 from portal.core.removal import find_problems
@@ -27,6 +28,7 @@ def index(request: HttpRequest) -> HttpResponse:
     receipts = list(pages.receipts_for(request.user)[:RECEIPTS_SHOWN])
     context = {
         "archived": pages.archived_table(request.user),
+        "has_demo": request.user.is_staff and bool(services.find_demo()),
         "deleted": pages.receipts_table(receipts) if receipts else None,
     }
     return render(request, "manage/index.html", context)
@@ -89,6 +91,15 @@ def receipt(request: HttpRequest, pk: int) -> HttpResponse:
     """What was deleted, when and by whom."""
     found = pages.receipt_for(request.user, pk)
     return render(request, "manage/receipt.html", {"receipt": found, "facts": pages.receipt_facts(found)})
+
+
+@operator_page
+@require_POST
+def remove_demo(request: HttpRequest) -> HttpResponse:
+    """Delete what `make demo` made."""
+    if _done(request, services.remove_demo) is not None:
+        messages.success(request, "The demo data is deleted. Its accounts stay; deactivate them on the page “People”.")
+    return redirect("manage:index")
 
 
 def _owned(request: HttpRequest, kind: str, key: str) -> Managed:

@@ -102,6 +102,7 @@ MATRIX = {
     "manage:archive": (LOGIN, 405, 405, 405),
     "manage:restore": (LOGIN, 405, 405, 405),
     "manage:delete": FOR_OPERATORS,
+    "manage:remove-demo": (LOGIN, 404, 404, 405),
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: challenges/test_sharing
@@ -450,6 +451,7 @@ POSTS = {
     "manage:archive": (LOGIN, 404, 404, 302),
     "manage:restore": (LOGIN, 404, 404, 302),
     "manage:delete": (LOGIN, 404, 404, 422),
+    "manage:remove-demo": (LOGIN, 404, 404, 302),  # there is none
     "corpora:import": (LOGIN, 404, 422, 404),
     "corpora:share": FOR_ORGANIZERS_TO_DO,
     "systems:new": (LOGIN, 404, 422, 404),
@@ -570,7 +572,7 @@ def addresses() -> dict[str, str]:
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
     arguments |= {name: ["editions", "little-edition"] for name in MATRIX if name.startswith("manage:")}
-    arguments |= {"manage:index": [], "manage:receipt": [1]}
+    arguments |= {"manage:index": [], "manage:remove-demo": [], "manage:receipt": [1]}
     arguments |= _of_a_team()
     somebody = User.objects.create_user("somebody@example.org", "pw").pk
     arguments |= {name: [somebody] for name in MATRIX if name.startswith("people:")}

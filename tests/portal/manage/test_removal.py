@@ -286,3 +286,18 @@ def test_receipt_is_for_who_deleted_and_who_organizes(client, organizer):
     client.force_login(organizer)
     trail = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
     assert "Team: deleted" in trail
+
+
+def test_demo_is_removed_with_its_published_results(client):
+    operator = make_operator()
+    client.force_login(operator)
+    corpus = make_corpus("demo", is_synthetic=True)
+    edition = make_edition(corpus, name="demo", published_at=timezone.now())
+    make_study(edition=edition)
+    make_submission(make_team_system(make_team(edition)))
+    make_system(corpus)
+    other = make_edition(make_corpus("own"))
+    assert "Remove the demo data" in client.get(reverse("manage:index")).content.decode()
+    client.post(reverse("manage:remove-demo"))
+    assert (list(Edition.objects.all()), list(Corpus.objects.all())) == ([other], [other.corpus])
+    assert "Remove the demo data" not in client.get(reverse("manage:index")).content.decode()
