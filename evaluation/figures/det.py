@@ -58,6 +58,7 @@ class Curve:
         eer: a share, None where there is none.
         least: smallest rates that are drawn, of misses and of false alarms, such as 1 / (2 N).
         is_anchor: what others are compared with, such as original speech.
+        place: of its system among colours, markers and dashes (`style.place_systems`); None for its place in the panel.
     """
 
     words: str
@@ -66,6 +67,7 @@ class Curve:
     eer: float | None
     least: tuple[float, float] = (1e-7, 1e-7)
     is_anchor: bool = False
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,15 +275,16 @@ def _choose_ticks(tests: Mapping[str, DetectionMetrics], rates: list[float]) -> 
 
 def _draw_curve(axes: Axes, curve: Curve, position: int, step: float, palette: style.Palette) -> list[Any]:
     """Draw it, and return what stands for it in a key. `position`: among those that are no anchor."""
+    place = position if curve.place is None else curve.place
     if curve.is_anchor:
         line: style.Look = {"color": palette.ink, "linewidth": 1.8}
     else:
-        dashes = style.DASHES[(position + position // len(palette.series)) % len(style.DASHES)]
-        line = {"color": palette.series[position % len(palette.series)], "linewidth": 1.7}
+        dashes = style.DASHES[(place + place // len(palette.series)) % len(style.DASHES)]
+        line = {"color": palette.series[place % len(palette.series)], "linewidth": 1.7}
         line |= {"dashes": dashes} if dashes else {}
     # Smaller and smaller, so that those on one point are all seen.
     marker: style.Look = {
-        "marker": "h" if curve.is_anchor else style.MARKERS[position],
+        "marker": "h" if curve.is_anchor else style.MARKERS[place % len(style.MARKERS)],
         "markersize": 8 - 0.5 * position,
     }
     marker |= {"markeredgecolor": palette.ink, "markeredgewidth": 0.8}

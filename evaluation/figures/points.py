@@ -7,7 +7,7 @@ the number of points in its cell.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,12 +87,14 @@ class MapPlot:
 
     Attributes:
         speakers, systems: words of each for the key, in their order.
+        places: of systems among the colours (`style.place_systems`); by their order where one is not named.
     """
 
     points: Sequence[MapPoint]
     speakers: Mapping[str, str]
     systems: Mapping[str, str]
     anchor: str
+    places: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_line(self) -> bool:
@@ -105,9 +107,11 @@ class MapPlot:
 
     def paint(self, figure: Figure, palette: Palette) -> None:
         axes = figure.subplots()
-        colours = {self.anchor: palette.ink}
-        for system in self.systems:
-            colours.setdefault(system, palette.series[(len(colours) - 1) % len(palette.series)])
+        fill = palette.series
+        colours = {
+            system: fill[self.places.get(system, place) % len(fill)] for place, system in enumerate(self.systems)
+        }
+        colours[self.anchor] = palette.ink
         markers = {speaker: MARKERS[place % len(MARKERS)] for place, speaker in enumerate(self.speakers)}
         across = [point.x for point in self.points]
         up = _stack(across) if self.is_line else [point.y or 0.0 for point in self.points]

@@ -82,6 +82,7 @@ def _make_map(view: View, name: str, place: int, board: str, rows: Sequence[Reco
         short_names({speaker: speaker for speaker in speakers}),
         {system: view.short[system] for system in systems},
         ORIGINAL,
+        view.places,
     )
     fitted = f"scaled to {'one dimension' if plot.is_line else 'two dimensions'}; directions have no meaning."
     labels = ", ".join(view.labels[name] for name in systems)

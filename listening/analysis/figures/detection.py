@@ -6,6 +6,7 @@ Overlapping systems are not ranked: rows are sorted, and letters say which canno
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -76,7 +77,13 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
     if not rates:
         return
     names = ordered(rates, "eer")
-    curves = [_make_curve(view.short[name], points[name], rates[name], is_anchor=name == ORIGINAL) for name in names]
+    curves = [
+        replace(
+            _make_curve(view.short[name], points[name], rates[name], is_anchor=name == ORIGINAL),
+            place=view.places.get(name),
+        )
+        for name in names
+    ]
     anchors = [place for place, name in enumerate(names) if name == ORIGINAL]
     systems = [place for place, name in enumerate(names) if name != ORIGINAL]
     axis_words = (

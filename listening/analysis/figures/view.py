@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from common.tables import DataTable, Value
-from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, Theme, darken, draw_formats
+from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, Theme, darken, draw_formats, place_systems
 from listening.analysis.figures.words import count, find_free, first_words, percent, sentence, short_names, slug
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results, Scores
@@ -182,6 +182,13 @@ class View:
     def short(self) -> dict[str, str]:
         """What each system is called within a figure."""
         return short_names(self.labels)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Of each system among colours, markers and dashes: one in every figure, by the order of labels."""
+        labels = {name: label for name, label in self.labels.items() if name in self.names and name != ORIGINAL}
+        places = place_systems(labels.values())
+        return {name: places[label] for name, label in labels.items()}
 
     @cached_property
     def slugs(self) -> dict[str, str]:
