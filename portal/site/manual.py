@@ -12,7 +12,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from common.tables import Cell, Column, Table, plain_table
+from common.tables import Column, Table, plain_table
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 from evaluation.protocols.schema import TableText, describe_recipe
 
@@ -264,7 +264,7 @@ def _fields_table(one: TableText) -> Table:
         (
             [
                 field.name,
-                Cell(field.type, note="required" if field.is_required else f"default: {field.default}"),
+                f"{field.type}; {'required' if field.is_required else f'default: {field.default}'}",
                 field.meaning,
                 field.example,
             ]
