@@ -65,7 +65,8 @@ def _cells_html(table: Table, row: Row, *, is_headed: bool, is_first: bool) -> I
     for place, (column, cell) in enumerate(zip(columns, row.cells, strict=True)):
         value = f' data-value="{escape(cell.bare)}"' if is_sortable and column.query else ""
         if place == table.header and not is_headed:
-            yield f'<th scope="row"{value}>{_content_html(cell)}</th>'
+            prose = ' class="text"' if column.kind == "text" else ""
+            yield f'<th scope="row"{prose}{value}>{_content_html(cell)}</th>'
             continue
         kind = f"{column.kind} after" if is_headed and not is_first and place == 0 else column.kind
         classes = f' class="{kind}"' if kind else ""
