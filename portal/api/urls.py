@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from portal.api import docs, editions, engines, leaderboards, studies, submissions, systems, teams
+from portal.api import data, docs, editions, engines, leaderboards, studies, submissions, systems, teams
 from portal.api.base import address, nothing_here
 
 app_name = "api"
@@ -16,12 +16,12 @@ urlpatterns = [
     address("me", "me", get=teams.show_me),
     address("editions/", "editions", get=editions.list_editions, post=editions.create_edition),
     address(f"{edition}/", "edition", get=editions.show_edition, patch=editions.change_edition),
-    address(f"{edition}/expected", "expected", get=editions.show_expected),
-    address(f"{edition}/expected/<slug:data_set>.csv", "expected-set", get=editions.list_expected_utterances),
-    address(f"{edition}/data/", "data", get=editions.show_data),
-    address(f"{edition}/data/accept", "accept-data", post=editions.accept_data),
-    address(f"{edition}/data/<str:file>", "data-file", get=editions.download_data),
-    address(f"{edition}/requirements/", "requirements", get=editions.show_requirements),
+    address(f"{edition}/expected", "expected", get=data.show_expected),
+    address(f"{edition}/expected/<slug:data_set>.csv", "expected-set", get=data.list_expected_utterances),
+    address(f"{edition}/data/", "data", get=data.show_data),
+    address(f"{edition}/data/accept", "accept-data", post=data.accept_data),
+    address(f"{edition}/data/<str:file>", "data-file", get=data.download_data),
+    address(f"{edition}/requirements/", "requirements", get=data.show_requirements),
     address(f"{edition}/teams/", "edition-teams", get=editions.list_teams_of_edition, post=editions.register_team),
     address(leaderboard, "leaderboard", get=editions.show_leaderboard),
     address(f"{leaderboard}/publish", "publish-leaderboard", post=editions.publish_leaderboard),

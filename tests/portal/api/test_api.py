@@ -120,6 +120,7 @@ def test_submission_shows_timeline_counts_and_report(challenge, team):
         "anonymize",
         "measure",
         "objective",
+        "vectors",
         "attack",
         "recognition",
         "train-attacker",
