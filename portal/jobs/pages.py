@@ -84,7 +84,7 @@ def queues_table(queues: Iterable[QueueState]) -> Table:
         ]
         for queue in queues
     ]
-    return plain_table("Queues", columns, rows, caption="Queues", is_caption_hidden=True)
+    return plain_table("Jobs in each queue", columns, rows, caption="Jobs in each queue", is_caption_hidden=True)
 
 
 def workers_table(queues: Iterable[QueueState]) -> Table:
@@ -102,4 +102,4 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
         ]
         for name, worker in workers.items()
     ]
-    return plain_table("Workers", columns, rows, caption="Workers", is_caption_hidden=True, missing=MISSING)
+    return plain_table("Living workers", columns, rows, caption="Living workers", is_caption_hidden=True, missing=MISSING)
