@@ -71,7 +71,7 @@ EVALUATED = (
 REQUIRED_PARTS = ("audio_required", "scores_required")
 LIMITS = (
     *("name", "submissions_per_team", "largest_archive_gb", *REQUIRED_PARTS, "description_required"),
-    *("holds_evaluations", "organizers"),
+    *("data_terms", "holds_evaluations", "organizers"),
 )
 
 
@@ -301,7 +301,8 @@ class ChallengeForm(EditionForm):
             yield self._section("evaluated", "What is evaluated", EVALUATED, ("further", "language", *weights))
         else:
             yield self._section("evaluated", "Recipe", ("recipe_file", "recipe_text", "track"))
-        yield self._section("dates", "Name, dates and people", ("title", "description", *DATES, "is_listed"), LIMITS)
+        shown = ("title", "description", *DATES, "shares_data", "is_listed")
+        yield self._section("dates", "Name, dates and people", shown, LIMITS)
 
     def _section(self, key: str, title: str, names: tuple[str, ...], more: tuple[str, ...] = ()) -> Section:
         found = [[self[name] for name in part if name in self.fields] for part in (names, more)]

@@ -277,7 +277,7 @@ def _file_table(edition: Edition, files: Iterable[DataFile]) -> Table:
         for one in files
     )
     caption = "Files of the data sets"
-    return plain_table("Files", columns, cells, caption=caption, is_caption_hidden=True, styles="strip")
+    return plain_table("Files to download", columns, cells, caption=caption, is_caption_hidden=True, styles="strip")
 
 
 def checksum_lines(files: Iterable[DataFile]) -> Iterator[str]:

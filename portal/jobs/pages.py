@@ -102,4 +102,5 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
         ]
         for name, worker in workers.items()
     ]
-    return plain_table("Living workers", columns, rows, caption="Living workers", is_caption_hidden=True, missing=MISSING)
+    name = "Living workers"
+    return plain_table(name, columns, rows, caption=name, is_caption_hidden=True, missing=MISSING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from django.db import transaction
@@ -103,6 +104,13 @@ def baseline_problem(edition: Edition, label: str) -> str:
     if System.objects.filter(edition=edition, label=label).exists():
         return f"The edition has a baseline “{label}” already. Choose it, or take another title."
     return ""
+
+
+def propose_label(edition: Edition, wanted: str) -> str:
+    """The wanted label of a new baseline, with a number where the edition has it already: B2, B2-2, B2-3."""
+    taken = set(System.objects.filter(edition=edition).values_list("label", flat=True))
+    labels = (f"{wanted[: LONGEST_LABEL - 4]}{f'-{number}' if number > 1 else ''}" for number in count(1))
+    return next(label for label in labels if label not in taken)
 
 
 def new_name(edition: Edition, label: str) -> str:

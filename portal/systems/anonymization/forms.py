@@ -31,7 +31,7 @@ from portal.core.fields import RadioField, RowField, RowsField
 from portal.core.labels import extent, missing_line
 from portal.jobs.models import Job
 from portal.submissions.models import System
-from portal.submissions.services import LONGEST_LABEL, baseline_problem
+from portal.submissions.services import LONGEST_LABEL, baseline_problem, propose_label
 from portal.systems.pages import measuring_per_second
 from portal.systems.services import start_baseline, start_edition_baseline
 
@@ -256,7 +256,7 @@ class BaselineForm(forms.Form):
         label="Title on the leaderboard",
         max_length=LONGEST_LABEL,
         required=False,
-        help_text="For a baseline of an edition, such as B2. Its address is made of the edition's and this title.",
+        help_text="For a baseline of an edition. Left empty, it is made of the method, such as B2.",
         error_messages={"max_length": "Use at most %(limit_value)s characters; this title has %(show_value)s."},
     )
     incomplete = forms.BooleanField(label="Start without the data sets that are missing", required=False)
@@ -395,6 +395,9 @@ class BaselineForm(forms.Form):
         edition: Edition = cleaned["edition"]
         self.errors.pop("name", None)  # the system is named after its title
         cleaned["name"] = ""
+        if "label" in cleaned and not cleaned["label"] and (method := self.offer.known.get(cleaned.get("method", ""))):
+            head, colon, _ = method.title.partition(":")
+            cleaned["label"] = propose_label(edition, head if colon else method.name)
         if "label" in cleaned and (refusal := baseline_problem(edition, cleaned["label"])):
             self.add_error("label", refusal)
         if self.missing_sets and not cleaned.get("incomplete") and "data_sets" in cleaned:

@@ -301,11 +301,17 @@ def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_team
     assert "How it was made" in text_of(organizer.get("/systems/vpc-b2-a/"))
 
 
-def test_title_of_a_baseline_is_asked_for_and_taken_once(organizer, user, corpus):
+def test_baseline_without_a_title_is_named_after_its_method(organizer, user, corpus):
+    edition = make_edition(corpus, organizers=[user], name="vpc")
+    for _ in range(2):
+        assert organizer.post(FORM, asked(corpus, edition=edition.pk, label="")).status_code == 302
+    assert set(System.objects.values_list("label", "name")) == {("B2", "vpc-b2"), ("B2-2", "vpc-b2-2")}
+
+
+def test_title_of_a_baseline_can_be_read_and_is_taken_once(organizer, user, corpus):
     edition = make_edition(corpus, organizers=[user])
     needed = "A baseline needs a title of 40 characters at most, as the leaderboard shows it, such as B1.b."
-    for label in ("", "---"):
-        assert errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label=label))) == {"label": needed}
+    assert errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="---"))) == {"label": needed}
     found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="a" * 41)))
     assert found == {"label": "Use at most 40 characters; this title has 41."}
     organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2"))
