@@ -56,7 +56,7 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
     runs = list_unfinished(view, ATTACK)
     if not found and not view.is_own:
         raise Http404
-    uploaded = load_numbers(view) if view.system.edition else None
+    uploaded = load_numbers(view) if view.system.edition and not _is_by_portal(view) else None
     attackers, estimator = list_attackers(found, uploaded), estimator_for(view)
     further, voices, extras = further_table(attackers, estimator), voices_table(attackers), extras_table(attackers)
     return view.context | {
@@ -107,8 +107,13 @@ def _attacked(view: View, uploaded: ObjectiveValues | None, runs: list[Evaluatio
     found = read_attacks(view.submission, runs)
     if not found:
         return {}
-    attackers, estimator = list_attackers(found, uploaded), estimator_for(view)
+    attackers, estimator = list_attackers(found, None if _is_by_portal(view) else uploaded), estimator_for(view)
     return {"table": eer_table(attackers, estimator), "reading": _reading(view, attackers, estimator)}
+
+
+def _is_by_portal(view: View) -> bool:
+    """Whether the numbers of the edition are those of the portal's own attacks."""
+    return view.system.edition is not None and view.system.edition.recipe.evaluation.by_portal
 
 
 def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderReading:

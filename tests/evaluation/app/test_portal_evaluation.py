@@ -98,7 +98,7 @@ def evaluate(submission):
     return submission
 
 
-def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recognizer):
+def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recognizer, client):
     edition = edition_by("portal")
     submission = make_speech(edition)
     understood(recognizer, ["tones-s0-002"])
@@ -137,6 +137,10 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recogni
         == values.average("eer", "kaldi", split="test", attack_model=AttackModel.UNPROTECTED).value
     )
     assert not board.table.unrankable
+    client.force_login(edition.organizers.get())
+    for page in ("", "attacks/"):
+        text = client.get(f"/systems/{submission.system.name}/{page}").text
+        assert ("Long-term spectrum" in text, "Uploaded scores" in text) == (True, False)
 
 
 def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):
