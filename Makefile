@@ -13,6 +13,7 @@ SERVICES := $(BIN)/python -m tests.services --
 # Tests with processes of their own wait a third of their time. Their portals would take the jobs of other tests of the
 # same pytest process, so they run by themselves, beside those on PostgreSQL.
 PROCESSES := tests/portal/processes tests/listening/processes tests/portal/browser/test_journey.py \
+	tests/portal/browser/test_from_zero.py \
 	tests/listening/browser/test_whole_study.py tests/test_documentation.py
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
 # anything is asked of it.
