@@ -33,7 +33,11 @@ FIGURE_S = 300  # a browser may keep a figure so long; its address changes with 
 @open_read
 def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     leaderboard = leaderboard_for(request.user, edition)
-    manages = request.user.is_authenticated and leaderboard.edition.organizers.filter(pk=request.user.pk).exists()
+    organizers = leaderboard.edition.organizers
+    # Nobody but organizers sees a preview.
+    manages = leaderboard.is_preview or (
+        request.user.is_authenticated and organizers.filter(pk=request.user.pk).exists()
+    )
     unlike = mismatches_on_leaderboard(leaderboard) if manages else {}
     held = list_held(leaderboard.edition) if manages else []
     stopped = list_stopped(leaderboard.edition) if manages else []

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
+from evaluation.app.models import ScoreSet
 from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.models import Edition
 from portal.submissions.models import Submission, System
@@ -66,10 +67,15 @@ class View:
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """A system in an edition as one visitor may see it, with the objective numbers of its submission."""
+    """A system in an edition as one visitor may see it, with the objective numbers of its submission.
+
+    Attributes:
+        score_sets: the tests of verification whose scores are kept.
+    """
 
     view: View
     values: ObjectiveValues
+    score_sets: list[ScoreSet]
 
 
 def edition_of(system: System) -> Edition:

@@ -13,7 +13,7 @@ from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, EngineText, describe_engine
 from evaluation.app.runs.portal_results import archive_key
-from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import NumberIdentity, Speech
 from evaluation.protocols.recipes import Recipe
@@ -102,14 +102,18 @@ def list_attacks(submission: Submission, as_of: datetime | None = None) -> list[
     Args:
         as_of: what had finished by then, for a frozen leaderboard; None for now.
     """
-    return read_attacks(submission, list_newest_finished(ATTACK, [submission], as_of))
+    runs = list_newest_finished(ATTACK, [submission], as_of)
+    return read_attacks(submission, runs, read_numbers(runs))
 
 
-def read_attacks(submission: Submission, runs: list[EvaluationRun]) -> list[AttackValues]:
-    """What these finished attacks of a submission found: two queries where there are any."""
+def read_attacks(submission: Submission, runs: list[EvaluationRun], numbers: NumbersOfRuns) -> list[AttackValues]:
+    """What these finished attacks of a submission found: one query where there are any.
+
+    Args:
+        numbers: of these runs at least.
+    """
     if not runs:
         return []
-    numbers = read_numbers(runs)
     score_sets: dict[int, list[ScoreSet]] = {}
     for one in ScoreSet.objects.filter(run__in=runs):
         score_sets.setdefault(one.run_id, []).append(one)

@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import RECOGNITION, EngineText, describe_engine
-from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.metrics.word_errors import AlignedWord, align_words, split_words
 from evaluation.metrics.word_normalization import RULES, find_rule
 from evaluation.scoring.values import Number
@@ -108,12 +108,16 @@ class SpokenRow:
 
 def list_recognitions(submission: Submission, as_of: datetime | None = None) -> list[RecognitionValues]:
     """Of each recogniser its newest finished run: two queries."""
-    return read_recognitions(list_newest_finished(RECOGNITION, [submission], as_of))
+    runs = list_newest_finished(RECOGNITION, [submission], as_of)
+    return read_recognitions(runs, read_numbers(runs))
 
 
-def read_recognitions(runs: list[EvaluationRun]) -> list[RecognitionValues]:
-    """What these finished recognitions heard: one query where there are any."""
-    numbers = read_numbers(runs)
+def read_recognitions(runs: list[EvaluationRun], numbers: NumbersOfRuns) -> list[RecognitionValues]:
+    """What these finished recognitions heard.
+
+    Args:
+        numbers: of these runs at least.
+    """
     return [_read_values(run, list(numbers.get(run.pk, {}).values())) for run in runs]
 
 

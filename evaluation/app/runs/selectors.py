@@ -22,6 +22,7 @@ from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission
 
+NumbersOfRuns = Mapping[int, Mapping[NumberIdentity, Number]]  # by primary key of the run
 # What identifies a number, and what is known of it: columns of `MetricValue`, the latter also fields of `Number`.
 IDENTITY = ("data_set", "gender", "metric", "estimator", "training", "enrolment", "speech")
 FACTS = ("n", "spread", "low", "high", "reported", "reported_text", "reported_in", "agrees")

@@ -19,7 +19,7 @@ from django.urls import reverse
 from common.rounding import round_to_interval
 from common.tables import Cell, Column, Group, Table
 from common.tables import Row as TableRow
-from evaluation.app.objective.selectors import group_curves, list_score_sets, read_det_curve
+from evaluation.app.objective.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
 from evaluation.protocols.ranking import rankings
 from listening.analysis.reading.inputs import ORIGINAL
@@ -401,9 +401,7 @@ def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbe
         return None
     edition = edition_of(numbers.view.system)
     policy, sets = policy_by(edition, edition.leaderboard_policy), edition.recipe.data_sets
-    tests = {
-        name: found.get(policy.attack_model) for name, found in group_curves(list_score_sets(numbers.values)).items()
-    }
+    tests = {name: found.get(policy.attack_model) for name, found in group_curves(numbers.score_sets).items()}
     known = [(name, one) for name, one in tests.items() if one and name in sets and sets[name].split == policy.split]
     if not known:
         return None

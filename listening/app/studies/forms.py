@@ -160,8 +160,8 @@ def read_initial(study: Study) -> dict[str, Any]:
     values |= {field: parameters.get(name, "") for name, field in PARAMETERS.items()}
     values |= {field: codes.get(name, "") for name, field in CODES.items()}
     return values | {
-        "systems": list(study.systems.values_list("submission", flat=True)),
-        "data_sets": list(study.data_sets.values_list("pk", flat=True)),
+        "systems": list(selectors.heard_submissions(study).values()),
+        "data_sets": list(study.data_sets.all()),
         "languages": ", ".join(study.languages),
         "native_languages": ", ".join(screening["native_languages"]),
         "board_dimensions": str(study.board_dimensions),

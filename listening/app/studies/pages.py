@@ -24,7 +24,7 @@ from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.planning import plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs
-from listening.app.studies.selectors import make_pool, shown_text
+from listening.app.studies.selectors import shown_text
 from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
 from listening.design.plan import DesignError
@@ -379,9 +379,7 @@ def planner(study: Study, form: StudyForm) -> dict[str, Any]:
     """What the planner shows: of the form where it was filled in and can be read, else of the study as it is."""
     form_problems: list[str] = []
     tried = copy(study)
-    systems = list(study.systems.select_related("submission__system").order_by("code"))
-    submissions = [one.submission for one in systems]
-    data_sets = list(study.data_sets.all())
+    submissions, data_sets = form.initial["systems"], form.initial["data_sets"]
     if form.is_bound:
         form.is_valid()
         given = form.cleaned_data
@@ -391,11 +389,10 @@ def planner(study: Study, form: StudyForm) -> dict[str, Any]:
                 setattr(tried, name, given[name])
         submissions = list(given.get("systems", submissions))
         data_sets = list(given.get("data_sets", data_sets))
-    pool = make_pool(data_sets, {str(one.pk): one for one in submissions})
-    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets, pool=pool)
+    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets)
     page: dict[str, Any] = {"plan_problems": problems}
     try:
-        return page | _effort(tried, [str(one.system) for one in submissions], pool.mean_s)
+        return page | _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
     except DesignError as error:  # no system, or hardly a rating
         return page | {"plan_problems": problems or error.problems}
 

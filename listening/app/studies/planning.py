@@ -148,14 +148,12 @@ def plan_problems(
     *,
     systems: Iterable[Submission] | None = None,
     data_sets: Iterable[DataSet] | None = None,
-    pool: Pool | None = None,
 ) -> list[str]:
     """Why no design can be made of a plan, as sentences; empty where one can.
 
     Args:
         study: with the numbers to be tried; it need not be saved.
         systems, data_sets: those to be tried; the study's own where none are given.
-        pool: what they hold, with the key of its submission as the code of a system, where it is at hand.
     """
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
     submissions = heard_submissions(study) if systems is None else {str(one.pk): one for one in systems}
@@ -168,7 +166,7 @@ def plan_problems(
     key = _fingerprint(study, submissions, chosen)
     found: list[str] | None = cache.get(key)
     if found is None:
-        found = _try_plan(study, tuple(submissions), pool or make_pool(chosen, submissions))
+        found = _try_plan(study, tuple(submissions), make_pool(chosen, submissions))
         cache.set(key, found, VERDICT_KEPT_S)
     return found
 

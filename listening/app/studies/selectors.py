@@ -26,7 +26,7 @@ from listening.app.models import Block, Item, ItemSample, Session, Study, StudyT
 from listening.app.studies.rules import has_pairs, kept_until, seconds_of_trial
 from listening.design.plan import PoolUtterance
 from listening.design.precision import OTHER_MINUTES
-from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList
+from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, Utterance
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows
 from portal.core.models import AuditEvent
@@ -146,12 +146,6 @@ class Pool:
         """The key of the file of an utterance as a system made it, or of the original (``""``)."""
         return self.versions[system, name] if system else self.recordings[name].audio
 
-    @property
-    def mean_s(self) -> float:
-        """The mean length of the recordings; four seconds where nobody measured any."""
-        known = [one.duration_s for one in self.recordings.values() if one.duration_s]
-        return sum(known) / len(known) if known else 4.0
-
 
 def submissions_to_hear(edition: Edition, study: Study | None = None) -> QuerySet[Submission]:
     """Submissions with anonymised trial utterances: the newest usable one of each system of the edition or its corpus.
@@ -200,6 +194,12 @@ def set_problems(data_sets: Iterable[DataSet]) -> list[str]:
     ]
 
 
+def mean_length(data_sets: Iterable[DataSet]) -> float:
+    """The mean length of the recordings in seconds; four where nobody measured any."""
+    known = Utterance.objects.filter(data_sets__in=data_sets, duration_s__gt=0).exclude(audio="")
+    return known.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
+
+
 _OF_RECORDINGS = ("name", "speaker__name", "speaker__gender", "pk", "audio", "transcript", "duration_s")
 
 
@@ -222,12 +222,15 @@ def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -
     named = _named_in_lists(chosen)
     recordings: dict[str, Recording] = {}
     utterances: dict[str, PoolUtterance] = {}
+    heard = Utterance.objects.filter(data_sets__in=chosen).exclude(audio="").order_by()
+    of_set: dict[int, list[Any]] = {}
+    # Plain values: there are tens of thousands.
+    for place, *of_utterance in heard.values_list("data_sets", *_OF_RECORDINGS):
+        of_set.setdefault(place, []).append(of_utterance)
     for data_set in chosen:
         is_trial = data_set.role == Role.TRIAL
         allowed = named.get(data_set.pk)
-        heard = data_set.utterances.exclude(audio="").order_by()
-        # Plain values: there are tens of thousands.
-        for name, speaker, gender, *recording in heard.values_list(*_OF_RECORDINGS):
+        for name, speaker, gender, *recording in of_set.get(data_set.pk, []):
             if allowed is not None and (name if is_trial else speaker) not in allowed:
                 continue
             recordings[name] = Recording(*recording)

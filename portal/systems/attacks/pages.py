@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -21,7 +21,13 @@ from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, list_at
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import estimator_of
 from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION
-from evaluation.app.runs.selectors import group_unfinished, list_runs, pick_newest_finished
+from evaluation.app.runs.selectors import (
+    NumbersOfRuns,
+    group_unfinished,
+    list_runs,
+    pick_newest_finished,
+    read_numbers,
+)
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
 from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
@@ -92,19 +98,23 @@ def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> 
     """
     every = list_runs(view.submission, *(one.kind for one in ENGINE_KINDS))
     found = {ATTACK: partial(_attacked, view, uploaded), RECOGNITION: partial(recognised, view)}
+    finished = {kind: pick_newest_finished(kind, every, view.as_of) for kind in found}
+    numbers = read_numbers(chain(*finished.values()))
     sections: dict[str, Any] = {}
     for name, kind in (("attack_section", ATTACK), ("recognition_section", RECOGNITION)):
         of_kind = [run for run in every if run.kind == kind.kind]
-        shown = found[kind](pick_newest_finished(kind, of_kind, view.as_of))
+        shown = found[kind](finished[kind], numbers)
         runs = group_unfinished(of_kind) if of_kind and view.is_own else None
         if shown or runs is not None or view.is_organizer:
             sections[name] = shown | {"runs": runs, "is_organizer": view.is_organizer}
     return sections
 
 
-def _attacked(view: View, uploaded: ObjectiveValues | None, runs: list[EvaluationRun]) -> dict[str, Any]:
+def _attacked(
+    view: View, uploaded: ObjectiveValues | None, runs: list[EvaluationRun], numbers: NumbersOfRuns
+) -> dict[str, Any]:
     """The short form for the page of a system."""
-    found = read_attacks(view.submission, runs)
+    found = read_attacks(view.submission, runs, numbers)
     if not found:
         return {}
     attackers, estimator = list_attackers(found, None if _is_by_portal(view) else uploaded), estimator_for(view)
@@ -119,8 +129,8 @@ def _is_by_portal(view: View) -> bool:
 def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderReading:
     """What the order of the attack models says. Of a method run here it is known who shares a voice."""
     own = [attacker for attacker in attackers if attacker.is_own]
-    by_speaker = AnonymizationRun.Level.SPEAKER
-    apart = bool(own) and view.submission.anonymization_runs.filter(level=by_speaker).exists()
+    by_speaker = view.submission.anonymization_runs.filter(level=AnonymizationRun.Level.SPEAKER)
+    apart = bool(own) and view.system.is_baseline and by_speaker.exists()
     return read_ladders(make_ladders(own, estimator, drawn_apart=apart))
 
 

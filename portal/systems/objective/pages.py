@@ -73,7 +73,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "mismatches": mismatches[:SHOWN_MISMATCHES],
         "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
         "det_figures": [one for one in figures if one is not first],
-        "panels": make_panels("system", request, SystemNumbers(view, values)),
+        "panels": make_panels("system", request, SystemNumbers(view, values, score_sets)),
         "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
         "minimum": minimum,
         "extremes": extremes_tables(view.system, worst, best),

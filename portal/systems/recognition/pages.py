@@ -28,6 +28,7 @@ from evaluation.app.recognition.selectors import (
     read_utterances,
 )
 from evaluation.app.runs.kinds import RECOGNITION
+from evaluation.app.runs.selectors import NumbersOfRuns
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_errors import AlignedWord
 from evaluation.scoring.values import AVERAGE
@@ -108,9 +109,9 @@ def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
     }
 
 
-def recognised(view: View, runs: list[EvaluationRun]) -> dict[str, Any]:
+def recognised(view: View, runs: list[EvaluationRun], numbers: NumbersOfRuns) -> dict[str, Any]:
     """The short form for the page of a system."""
-    found = read_recognitions(runs)
+    found = read_recognitions(runs, numbers)
     if not found:
         return {}
     return {"tables": [words_table(one, short=True) for one in found], "has_utterances": view.is_own}
