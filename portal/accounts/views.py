@@ -128,7 +128,7 @@ def second_factor_picture(request: HttpRequest) -> HttpResponse:
 @operator_read
 def people_list(request: HttpRequest) -> HttpResponse:
     """Everybody who has an account, by name, role or state on request."""
-    words, kind = request.GET.get("q", "").strip(), request.GET.get("show", "")
+    words, kind = request.GET.get("q", "").replace("\0", "").strip(), request.GET.get("show", "")
     page = Paginator(selectors.find_people(words, kind), PEOPLE_ON_A_PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "table": people_table(page.object_list), "words": words, "kind": kind}
     return render(request, "people/list.html", context | {"kinds": selectors.KINDS})

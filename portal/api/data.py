@@ -213,7 +213,7 @@ def accept_data(api: ApiView, edition: str) -> Response:
 def download_data(api: ApiView, edition: str, file: str) -> HttpResponse:
     """A file for teams, whole or the byte range asked for; SHA-256 as `ETag`."""
     files = data_files_for(api.user, edition_for(api.user, edition))
-    return send_data_file(api.request, get_object_or_404(files, name=file))
+    return send_data_file(api.request, get_object_or_404(files, name=file.replace("\0", "")))
 
 
 def _require_taking_part(user: Any, edition: Edition) -> None:

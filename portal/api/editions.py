@@ -68,7 +68,9 @@ class EditionFieldsSerializer(Shape):
     largest_archive_bytes = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_GB * GIGABYTE)
     audio_required = scores_required = description_required = serializers.BooleanField(required=False)
     shares_data = serializers.BooleanField(
-        required=False, help_text="Whether approved teams download the speech, after accepting its licence."
+        required=False,
+        help_text="Whether approved teams download the speech, after accepting its licence. Only the owner of the "
+        "corpus and operators may set it.",
     )
     data_terms = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
     holds_evaluations = serializers.BooleanField(

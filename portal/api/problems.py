@@ -18,6 +18,7 @@ from rest_framework import exceptions
 
 from evaluation.protocols.ranking.policy import PolicyError
 from portal.challenges.services import InvalidEdition
+from portal.core.media import STREAM_AGAIN_S, TooManyDownloads
 from portal.jobs.services import NotPossible
 from portal.leaderboard.services import LeaderboardError
 
@@ -48,6 +49,8 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return _of_framework(exceptions.ValidationError([str(error)]))
     if isinstance(error, NotPossible | LeaderboardError):
         return problem(409, str(error))
+    if isinstance(error, TooManyDownloads):
+        return problem(503, str(error), {"Retry-After": str(STREAM_AGAIN_S)})
     if isinstance(error, RequestDataTooBig):
         return problem(413, "The body of the request is larger than any that this address reads.")
     if isinstance(error, SuspiciousOperation):

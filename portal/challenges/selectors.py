@@ -41,6 +41,24 @@ def may_see_corpus(user: Any, corpus: Corpus | None) -> bool:
     return corpus.is_shared or corpus.created_by_id == user.pk or corpus.editions.filter(organizers=user).exists()
 
 
+def may_pass_on(person: Any, corpus: Corpus | None) -> bool:
+    """Whether somebody may give the speech of a corpus to teams: its owner, operators, a shell; all where none owns it.
+
+    Seeing a corpus that is shared with all organizers is not enough.
+    """
+    if corpus is None or corpus.created_by_id is None or person is None:
+        return True
+    return bool(corpus.created_by_id == person.pk or person.is_staff)
+
+
+def passes_speech_on(edition: Edition) -> bool:
+    """Whether teams of an edition get the speech: it says so, and one of its organizers may decide that."""
+    if not edition.shares_data or edition.corpus is None:
+        return False
+    owner = edition.corpus.created_by_id
+    return owner is None or edition.organizers.filter(Q(pk=owner) | Q(is_staff=True)).exists()
+
+
 def corpus_names_for(*, user: Any) -> QuerySet[Corpus, str]:
     """The names of the corpora that this person may see, for the selection of jobs."""
     return corpora_for(user).order_by().values_list("name", flat=True)

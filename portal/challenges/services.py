@@ -12,7 +12,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Corpus, Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import DATA_FILES, export_recipe, has_submissions, held_sets, may_import
+from portal.challenges.selectors import DATA_FILES, export_recipe, has_submissions, held_sets, may_import, may_pass_on
 from portal.core import audit
 from portal.jobs.models import Job, State
 from portal.jobs.services import NotPossible, create_job
@@ -26,6 +26,7 @@ FIELDS = (
 RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
 RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
 DATA_FIELDS = RECIPE_FIELDS | {"shares_data"}  # the files for teams follow from these
+NOT_YOURS = "Only the owner of the corpus {corpus} or an operator may let teams download its speech."
 LOCKED = (
     "Something was submitted to this edition, and its results rest on this. Copy the edition to try something else."
 )
@@ -48,6 +49,7 @@ def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edit
     """
     edition = Edition(**fields)
     _hold_together(edition, list(organizers))
+    _require_owner(edition, by)
     edition.save()
     edition.organizers.set(organizers)
     audit.record("edition.created", edition, actor=by)
@@ -72,6 +74,8 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
         setattr(edition, name, value)
     people = list(edition.organizers.all()) if organizers is None else list(organizers)
     _hold_together(edition, people, with_recipe=bool(RECIPE_FIELDS & changed.keys()))
+    if {"shares_data", "corpus"} & changed.keys():
+        _require_owner(edition, by)
     edition.save()
     if "name" in changed:  # jobs know their edition by its name
         Job.objects.filter(edition=before["name"]).update(edition=edition.name)
@@ -90,11 +94,14 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
 def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition:
     """The same edition under another name, with its recipe as text to change, without teams, not listed.
 
+    It gives its teams speech only where `by` may decide that.
+
     Raises:
         InvalidEdition: the name is taken.
     """
     fields = {field: getattr(edition, field) for field in FIELDS}
     own = {"name": name, "title": title, "protocol": "", "recipe_text": export_recipe(edition), "is_listed": False}
+    own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
     policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}
     copied = Edition(**fields | own | policies)
     _hold_together(copied, [by])
@@ -143,6 +150,11 @@ def find_problems(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dic
     if corpus and (found := contradictions(recipe, corpus.name, held_sets(corpus))):
         problems["corpus"] = found
     return problems
+
+
+def _require_owner(edition: Edition, by: Any) -> None:
+    if edition.shares_data and edition.corpus is not None and not may_pass_on(by, edition.corpus):
+        raise InvalidEdition({"shares_data": [NOT_YOURS.format(corpus=edition.corpus)]})
 
 
 def _recipe(text: str, protocol: str, name: str) -> Recipe:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import IO, TypeVar
 
 from django.conf import settings
@@ -32,6 +34,9 @@ CONTENT_TYPES = {
     ".pdf": "application/pdf",
 }
 Response = TypeVar("Response", bound=HttpResponseBase)
+# Downloads at a time: each keeps one of the threads that answer requests until it has ended.
+_streams = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
+STREAM_AGAIN_S = 10
 log = logging.getLogger(__name__)
 
 
@@ -109,11 +114,40 @@ def ranged_response(
     return response
 
 
+class TooManyDownloads(Exception):  # noqa: N818
+    """As many download just now as may at a time."""
+
+
+class _Stream(Iterator[bytes]):
+    """Pieces of a download, which counts as one until it is closed, read or not."""
+
+    def __init__(self, read: Callable[[int, int], Iterator[bytes]], start: int, stop: int) -> None:
+        self._slots: threading.BoundedSemaphore | None = None
+        if not _streams.acquire(blocking=False):
+            raise TooManyDownloads("Many are downloading just now. Ask again in some seconds.")
+        self._slots = _streams
+        self._pieces = read(start, stop)
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        slots, self._slots = self._slots, None
+        if slots is not None:
+            slots.release()
+
+    __del__ = close  # of a response that nobody came to send
+
+
 def attached_response(
     request: HttpRequest, name: str, size: int, sha256: str, read: Callable[[int, int], Iterator[bytes]]
 ) -> HttpResponseBase:
-    """A file to be saved under this name, whole or a part of it, so that a download that broke off goes on."""
-    response = ranged_response(request, size, "application/octet-stream", read, f'"{sha256}"')
+    """A file to be saved under this name, whole or a part of it, so that a download that broke off goes on.
+
+    Raises:
+        TooManyDownloads: half of the web server's threads send such files already.
+    """
+    response = ranged_response(request, size, "application/octet-stream", partial(_Stream, read), f'"{sha256}"')
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "private, no-store"

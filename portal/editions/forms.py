@@ -121,7 +121,8 @@ class EditionForm(forms.Form):
     description_required = forms.BooleanField(label="A system description (PDF) is required", required=False)
     shares_data = forms.BooleanField(
         label="Approved teams download the speech of the corpus here",
-        help_text="After they accepted its licence. Leave this off where the licence forbids to pass the speech on.",
+        help_text="After they accepted its licence. Only the owner of the corpus and operators may choose this. Leave "
+        "it off where the licence forbids to pass the speech on.",
         required=False,
     )
     data_terms = forms.CharField(

@@ -35,6 +35,7 @@ from portal.challenges.selectors import (
     find_data_job,
     find_import,
     may_see_corpus,
+    passes_speech_on,
 )
 from portal.core.labels import MISSING, duration, moment_cell
 from portal.core.models import AuditEvent
@@ -230,6 +231,7 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
         "edition": edition,
         "is_organizer": is_organizer,
         "access": access,
+        "is_shared": passes_speech_on(edition),
         "sets": _asked_table(sets),
         "files": _file_table(edition, files),
         "has_files": bool(files),

@@ -21,7 +21,7 @@ from portal.challenges.models import DataFile, Edition
 from portal.challenges.services import prepare_data_files
 from portal.core.exports import as_download, csv_response
 from portal.core.fields import posted, show_form
-from portal.core.media import attached_response
+from portal.core.media import STREAM_AGAIN_S, TooManyDownloads, attached_response
 from portal.core.panels import make_panels
 from portal.editions import audit_log, pages
 from portal.editions.challenge import ChallengeForm, StartForm
@@ -86,15 +86,24 @@ def prepare_data(request: HttpRequest, edition: str) -> HttpResponse:
 @member_read
 def data_file(request: HttpRequest, edition: str, file: str) -> HttpResponse:
     """A file for teams, whole or a part of it."""
+    file = file.replace("\0", "")  # PostgreSQL refuses to look for it
     files = data_files_for(request.user, selectors.edition_for(request.user, edition))
     if file == pages.CHECKSUMS and files:
         lines = "".join(pages.checksum_lines(files))
         return as_download(HttpResponse(lines, content_type="text/plain; charset=utf-8"), file)
-    return send_data_file(request, get_object_or_404(files, name=file))
+    try:
+        return send_data_file(request, get_object_or_404(files, name=file))
+    except TooManyDownloads as busy:
+        headers = {"Retry-After": str(STREAM_AGAIN_S)}
+        return HttpResponse(str(busy), status=503, content_type="text/plain; charset=utf-8", headers=headers)
 
 
 def send_data_file(request: HttpRequest, file: DataFile) -> HttpResponse:
-    """The bytes that were asked for of a file."""
+    """The bytes that were asked for of a file.
+
+    Raises:
+        TooManyDownloads: as many download as may at a time.
+    """
     answer = attached_response(request, file.name, file.bytes, file.sha256, partial(read_data_file, file))
     return cast("HttpResponse", answer)
 

@@ -11,7 +11,7 @@ from django.db.models import Case, Count, IntegerField, Prefetch, Q, QuerySet, V
 from django.shortcuts import get_object_or_404
 
 from portal.challenges.models import DataFile, Edition
-from portal.challenges.selectors import terms_of_data
+from portal.challenges.selectors import passes_speech_on, terms_of_data
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 from portal.teams.rules import ACTIVE_STATES
 
@@ -108,7 +108,7 @@ def data_access(user: Any, edition: Edition) -> DataAccess:
     terms, team = terms_of_data(edition), team_of(user, edition)
     is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
     takes_part = team is not None and team.state == Team.State.APPROVED
-    may_accept = edition.shares_data and edition.corpus_id is not None and (is_organizer or takes_part)
+    may_accept = (is_organizer or takes_part) and passes_speech_on(edition)
     acceptance = None
     if may_accept:
         accepted = edition.data_acceptances.filter(user=user, team=team if takes_part else None)

@@ -25,7 +25,15 @@ from portal.jobs.services import NotPossible
 from portal.submissions.models import System
 from portal.systems.anonymization import forms
 from portal.systems.services import start_baseline
-from tests.portal.factories import make_corpus, make_job, make_organizer, make_system, store_tone, write_manifest
+from tests.portal.factories import (
+    make_corpus,
+    make_job,
+    make_operator,
+    make_organizer,
+    make_system,
+    store_tone,
+    write_manifest,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COLUMNS = ["utterance_id", "speaker", "gender", "transcript", "path"]
@@ -292,6 +300,13 @@ def test_no_page_fails_at_odd_parameters(client, organizer):
         response = client.get(address, dict.fromkeys(names, value.encode("utf-8", "replace")))
         assert response.status_code == 200, (value, address)
         assert "<script>alert" not in response.content.decode(), (value, address)
+
+
+def test_people_are_sought_by_odd_words(client):
+    client.force_login(make_operator())
+    for value in ("\0", "%", "_", "'", "\ud800x"):
+        response = client.get("/people/", {"q": value.encode("utf-8", "replace"), "show": "\0"})
+        assert response.status_code == 200, value
 
 
 def test_zero_byte_in_an_address_is_no_page(client, organizer):

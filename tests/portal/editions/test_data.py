@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import threading
 import zipfile
 
 import pytest
@@ -10,12 +11,14 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.challenges.models import DataFile, Edition
-from portal.challenges.services import change_edition, prepare_data_files
+from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
+from portal.core import media
 from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.teams.models import DataAcceptance, Team
+from portal.teams.selectors import data_access
 from speech.audio.files import read_pcm16
 from tests.portal.api.calls import Api
 from tests.portal.factories import (
@@ -126,6 +129,31 @@ def test_edition_that_gives_no_speech_says_so_to_its_teams(edition):
     assert (told["is_shared"], told["files"]) == (False, [])
 
 
+def test_only_the_owner_of_the_corpus_and_operators_pass_its_speech_on():
+    owner, other = make_organizer(), make_organizer()
+    corpus = make_corpus(speakers=4, created_by=owner)  # shared with all organizers
+    corpus.data_sets.update(split="test")
+    edition = make_edition(corpus, name="vpc", recipe_text=recipe_of(corpus, "teams"), organizers=[other])
+    with pytest.raises(InvalidEdition, match="Only the owner of the corpus tones or an operator") as refused:
+        change_edition(edition=edition, by=other, shares_data=True)
+    assert list(refused.value.problems) == ["shares_data"]
+    Edition.objects.update(shares_data=True)  # as it may stand there from before
+    edition.refresh_from_db()
+    make_files(edition)
+    client, _ = member_of(edition)
+    assert "Terms" not in accept(client, edition).content.decode()
+    assert client.get(address(edition)).status_code == 404
+    edition.organizers.add(owner)
+    accept(client, edition, data_access(owner, Edition.objects.get()).terms)
+    assert client.get(address(edition)).status_code == 200
+    change_edition(edition=edition, by=other, title="Another title")  # a fellow organizer changes the rest
+    for person, is_kept in ((other, False), (owner, True), (make_operator(), True)):
+        copied = copy_edition(
+            edition=Edition.objects.get(name="vpc"), by=person, name=f"copy-{person.pk}", title="Copy"
+        )
+        assert copied.shares_data is is_kept, person
+
+
 # The terms -----------------------------------------------------------------------------------------
 def test_acceptance_is_kept_with_words_time_person_and_team_once(edition):
     client, team = member_of(edition)
@@ -213,6 +241,28 @@ def test_download_goes_on_and_never_mixes_two_files(edition):
     assert (other.status_code, body(other)) == (200, data)
     head = client.head(address(edition))
     assert (head["Content-Length"], body(head)) == (str(len(data)), b"")
+
+
+def test_only_so_many_download_at_a_time(edition, monkeypatch):
+    client, _ = member_of(edition)
+    accept(client, edition)
+    monkeypatch.setattr(media, "_streams", threading.BoundedSemaphore(1))
+    api = reverse("api:data-file", args=["vpc", "tones_enrolls.zip"])
+    first = client.get(address(edition))
+    assert client.head(address(edition)).status_code == 200
+    for one in (address(edition), api):
+        busy = client.get(one)
+        assert (busy.status_code, busy["Retry-After"]) == (503, "10"), one
+    assert busy.json()["detail"] == "Many are downloading just now. Ask again in some seconds."
+    assert body(first).startswith(b"PK")
+    for one in (address(edition), api, address(edition)):
+        assert body(client.get(one)).startswith(b"PK")  # each ends before the next
+    unread = media._Stream(lambda *_: iter(()), 0, 1)
+    for _ in range(2):  # the line broke: closed without being read, however often
+        unread.close()
+    assert media._Stream(lambda *_: iter(()), 0, 1)
+    assert client.get(address(edition, "a\0b")).status_code == 404
+    assert client.get(reverse("api:data-file", args=["vpc", "a\0b"])).status_code == 404
 
 
 def test_files_follow_the_edition_and_the_recordings(edition):
