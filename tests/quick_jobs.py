@@ -27,6 +27,7 @@ def quick_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(autouse=True)
 def pages_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leaderboard's page draws its figure, which no test waits for but those whose name says that it is drawn."""
+    monkeypatch.setattr(figures, "_not_drawn", {})
     if "drawn" not in request.node.name:
         monkeypatch.setattr(figures, "draws_in_pages", False)
 

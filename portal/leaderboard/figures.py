@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,7 @@ from evaluation.metrics.averages import check_gate
 from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.rankings import Entry
 from evaluation.protocols.recipes import Gate
-from portal.core.drawing import Draughtsman, DrawingError
+from portal.core.drawing import BUSY, Draughtsman, DrawingError
 from portal.core.labels import decimals
 from portal.core.storage import replace_named
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
@@ -40,6 +41,9 @@ DRAWING_S = 60
 # Visitors of a new leaderboard wait here: together they ask for more figures than may wait for the draughtsman, and for
 # the same ones.
 _one_at_a_time = threading.Lock()
+# What could not be drawn is not tried again at once: by key, until when and why.
+FORGOTTEN_AFTER_S = 60
+_not_drawn: dict[str, tuple[float, str]] = {}
 # Tests that look at no figure need not wait for one.
 draws_in_pages = True
 _draughtsman = Draughtsman("evaluation.figures.described", draws_within_s=DRAWING_S)
@@ -127,7 +131,7 @@ def drawn_in_page(drawing: Drawing, words: str) -> dict[str, str]:
         for name, narrow in (("wide", False), ("narrow", True)):
             description = drawing.description(narrow=narrow, linked=True)
             make = partial(_page_part, description, f"{drawing.slug}-{name}", words)
-            found[name] = _keep(figure_key(description + words, "page.svg"), make).decode()
+            found[name] = _keep(figure_key(description + words, "page.svg"), make, waits=False).decode()
     except DrawingError:
         return {}
     return found
@@ -137,14 +141,35 @@ def _page_part(description: str, name: str, words: str) -> bytes:
     return for_page(_drawn(description), name, words).encode()
 
 
-def _keep(key: str, make: Callable[[], bytes]) -> bytes:
-    """A kept file, made when it is first asked for."""
+def _keep(key: str, make: Callable[[], bytes], *, waits: bool = True) -> bytes:
+    """A kept file, made when it is first asked for.
+
+    Raises:
+        DrawingError: it could not be made just now or a moment ago, or without `waits` another one is being made.
+    """
     if not default_storage.exists(key):
-        with _one_at_a_time:
+        _refuse_failed(key)
+        if not _one_at_a_time.acquire(blocking=waits):
+            raise DrawingError(BUSY)
+        try:
             if not default_storage.exists(key):
+                _refuse_failed(key)  # meanwhile
                 replace_named(key, make())
+        except DrawingError as error:
+            _not_drawn.setdefault(key, (time.monotonic() + FORGOTTEN_AFTER_S, str(error)))
+            raise
+        finally:
+            _one_at_a_time.release()
     with default_storage.open(key) as file:
         return bytes(file.read())
+
+
+def _refuse_failed(key: str) -> None:
+    now = time.monotonic()
+    for old in [one for one, (until, _) in list(_not_drawn.items()) if until < now]:
+        _not_drawn.pop(old, None)
+    if found := _not_drawn.get(key):
+        raise DrawingError(found[1])
 
 
 def figure_key(description: str, extension: str) -> str:

@@ -38,19 +38,22 @@ def leaderboard_page(
     leaderboard: Leaderboard,
     query: Mapping[str, str] = MappingProxyType({}),
     unlike: Mapping[str, int] = MappingProxyType({}),
+    *,
+    with_figures: bool = True,
 ) -> dict[str, Any]:
     """Everything on the page.
 
     Args:
         query: of the address, as `read_choice` takes it.
         unlike: for organizers, how many reported numbers of a system differ from the recomputed ones.
+        with_figures: False where they are not shown, so that none is drawn.
     """
     choice = read_choice(leaderboard, query)
     ranking = choice.ranking
     published = list_published(leaderboard)
     shown = published if choice.shows_published else []
     lines = list_lines(leaderboard, ranking, {key: (_unlike(count),) for key, count in unlike.items()}, shown)
-    drawings = list_drawings(leaderboard, with_published=choice.shows_published)
+    drawings = list_drawings(leaderboard, with_published=choice.shows_published) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
     return {

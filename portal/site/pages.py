@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
+from django.http import Http404
 from django.utils import timezone
 
 from evaluation.app.measures.selectors import compare_systems
@@ -77,10 +78,13 @@ def visitor_page(user: Any) -> dict[str, Any]:
 
 def _newest_board(user: Any, edition: Edition) -> dict[str, Any] | None:
     """What a published leaderboard says first: its answer and its table, which sorts on its own page only."""
-    leaderboard = leaderboard_for(user, edition.name)
+    try:
+        leaderboard = leaderboard_for(user, edition.name)
+    except Http404:  # its recipe cannot be read any more
+        return None
     if leaderboard.is_empty:
         return None
-    found = leaderboard_page(leaderboard)
+    found = leaderboard_page(leaderboard, with_figures=False)
     table = found["table"]
     columns = tuple(replace(column, query="", sorted="") for column in table.columns)
     return {"edition": edition, "answer": found["answer"], "table": replace(table, columns=columns)}

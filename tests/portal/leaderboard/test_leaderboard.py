@@ -453,14 +453,17 @@ def test_figure_drawn_in_the_page_leads_from_each_point_to_its_system(client, ed
     assert page.count("<svg ") >= 2
     assert page.count(link) == 4  # point and name, wide and narrow
     assert "B1.a (published, not measured here): EER 11.8 %, WER 8.3 %" in page
+    plain = client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg").content
     monkeypatch.setattr(leaderboard_figures, "_drawn", lambda _: pytest.fail("drawn again"))
     assert client.get(f"/editions/{edition.name}/leaderboard/").content.decode().count(link) == 4
-    plain = client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg").content
     assert b"/systems/" not in plain
 
 
 def test_page_shows_an_image_where_its_figure_cannot_be_drawn_just_now(client, edition, monkeypatch):
-    def refuse(_):
+    tried = []
+
+    def refuse(description):
+        tried.append(description)
         raise DrawingError("Other pictures are drawn first.")
 
     publish(edition)
@@ -469,6 +472,20 @@ def test_page_shows_an_image_where_its_figure_cannot_be_drawn_just_now(client, e
     page = client.get(f"/editions/{edition.name}/leaderboard/")
     assert page.context["tradeoff"]["drawn"] == {}
     assert "figures/tradeoff-wer.svg?v=" in page.content.decode()
+    client.get(f"/editions/{edition.name}/leaderboard/")
+    assert len(tried) == 1  # not again within the minute
+    monkeypatch.setattr(leaderboard_figures, "_not_drawn", {})
+    assert client.get("/").context["board"]["edition"] == edition
+    with leaderboard_figures._one_at_a_time:
+        assert client.get(f"/editions/{edition.name}/leaderboard/").context["tradeoff"]["drawn"] == {}
+    assert len(tried) == 1  # home draws nothing, and a page waits for no other
+
+
+def test_home_stands_although_the_recipe_of_its_leaderboard_cannot_be_read(client, edition):
+    publish(edition)
+    Edition.objects.filter(pk=edition.pk).update(recipe_text="no recipe")
+    home = client.get("/")
+    assert (home.status_code, home.context["board"]) == (200, None)
 
 
 def test_figure_is_drawn_once_and_kept_by_what_it_shows(client, edition, monkeypatch):
