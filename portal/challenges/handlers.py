@@ -26,7 +26,7 @@ from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialLis
 from portal.challenges.selectors import DATA_FILES, may_import
 from portal.challenges.services import prepare_data_files
 from portal.core import audit
-from portal.core.storage import keep_audio, store_bytes
+from portal.core.storage import keep_audio, refresh, store_bytes
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
 from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
 from portal.intake.expectation import CHALLENGE_RATE_HZ
@@ -152,7 +152,7 @@ def _keep(
     for utterance, audio in _counted(context, "Keeping audio", draft.utterances):
         fact = facts[utterance.name]
         key = f"kept {utterance.name} {fact.sha256}"
-        if key not in journal.entries:
+        if key not in journal.entries or not refresh(journal.entries[key]["key"]):
             journal.add(key, asdict(_store(audio, fact)))
         kept[utterance.name] = KeptAudio(**journal.entries[key])
     return kept

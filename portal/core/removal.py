@@ -5,7 +5,7 @@ of its rows, and why one of them must stay. What goes with a thing is not listed
 be without it, found along the foreign keys that cascade or protect, so that no table is forgotten.
 
 Conventions: a rule is a sentence, or "" where nothing stands in the way; sizes are in bytes.
-Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`,
+Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`, `declare_guard`,
 `declare_owned`, `find_kind`, `find_thing`, `find_problems`, `find_rows`, `find_owned`,
 `preview_removal`, `list_files`, `delete_rows`, `delete_unheld_files`.
 """
@@ -13,7 +13,7 @@ Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,14 @@ from django.db.models import CASCADE, PROTECT, ForeignKey, JSONField, Model, Q, 
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
+from portal.core.storage import delete_old, is_older
+
 KEYS_AT_ONCE = 500
 BATCH = 500
 FILES_MEASURED = 200  # more are estimated from so many of them
 Rule = Callable[[Any], str]
 Rows = dict[type[Model], QuerySet[Any]]
+Guard = Callable[[Rows], str]
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,8 @@ _kinds: dict[str, Kind] = {}
 _words: dict[type[Model], str] = {}
 _files: dict[type[Model], tuple[str, ...]] = {}
 _rules: dict[type[Model], list[Rule]] = {}
-_owned: list[type[Model]] = []
+_guards: dict[type[Model], Guard] = {}
+_owned: dict[type[Model], dict[type[Model], Callable[[list[Any]], Q]]] = {}
 
 
 def declare_kind(kind: Kind) -> None:
@@ -90,14 +94,32 @@ def declare_rows(model: type[Model], words: str = "", *, files: tuple[str, ...] 
         _files[model] = files
 
 
-def declare_owned(model: type[Model]) -> None:
-    """Let rows of this model go with the rows that name them, such as the job that a run names."""
-    _owned.append(model)
+def declare_owned(
+    model: type[Model], *, by: type[Model] | None = None, find: Callable[[list[Any]], Q] | None = None
+) -> None:
+    """Let rows of this model go with the rows that name them, such as the job that a run names.
+
+    Args:
+        by: a model whose rows have more of them, which no foreign key tells.
+        find: which these are, by the keys of rows of `by`.
+    """
+    more = _owned.setdefault(model, {})
+    if by is not None and find is not None:
+        more[by] = find
 
 
 def declare_rule(model: type[Model], rule: Rule) -> None:
     """Add a reason for which a thing cannot be deleted."""
     _rules.setdefault(model, []).append(rule)
+
+
+def declare_guard(model: type[Model], guard: Guard) -> None:
+    """Add a reason for which rows of a model cannot go along, whatever they go along with.
+
+    Args:
+        guard: takes all rows that would go, some of `model` among them.
+    """
+    _guards[model] = guard
 
 
 def find_kind(name: str) -> Kind:
@@ -126,7 +148,10 @@ def list_kinds() -> list[Kind]:
 
 def find_problems(thing: Model) -> list[str]:
     """Every sentence for which a thing cannot be deleted."""
-    return [sentence for rule in _rules.get(type(thing), ()) if (sentence := rule(thing))]
+    found = [rule(thing) for rule in _rules.get(type(thing), ())]
+    rows = find_rows(thing)
+    found += [guard(rows) for model, guard in _guards.items() if model in rows]
+    return list(dict.fromkeys(filter(None, found)))
 
 
 # What goes with a thing ----------------------------------------------------------------------------
@@ -198,8 +223,15 @@ def _holding_fields(model: type[Model]) -> list[ForeignKey[Any, Any]]:
 
 
 def find_owned(rows: Rows) -> Rows:
-    """The rows that go because these name them, by whatever field."""
-    return {model: model._default_manager.filter(pk__in=keys) for model in _owned if (keys := _named_by(rows, model))}
+    """The rows that go because these name them, by whatever field, or have them otherwise."""
+    found: Rows = {}
+    for model, more in _owned.items():
+        ours = Q(pk__in=_named_by(rows, model))
+        for holder, find in more.items():
+            if holder in rows:
+                ours |= find(list(rows[holder].order_by().values_list("pk", flat=True)))
+        found[model] = model._default_manager.filter(ours)
+    return found
 
 
 def _named_by(rows: Rows, owned: type[Model]) -> set[Any]:
@@ -283,16 +315,18 @@ def delete_rows(rows: Rows) -> None:
             model._default_manager.filter(pk__in=some).delete()
 
 
-def delete_unheld_files(keys: Collection[str]) -> list[str]:
-    """Delete those of these stored files that no row names any more; the keys of what is gone.
+def delete_unheld_files(keys: Iterable[str], before: float) -> list[str]:
+    """Delete those of these stored files that no row names any more; the keys of what is gone or stays.
 
-    Equal content is stored once, so that another row may need the same file.
+    Equal content is stored once, so that another row may need the same file. What was stored since `before` waits: the
+    row that needs it may come only at the end of a long import.
+
+    Args:
+        before: seconds since 1970.
     """
-    held = _held(set(keys))
-    gone = [key for key in keys if key not in held]
-    for key in gone:
-        default_storage.delete(key)
-    return gone
+    old = [key for key in keys if is_older(key, before)]
+    held = _held(set(old))
+    return [key for key in old if key in held or delete_old(key, before)]
 
 
 def _held(keys: set[str]) -> set[str]:

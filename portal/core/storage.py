@@ -57,9 +57,44 @@ def store_bytes(data: bytes, suffix: str) -> str:
     return _store(key, File(io.BytesIO(data)))
 
 
+def refresh(key: str) -> bool:
+    """Let a stored file count as stored just now, so that no deletion takes it; whether there is one."""
+    try:
+        os.utime(default_storage.path(key))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def is_older(key: str, before: float) -> bool:
+    """Whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
+    try:
+        return Path(default_storage.path(key)).stat().st_mtime < before
+    except FileNotFoundError:
+        return True
+
+
+def delete_old(key: str, before: float) -> bool:
+    """Delete a file that was stored before this time, in seconds since 1970; whether there is none any more.
+
+    It is put aside before its time is read, so that nobody finds it there and relies on it while it is deleted.
+    """
+    path = Path(default_storage.path(key))
+    aside = path.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        path.replace(aside)
+    except FileNotFoundError:
+        return True
+    if aside.stat().st_mtime >= before:
+        aside.replace(path)
+        return False
+    aside.unlink()
+    return True
+
+
 def adopt_file(source: Path, key: str) -> None:
     """Move a complete file of this machine to `key`, the name of its content: a rename where nothing forbids it."""
-    if not default_storage.exists(key) and not _renamed(source, key):
+    if not refresh(key) and not _renamed(source, key):
         with source.open("rb") as stream:
             _store(key, File(stream))
     source.unlink(missing_ok=True)
@@ -73,6 +108,7 @@ def _renamed(source: Path, key: str) -> bool:
         os.fsync(stream.fileno())
     target = Path(default_storage.path(key))
     target.parent.mkdir(parents=True, exist_ok=True)
+    os.utime(source)
     try:
         source.replace(target)
     except OSError as error:
@@ -89,7 +125,7 @@ def replace_named(name: str, data: bytes) -> None:
 
 
 def _store(key: str, content: File) -> str:
-    if default_storage.exists(key):
+    if refresh(key):
         return key
     saved = default_storage.save(key, content)
     if saved != key:  # another process stored the same content meanwhile

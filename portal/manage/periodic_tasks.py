@@ -10,5 +10,5 @@ from portal.manage.services import delete_unneeded_files
 
 @periodic_task(every=timedelta(minutes=5))
 def delete_files() -> None:
-    """Delete stored files of what was deleted, where the request that deleted it had no time for all of them."""
+    """Delete stored files of what was deleted that were too new, or too many, for the request that deleted it."""
     delete_unneeded_files()

@@ -1,7 +1,7 @@
 """Puts things away: out of sight and back, or for good with everything that cannot be without them.
 
 What is deleted is gone with the transaction that writes the receipt into the audit log. Its stored files follow: their
-keys are kept in that transaction, and a file is deleted once no other row names it, at once or by a periodic task.
+keys are kept in that transaction, and a file is deleted once no other row names it and nobody stored it for a day.
 Public: `archive`, `restore`, `remove`, `remove_demo`, `delete_unneeded_files`.
 """
 
@@ -37,6 +37,7 @@ DEMO = "demo"  # the name of its edition and of its corpus
 PATIENCE_S = 5.0  # with jobs that were told to stop
 LOOK_EVERY_S = 0.2
 FILES_AT_ONCE = 500
+SECONDS_KEPT = 86_400.0  # an import or a check may rest on a file and write its rows only at its end
 REQUEST_S = 5.0  # of a request's time for files; the scheduler deletes the others
 
 
@@ -121,19 +122,23 @@ def remove_demo(*, by: Any, patience_s: float = PATIENCE_S) -> list[AuditEvent]:
 
 
 def delete_unneeded_files(limit_s: float | None = None) -> int:
-    """Delete stored files of what was deleted, unless another row names them; how many were looked at.
+    """Delete stored files of what was deleted, unless another row names them; how many are settled.
+
+    Those that were stored, or found again by who stores the same, within a day wait.
 
     Args:
         limit_s: no further files are begun after so many seconds.
     """
-    began, count = time.monotonic(), 0
+    began, count, last = time.monotonic(), 0, 0
+    before = time.time() - SECONDS_KEPT
     while limit_s is None or time.monotonic() - began < limit_s:
-        rows = dict(UnneededFile.objects.order_by("pk").values_list("pk", "key")[:FILES_AT_ONCE])
+        found = UnneededFile.objects.filter(pk__gt=last).order_by("pk")
+        rows = dict(found.values_list("key", "pk")[:FILES_AT_ONCE])
         if not rows:
             break
-        delete_unheld_files(rows.values())
-        UnneededFile.objects.filter(pk__in=rows).delete()
-        count += len(rows)
+        settled = delete_unheld_files(rows, before)
+        UnneededFile.objects.filter(pk__in=[rows[key] for key in settled]).delete()
+        count, last = count + len(settled), max(rows.values())
     return count
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.urls import reverse
 
 from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study, StudySystem
 from listening.app.studies import rules
 from portal.challenges.models import Edition
-from portal.core.removal import Kind, declare_kind, declare_rows, declare_rule
-from portal.submissions.models import Submission, System
+from portal.core.removal import Kind, Rows, declare_guard, declare_kind, declare_rows, declare_rule
 
 
 def _organized_studies(user: Any) -> QuerySet[Study]:
@@ -19,16 +19,15 @@ def _organized_studies(user: Any) -> QuerySet[Study]:
     return rows if user.is_staff else rows.filter(edition__organizers=user)
 
 
-def _system_problem(system: System) -> str:
-    return _heard_problem(StudySystem.objects.filter(submission__system=system))
+def _guard(model: type[Model]) -> Callable[[Rows], str]:
+    """That rows of a listening test stay as long as the test does."""
 
+    def heard_problem(rows: Rows) -> str:
+        going = rows[Study].order_by().values("pk") if Study in rows else []
+        heard = rows[model].exclude(study__in=going).order_by("study__name")
+        return rules.heard_problem(list(heard.values_list("study__title", flat=True).distinct()))
 
-def _submission_problem(submission: Submission) -> str:
-    return _heard_problem(submission.studies.all())
-
-
-def _heard_problem(heard: Any) -> str:
-    return rules.heard_problem(list(heard.order_by("study__name").values_list("study__title", flat=True).distinct()))
+    return heard_problem
 
 
 def _edition_problem(edition: Edition) -> str:
@@ -45,8 +44,8 @@ declare_rows(Session, "sessions")
 declare_rows(Answer, "answers")
 declare_rows(Analysis, "analyses", files=("inputs", "results", "figures", "leftovers"))
 declare_rule(Study, rules.study_removal_problem)
-declare_rule(System, _system_problem)
-declare_rule(Submission, _submission_problem)
+declare_guard(StudySystem, _guard(StudySystem))
+declare_guard(Stimulus, _guard(Stimulus))
 declare_rule(Edition, _edition_problem)
 declare_kind(
     Kind(

@@ -1,5 +1,7 @@
 """What is archived leaves the lists and comes back; what is deleted goes with everything that cannot be without it."""
 
+import os
+
 import pytest
 from django.core.files.storage import default_storage
 from django.urls import reverse
@@ -10,7 +12,7 @@ from evaluation.app.models import EvaluationRun
 from portal.challenges.models import Corpus, Edition, Utterance
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import find_kind, find_rows, preview_removal
-from portal.core.storage import store_bytes
+from portal.core.storage import adopt_file, delete_old, store_bytes
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.manage import services
@@ -51,6 +53,12 @@ def remove(kind, thing, by=None, **given):
     return services.remove(kind=find_kind(kind), thing=thing, by=by, patience_s=0, **given)
 
 
+def age(*keys):
+    """Stored files as if they had been stored long ago."""
+    for key in keys:
+        os.utime(default_storage.path(key), (0, 0))
+
+
 def make_failed_attempt(organizer):
     """An edition with a refused submission of a team, a baseline, an upload, jobs and a study in draft."""
     edition = make_edition(make_corpus(), organizers=[organizer])
@@ -73,6 +81,8 @@ def test_failed_challenge_is_deleted_whole(client, organizer, django_capture_on_
     other = make_submission(make_team_system(make_team(make_edition(edition.corpus))))
     kept = Utterance.objects.first().audio
     made = SubmittedFile.objects.first().audio
+    new = store_bytes(b"a", ".document")
+    age(kept, made)
     page = client.get(address("editions", edition.name, "delete"))
     assert [label for label, _ in page.context["facts"]][:3] == ["Teams", "Systems", "Submissions"]
     assert client.post(address("editions", edition.name, "delete"), {"typed": "another"}).status_code == 422
@@ -84,8 +94,11 @@ def test_failed_challenge_is_deleted_whole(client, organizer, django_capture_on_
     assert list(Submission.objects.all()) == [other]
     assert (Job.objects.count(), Upload.objects.count(), EvaluationRun.objects.count()) == (0, 0, 0)
     assert Corpus.objects.count() == 1
-    assert (default_storage.exists(kept), default_storage.exists(made)) == (True, False)
-    assert not UnneededFile.objects.exists()
+    assert [default_storage.exists(key) for key in (kept, made, new)] == [True, False, True]
+    assert "Stored files go within a day" in receipt.content.decode()
+    age(*UnneededFile.objects.values_list("key", flat=True))
+    services.delete_unneeded_files()
+    assert (default_storage.exists(new), UnneededFile.objects.exists()) == (False, False)
     assert client.get(edition.get_absolute_url()).status_code == 404
 
 
@@ -93,8 +106,30 @@ def test_file_that_another_row_names_is_kept(organizer):
     system, other = make_system(make_corpus()), make_system(Corpus.objects.get(), "copy")
     audio = other.submissions.get().files.first().audio
     remove("systems", system, organizer)
+    age(audio)
     services.delete_unneeded_files()
     assert (default_storage.exists(audio), System.objects.get()) == (True, other)
+    assert not UnneededFile.objects.exists()
+
+
+def test_file_that_is_stored_again_is_kept_until_its_rows_come(tmp_path, monkeypatch):
+    """An import finds its file there, writes nothing, and its rows come only at its end."""
+    keys = [store_bytes(content, ".flac") for content in (b"written", b"moved", b"staged long ago", b"of nobody")]
+    UnneededFile.objects.bulk_create(UnneededFile(key=key) for key in keys)
+    age(*keys)
+    store_bytes(b"written", ".flac")
+    staged = tmp_path / "staged"
+    staged.write_bytes(b"moved")
+    adopt_file(staged, keys[1])
+    default_storage.delete(keys[2])
+    staged.write_bytes(b"staged long ago")
+    os.utime(staged, (0, 0))
+    adopt_file(staged, keys[2])
+    monkeypatch.setattr(services, "FILES_AT_ONCE", 1)
+    services.delete_unneeded_files()
+    assert [default_storage.exists(key) for key in keys] == [True, True, True, False]
+    assert UnneededFile.objects.count() == 3
+    assert (delete_old(keys[0], 1.0), default_storage.exists(keys[0])) == (False, True)
 
 
 def test_preview_counts_what_goes(organizer):
@@ -207,6 +242,36 @@ def test_system_that_is_heard_stays_until_its_study_is_deleted(organizer):
     remove("studies", study, organizer)
     remove("systems", system, organizer)
     assert not System.objects.filter(pk=system.pk).exists()
+
+
+def test_what_a_listening_test_plays_does_not_go_with_its_team_or_its_corpus(organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    submission = make_submission(make_team_system(make_team(edition)), State.WITHDRAWN)
+    study = make_study(organizer=organizer, state="closed")
+    study.systems.create(submission=submission, code="x")
+    with pytest.raises(NotPossible, match="is heard in"):
+        remove("teams", submission.system.team, organizer)
+    corpus = study.edition.corpus
+    Edition.objects.filter(corpus=corpus).update(corpus=None)
+    System.objects.filter(corpus=corpus).update(corpus=None)
+    with pytest.raises(NotPossible, match="is heard in"):
+        remove("corpora", corpus, organizer)
+    study.refresh_from_db()
+    assert study.systems.filter(submission=submission).exists()
+
+
+def test_jobs_of_engines_go_with_the_submission_that_they_work_for(organizer):
+    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))), State.REFUSED)
+    other = make_submission(make_team_system(make_team(make_edition())), State.REFUSED)
+    jobs = []
+    for one in (submission, other):
+        run = EvaluationRun.objects.create(submission=one, kind="asv")
+        jobs.append(make_job("running", kind="vectors", parameters={"run": run.pk}))
+    with pytest.raises(NotPossible, match="told to stop"):
+        remove("teams", submission.system.team, organizer)
+    Job.objects.filter(pk=jobs[0].pk).update(state="cancelled")
+    remove("teams", submission.system.team, organizer)
+    assert list(Job.objects.all()) == [jobs[1]]
 
 
 def test_open_study_is_neither_archived_nor_deleted(client):
