@@ -21,6 +21,7 @@ from common.tables import Cell, Column, Group, Table
 from common.tables import Row as TableRow
 from evaluation.app.objective.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
+from evaluation.formats.results import AttackModel
 from evaluation.protocols.ranking import rankings
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
@@ -394,7 +395,7 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
 def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbers) -> dict[str, Any] | None:
     """The DET curves of listeners and of the attacker on the same axes; None where one of them is not known.
 
-    Of the attacker the test by which the edition ranks, on the first of its data sets that was tested so.
+    Of the attacker the test by which the edition ranks, on the first of its data sets whose number is shown.
     """
     rows = records_in(results, scores, "det", system=heard.heard)
     if not rows or heard.is_outdated:
@@ -402,7 +403,15 @@ def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbe
     edition = edition_of(numbers.view.system)
     policy, sets = policy_by(edition, edition.leaderboard_policy), edition.recipe.data_sets
     tests = {name: found.get(policy.attack_model) for name, found in group_curves(numbers.score_sets).items()}
-    known = [(name, one) for name, one in tests.items() if one and name in sets and sets[name].split == policy.split]
+    privacy, attack = policy.privacy, AttackModel(policy.attack_model)
+    known = [
+        (name, one)
+        for name, one in tests.items()
+        if one
+        and name in sets
+        and sets[name].split == policy.split
+        and numbers.values.number(privacy.metric, privacy.estimator, data_set=name, attack_model=attack)
+    ]
     if not known:
         return None
     name, test = known[0]

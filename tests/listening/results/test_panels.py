@@ -254,6 +254,8 @@ def test_listeners_and_attacker_share_the_axes_of_one_figure(edition, submission
     assert [role for role, _ in det["curves"]] == ["attacker", "own"]
     assert (det["attack"], det["data_set"]) == ("semi-informed", name)
     assert f"<title>semi-informed attacker on {name}</title>" in page.content.decode()
+    run.values.filter(metric="eer", data_set=name).delete()  # its number is withheld, so its curve is
+    assert panel_of(Client().get(address)).context["studies"][0].det is None
 
 
 def test_edition_page_lists_published_studies(edition, organizer, submissions):
