@@ -221,8 +221,11 @@ def request_cancel(job: Job, *, by: Any) -> Job:
 
 
 @transaction.atomic
-def run_again(job: Job, *, by: Any) -> Job:
+def run_again(job: Job, *, by: Any, with_followers: bool = True) -> Job:
     """Let a failed or cancelled job run once more; it continues from what it had kept.
+
+    Args:
+        with_followers: whether those that were cancelled with it come back.
 
     Raises:
         NotPossible: the job has not failed, or what it follows has not succeeded.
@@ -237,8 +240,9 @@ def run_again(job: Job, *, by: Any) -> Job:
     audit.record("job.run_again", job, actor=by)
     job.refresh_from_db()
     log_event(job, f"{by} let it run again.")
-    # Followers that were cancelled with it come back; what somebody cancelled by itself stays cancelled.
-    for follower in job.followers.filter(state=State.CANCELLED, cancel_requested_at=None):
+    # What somebody cancelled by itself stays cancelled.
+    cancelled = job.followers.filter(state=State.CANCELLED, cancel_requested_at=None)
+    for follower in cancelled if with_followers else ():
         run_again(follower, by=by)
     if is_ready(job):
         transaction.on_commit(partial(send, job))

@@ -97,7 +97,7 @@ class _Chain:
             if run.job.state != State.SUCCEEDED:
                 run.job.after = self.last
                 run.job.save(update_fields=["after"])
-                self.last = run_again(run.job, by=self.by)
+                self.last = run_again(run.job, by=self.by, with_followers=False)  # these are of an earlier chain
             return run
         device = "cuda" if Queue.GPU in served_queues(read_clock()) else "cpu"
         run = TRAINING.make_run(self.submission, recipe=preset[:40], parameters=settings | {"device": device})

@@ -286,6 +286,16 @@ def test_run_again_begins_afresh_with_its_followers(sent, django_capture_on_comm
     assert claimed(parent).attempt == 1
 
 
+def test_run_again_can_leave_the_followers_cancelled():
+    parent = make()
+    follower = make(after=parent)
+    held = claimed(parent)
+    services.finish_job(held, State.FAILED, failure="No.")
+    services.run_again(held, by=make_organizer(), with_followers=False)
+    follower.refresh_from_db()
+    assert follower.state == State.CANCELLED
+
+
 def test_run_again_of_a_follower_waits_for_its_parent():
     parent = make()
     follower = make(after=parent)
