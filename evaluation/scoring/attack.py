@@ -44,6 +44,7 @@ from evaluation.scoring.voice_extras import add_extras
 from speech.encoders import long_term_spectrum
 
 ESTIMATOR = "official"
+NO_VECTORS = "have no vector of both forms"  # the end of the reason why voices of a part of a set are no measure of it
 
 
 def attacks_of_training(training: Speech) -> tuple[AttackModel, ...]:
@@ -167,7 +168,7 @@ def _add_voices(
     both = sorted(original.keys() & anonymised.keys() & speakers.keys())
     absent = len(original.keys() | anonymised.keys()) - len(both)
     if absent:
-        work.reasons[gain] = f"{absent} utterances of {data_set.name} have no vector of both forms"
+        work.reasons[gain] = f"{absent} utterances of {data_set.name} {NO_VECTORS}"
     try:
         found = average_voices(
             [original[one] for one in both], [anonymised[one] for one in both], [speakers[one] for one in both]

@@ -188,6 +188,9 @@ def add_similarity(work: Work) -> None:
         work.problems.keep(problems)
         for metric in ("de_identification", "gain_of_voice_distinctiveness"):
             identity = NumberIdentity(data_set.name, Gender(data_set.gender), metric, "official")
+            if partial := work.sources.partial_voices.get(data_set.name):
+                work.reasons[identity] = partial
+                continue
             if measured is None:
                 work.reasons[identity] = f"the similarity matrices of {data_set.name} cannot be used"
                 continue

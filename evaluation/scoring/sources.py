@@ -63,6 +63,7 @@ class Sources:
         find_speakers: utterance → speaker of a trial set; empty where not known, then there are no intervals.
         find_references: utterance → transcript of a recognition set; empty where not known.
         pitch: pitch correlations by data set, of those whose audio was measured.
+        partial_voices: why the similarity matrices of a trial set are those of a part of it, by its name.
         scores_required, audio_required: whether a reported number may not stand for a number of these.
     """
 
@@ -72,6 +73,7 @@ class Sources:
     find_speakers: Callable[[DataSet], Mapping[str, str]] = _no_names
     find_references: Callable[[DataSet], Mapping[str, str]] = _no_names
     pitch: Mapping[str, PitchOfSet] = field(default_factory=dict)
+    partial_voices: Mapping[str, str] = field(default_factory=dict)
     scores_required: bool = False
     audio_required: bool = False
 

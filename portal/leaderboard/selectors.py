@@ -290,6 +290,8 @@ def _original(
 
 
 def _published(edition: Edition, average: Average, split: str) -> Measured | None:
+    if edition.recipe.evaluation.by_portal:  # other evaluators than those of the published numbers
+        return None
     weights = average.weights.get(split, {})
     sets = edition.recipe.data_sets
     values = [(name, value) for name in weights if (value := sets[name].original_value) is not None]

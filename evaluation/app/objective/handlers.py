@@ -92,7 +92,12 @@ def _compute_by_portal(
         attacks=tuple(one for one in parts if one.kind == ATTACK.kind),
         recognition=next((one for one in parts if one.kind == RECOGNITION.kind), None),
     )
-    sources = replace(sources, find_references=results.find_references, scores_required=True)
+    sources = replace(
+        sources,
+        find_references=results.find_references,
+        partial_voices=results.partial_voices,
+        scores_required=True,
+    )
     with tempfile.TemporaryDirectory(prefix="objective-") as place:
         folder = Path(place)
         system = results.write(folder)

@@ -22,10 +22,10 @@ from evaluation.app.runs.kinds import describe_engine
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_normalization import TextRule, find_rule
 from evaluation.protocols.recipes import DataSet
-from evaluation.scoring.attack import attacks_of_training, results_folder
+from evaluation.scoring.attack import NO_VECTORS, attacks_of_training, results_folder
 from evaluation.scoring.results.expected import detection_name
 from evaluation.scoring.results.folders import ScoreFile, SystemResults
-from evaluation.scoring.values import ATTACKS
+from evaluation.scoring.values import ATTACKS, read_missing
 from portal.challenges.models import Utterance
 
 
@@ -67,6 +67,13 @@ class PortalResults:
                 if path.is_file():
                     shown = path.relative_to(folder).as_posix()
                     yield ScoreFile(path, shown, name, training, enrolment, speech)
+
+    @property
+    def partial_voices(self) -> dict[str, str]:
+        """Why voices were compared of a part of a trial set only, by its name: as the attacks found."""
+        said = [one for run in self.attacks if run.job for one in read_missing(run.job.result.get("missing", ()))]
+        reasons = [one.reason for one in said if one.reason.endswith(f" {NO_VECTORS}")]
+        return {reason.removesuffix(f" {NO_VECTORS}").rpartition(" ")[2]: reason for reason in reasons}
 
     def _write_hypotheses(self, run: EvaluationRun, folder: Path) -> None:
         cache, place = hypothesis_cache(run.parameters["engine_key"]), folder / "hypotheses"

@@ -243,6 +243,26 @@ def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_t
     assert read_values_of_submission(submission).unrankable == ()
 
 
+def test_voices_of_a_part_of_a_set_give_no_number(recognizer):
+    edition = edition_by("portal")
+    submission = make_speech(edition)
+    understood(recognizer)
+    evaluate(submission)
+    of_set = {"data_set": TRIALS}
+    voices = ("gain_of_voice_distinctiveness", "de_identification")
+    values = read_values_of_submission(submission)
+    assert all(values.number(metric, "official", **of_set) for metric in voices)
+    lost = submission.files.filter(utterance__data_sets__name=TRIALS).order_by("pk").first()
+    SpeakerVector.objects.filter(audio=lost.audio).delete()
+    attack = EvaluationRun.objects.filter(kind="attack").latest("pk")
+    for job in (attack.job_id, find_objective_run(submission).job_id):
+        Job.objects.filter(pk=job).update(state=State.WAITING, claim=None, attempt=0)
+        assert execute(job).state == State.SUCCEEDED
+    values = read_values_of_submission(submission)
+    assert not any(values.number(metric, "official", **of_set) for metric in voices)
+    assert values.number(voices[0], "official", data_set="tones_trials_m")
+
+
 def test_evaluating_again_computes_nothing_that_is_kept(recognizer):
     edition = edition_by("portal")
     submission = make_speech(edition)

@@ -18,6 +18,7 @@ from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.protocols.ranking.rankings import Place
 from evaluation.scoring.values import Basis, Missing, number_words
 from portal.challenges.models import Edition
+from portal.challenges.selectors import export_recipe
 from portal.core.drawing import DrawingError
 from portal.jobs.models import Job
 from portal.leaderboard import figures as leaderboard_figures
@@ -160,6 +161,17 @@ def test_leaderboard_ranks_by_the_recipe(edition):
 def test_original_stands_with_the_published_numbers_of_the_recipe(edition):
     [row] = [row for row in build_leaderboard(edition).table.tables[0].rows if row.entry.kind == "original"]
     assert (round(row.privacy.value, 3), row.utility.value) == (3.786, 8.485)
+
+
+@pytest.mark.parametrize("by", ["portal", "both"])
+def test_original_has_no_published_numbers_where_the_portal_evaluates(edition, by):
+    table = f'[evaluation]\nby = "{by}"\nattackers = ["long-term-spectrum"]\nrecognizer = "whisper-base"\n\n[[metrics]]'
+    text = export_recipe(edition).replace("[[metrics]]", table, 1)
+    edition.recipe_text = text.replace('attack_model = "semi-informed"', 'attack_model = "lazy-informed"')
+    edition.__dict__.pop("recipe", None)
+    assert edition.recipe.evaluation.by_portal
+    assert any(one.original_value for one in edition.recipe.data_sets.values())
+    assert "original" not in {entry.kind for entry in build_leaderboard(edition).entries}
 
 
 def test_baseline_is_no_competitor(edition):
