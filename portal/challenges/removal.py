@@ -14,7 +14,9 @@ from portal.core.removal import Kind, declare_kind, declare_rows, declare_rule
 
 
 def _own_corpora(user: Any) -> QuerySet[Corpus]:
-    return Corpus.objects.all() if user.is_staff else Corpus.objects.filter(created_by=user)
+    if user.is_staff:
+        return Corpus.objects.all()
+    return Corpus.objects.filter(created_by=user) if user.is_organizer else Corpus.objects.none()
 
 
 def _own_editions(user: Any) -> QuerySet[Edition]:
@@ -44,7 +46,7 @@ declare_kind(
         owned=_own_editions,
         edit=lambda edition: reverse("editions:edit", args=[edition.name]),
         jobs=lambda edition: Q(edition=edition.name),
-        edition=lambda edition: str(edition.name),
+        edition=lambda edition: edition,
     )
 )
 declare_kind(

@@ -49,7 +49,7 @@ class Kind:
         archiving_problem: why it cannot be archived now.
         archives: whether it can be archived at all.
         root: what is really deleted, where that is more than the thing.
-        edition: the name of the edition whose audit log tells of it.
+        edition: the edition whose audit log tells of it, or None.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Kind:
     archiving_problem: Rule = lambda _thing: ""
     archives: bool = True
     root: Callable[[Any], Any] = lambda thing: thing
-    edition: Callable[[Any], str] = lambda _thing: ""
+    edition: Callable[[Any], Any] = lambda _thing: None
 
 
 _kinds: dict[str, Kind] = {}

@@ -39,7 +39,7 @@ def select_events(edition: Edition, team: Team | None = None) -> QuerySet[AuditE
         subjects |= Q(subject_type="anonymization.anonymizationrun") & _among(systems, RUNS)
         subjects |= Q(subject_type="challenges.edition", subject_id=str(edition.pk))
         subjects |= Q(subject_type="teams.team") & _among(edition.teams.all(), "pk")
-        subjects |= Q(action__endswith=".deleted", data__edition=edition.name)  # whose rows are gone
+        subjects |= Q(action__endswith=".deleted", data__edition_pk=edition.pk)  # whose rows are gone
         subjects |= Q(subject_type="listening.study") & _among(edition.studies.all(), "pk")
     else:
         subjects |= Q(subject_type="teams.team", subject_id=str(team.pk))
@@ -72,7 +72,7 @@ def describe_details(event: AuditEvent) -> str:
 
     In the order of the alphabet, because a database keeps no order of these.
     """
-    data = dict(event.data)
+    data = {key: value for key, value in event.data.items() if key != "edition_pk"}
     changed = [
         f"{_name(key)}: {_in_words(before) or 'none'} → {_in_words(after) or 'none'}"
         for key, (before, after) in sorted(data.pop("changes", {}).items())

@@ -88,8 +88,8 @@ def receipts_for(user: Any) -> QuerySet[AuditEvent]:
     deleted = AuditEvent.objects.filter(action__endswith=".deleted").select_related("actor")
     if user.is_staff:
         return deleted
-    names = list(user.organized_editions.values_list("name", flat=True))
-    return deleted.filter(Q(actor=user) | Q(data__edition__in=names))
+    keys = list(user.organized_editions.values_list("pk", flat=True))  # names are free again after a deletion
+    return deleted.filter(Q(actor=user) | Q(data__edition_pk__in=keys))
 
 
 def receipt_for(user: Any, pk: int) -> AuditEvent:

@@ -11,6 +11,7 @@ import time
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
@@ -34,6 +35,7 @@ from portal.jobs.rules import can_cancel
 from portal.jobs.services import NotPossible, request_cancel
 
 DEMO = "demo"  # the name of its edition and of its corpus
+DEMO_CORPUS = settings.BASE_DIR / "demo" / "corpus"  # from which it was imported; others may be named so, too
 PATIENCE_S = 5.0  # with jobs that were told to stop
 LOOK_EVERY_S = 0.2
 FILES_AT_ONCE = 500
@@ -103,7 +105,7 @@ def remove(*, kind: Kind, thing: Any, by: Any, patience_s: float = PATIENCE_S, i
 
 def find_demo() -> list[tuple[str, Any]]:
     """What `make demo` made, each with its kind: its edition with all in it, then its corpus of synthetic speech."""
-    corpora = Corpus.objects.filter(name=DEMO, is_synthetic=True)
+    corpora = Corpus.objects.filter(name=DEMO, is_synthetic=True, source=str(DEMO_CORPUS))
     editions = Edition.objects.filter(name=DEMO, corpus__in=corpora)
     return [*(("editions", one) for one in editions), *(("corpora", one) for one in corpora)]
 
@@ -175,13 +177,14 @@ def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool) -> AuditEvent:
     rows = find_rows(root)
     owned = find_owned(rows)
     jobs = set(Job.objects.filter(_jobs(kind, thing)).values_list("pk", flat=True))
-    found = preview_removal(rows)
+    found, edition = preview_removal(rows), kind.edition(thing)
     receipt = audit.record(
         f"{thing._meta.model_name}.deleted",
         thing,
         actor=by,
         word=kind.word,
-        edition=kind.edition(thing),
+        edition=edition.name if edition else "",
+        edition_pk=edition.pk if edition else None,
         counts=dict(found.counts),
         files=found.files,
         bytes=found.bytes,

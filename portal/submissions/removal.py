@@ -104,7 +104,7 @@ declare_kind(
         renamed=_systems_of_teams,
         names=lambda system: {"title": "Title"} | ({} if system.edition_id else {"name": "Short name"}),
         rename=services.rename_system,
-        edition=lambda system: system.edition.name if system.edition else "",
+        edition=lambda system: system.edition,
     )
 )
 declare_kind(
@@ -116,6 +116,6 @@ declare_kind(
         lookup="pk",
         root=_removed_with,
         archives=False,
-        edition=lambda submission: submission.system.edition.name if submission.system.edition else "",
+        edition=lambda submission: submission.system.edition,
     )
 )

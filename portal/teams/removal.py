@@ -27,6 +27,6 @@ declare_kind(
         owned=_organized_teams,
         lookup="pk",
         edit=lambda team: reverse("teams:edit", args=[team.pk]),
-        edition=lambda team: str(team.edition.name),
+        edition=lambda team: team.edition,
     )
 )

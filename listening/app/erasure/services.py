@@ -10,6 +10,7 @@ or by the scheduler where that failed; the audit log then tells which ones.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from dataclasses import replace
@@ -37,6 +38,7 @@ from portal.core.mail import absolute, render_mail
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 
+log = logging.getLogger(__name__)
 # Guesses at withdrawal codes from one address; a code has 31^16 values, so this only spares the server.
 GUESSES_AT_MOST = 20
 WINDOW_S = 3600
@@ -193,10 +195,20 @@ def remind_of_people(now: datetime) -> int:
         for study in closed.exclude(pk__in=[int(pk) for pk in told]).select_related("edition")
         if (until := kept_until(study)) is not None and until <= now and knows_people(study)
     ]
-    for study in due:
+    return sum(map(_remind, due))
+
+
+def _remind(study: Study) -> bool:
+    """Whether its organizers are told; where a mail fails, it is tried again with the next reminders."""
+    readers = [person.email for person in study.edition.organizers.filter(is_active=True)]
+    if not readers:
+        return False
+    try:
         context = {"study": study, "until": kept_until(study), "address": absolute(study.get_absolute_url())}
         mail = render_mail("listening/mail/keeping_over.txt", context)
-        readers = [person.email for person in study.edition.organizers.filter(is_active=True)]
         EmailMessage(mail.subject, f"{mail.text}\n", bcc=readers).send()
-        audit.record("study.keeping_over", study)
-    return len(due)
+    except Exception:
+        log.exception("No reminder of the people in the listening test %s could be sent", study.name)
+        return False
+    audit.record("study.keeping_over", study)
+    return True

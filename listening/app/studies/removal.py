@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study, StudySystem
 from listening.app.studies import rules
+from listening.app.studies.selectors import was_published
 from portal.challenges.models import Edition
 from portal.core.removal import Kind, Rows, declare_guard, declare_kind, declare_rows, declare_rule
 
@@ -30,9 +31,13 @@ def _guard(model: type[Model]) -> Callable[[Rows], str]:
     return heard_problem
 
 
+def _study_problem(study: Study) -> str:
+    return rules.study_removal_problem(study, was_published=was_published(study))
+
+
 def _edition_problem(edition: Edition) -> str:
     for study in edition.studies.order_by("name"):
-        if problem := rules.study_removal_problem(study):
+        if problem := _study_problem(study):
             return f"The listening test “{study}”: {problem}"
     return ""
 
@@ -43,7 +48,7 @@ declare_rows(Participant, "evaluators")
 declare_rows(Session, "sessions")
 declare_rows(Answer, "answers")
 declare_rows(Analysis, "analyses", files=("inputs", "results", "figures", "leftovers"))
-declare_rule(Study, rules.study_removal_problem)
+declare_rule(Study, _study_problem)
 declare_guard(StudySystem, _guard(StudySystem))
 declare_guard(Stimulus, _guard(Stimulus))
 declare_rule(Edition, _edition_problem)
@@ -55,6 +60,6 @@ declare_kind(
         owned=_organized_studies,
         edit=lambda study: reverse("studies:edit", args=[study.name]),
         archiving_problem=rules.study_archiving_problem,
-        edition=lambda study: str(study.edition.name),
+        edition=lambda study: study.edition,
     )
 )

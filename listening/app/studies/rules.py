@@ -64,10 +64,14 @@ def study_archiving_problem(study: Study) -> str:
     return "It takes answers. Close it first." if study.state in LAUNCHED else ""
 
 
-def study_removal_problem(study: Study) -> str:
-    """Why a study cannot be deleted with its answers."""
-    if study.results_published_at is not None:
-        return "Its results are published. What a published result rests on is archived, not deleted."
+def study_removal_problem(study: Study, *, was_published: bool) -> str:
+    """Why a study cannot be deleted with its answers.
+
+    Args:
+        was_published: whether its results are or ever were public.
+    """
+    if was_published:
+        return "Its results are or were published. What a published result rests on is archived, not deleted."
     return study_archiving_problem(study)
 
 

@@ -82,6 +82,12 @@ def sessions_under_way(study: Study) -> QuerySet[Session]:
     )
 
 
+def was_published(study: Study) -> bool:
+    """Whether the results of a study are or ever were public."""
+    told = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk))
+    return study.results_published_at is not None or told.filter(action="study.results_published").exists()
+
+
 def knows_people(study: Study) -> bool:
     """Whether something still leads to its evaluators."""
     named = study.participants.exclude(platform_id="").exists()

@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core import mail
+from django.core.mail import EmailMessage
 from django.urls import reverse
 
 from listening.app.erasure.services import forget_people, remind_of_people
 from listening.app.results.inputs import compute_basis
 from listening.app.studies.rules import kept_until
+from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_organizer
@@ -45,6 +47,28 @@ def test_organizers_are_reminded_once_when_it_is_over(study, organizer):
     assert (remind_of_people(OVER), remind_of_people(OVER)) == (1, 0)
     [sent] = mail.outbox
     assert (sent.bcc, study.get_absolute_url() in sent.body) == ([organizer.email], True)
+
+
+def test_one_failing_mail_stops_no_other_and_who_has_no_reader_is_not_told(study, organizer, monkeypatch):
+    def send(self):
+        if study.get_absolute_url() in self.body:
+            raise OSError("refused")
+        return sent(self)
+
+    sent = EmailMessage.send
+    monkeypatch.setattr(EmailMessage, "send", send)
+    other = make_study(organizer=make_organizer(), state="closed", closed_at=CLOSED, keep_months=1)
+    nobodys = make_study(organizer=make_organizer(is_active=False), state="closed", closed_at=CLOSED, keep_months=1)
+    for one in (other, nobodys):
+        session = make_session(one)
+        session.participant.platform_id = "worker-1"
+        session.participant.save()
+    assert (remind_of_people(OVER), remind_of_people(OVER)) == (1, 0)
+    told = AuditEvent.objects.filter(action="study.keeping_over")
+    assert [one.subject_id for one in told] == [str(other.pk)]
+    monkeypatch.undo()
+    nobodys.edition.organizers.update(is_active=True)
+    assert remind_of_people(OVER) == 2
 
 
 def test_people_are_forgotten_and_answers_stay(client, study, organizer):

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from evaluation.app.measures.services import start_measures
 from evaluation.app.models import EvaluationRun
+from listening.app.results.services import unpublish_results
 from portal.challenges.models import Corpus, Edition, Utterance
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import find_kind, find_rows, preview_removal
@@ -274,6 +275,18 @@ def test_jobs_of_engines_go_with_the_submission_that_they_work_for(organizer):
     assert list(Job.objects.all()) == [jobs[1]]
 
 
+def test_study_whose_results_were_published_is_archived_not_deleted(organizer):
+    study = make_study(organizer=organizer, state="closed")
+    study.published_analysis, study.results_published_at = study.analyses.create(), timezone.now()
+    study.save()
+    fields = {"subject_type": "listening.study", "subject_id": str(study.pk), "subject": "x"}
+    AuditEvent.objects.create(action="study.results_published", **fields)
+    unpublish_results(study=study, by=organizer)
+    for kind, thing in (("studies", study), ("editions", study.edition)):
+        with pytest.raises(NotPossible, match="were published"):
+            remove(kind, thing, organizer)
+
+
 def test_open_study_is_neither_archived_nor_deleted(client):
     organizer = make_organizer()
     client.force_login(organizer)
@@ -302,6 +315,7 @@ def test_names_change_where_they_may(client, organizer):
 def test_each_may_do_what_is_theirs(client):
     organizer, owner, leader, member = make_organizer(), make_organizer(), make_user(), make_user()
     edition = make_edition(make_corpus(created_by=owner), organizers=[organizer])
+    make_corpus("former", created_by=leader)
     team = make_team(edition, owner=leader, members=[member])
     system = make_team_system(team)
     submission = make_submission(system, State.REFUSED)
@@ -336,6 +350,7 @@ def test_each_may_do_what_is_theirs(client):
     assert client.post(address("systems", system.name), {"title": "Ours"}).status_code == 302
     assert client.post(address("systems", system.name, "archive")).status_code == 404
     assert client.get(address("nothing", "1")).status_code == 404
+    assert client.get(address("corpora", "former", "delete")).status_code == 404
 
 
 def test_receipt_is_for_who_deleted_and_who_organizes(client, organizer):
@@ -350,13 +365,26 @@ def test_receipt_is_for_who_deleted_and_who_organizes(client, organizer):
     assert list(found.values()) == [200, 200, 404, 200]
     client.force_login(organizer)
     trail = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
-    assert "Team: deleted" in trail
+    assert ("Team: deleted" in trail, "edition pk" in trail) == (True, False)
+    name = edition.name
+    Edition.objects.filter(pk=edition.pk).update(name="renamed")
+    another = make_organizer()
+    make_edition(name=name, organizers=[another])
+    assert "Team: deleted" in client.get(reverse("editions:audit", args=["renamed"])).content.decode()
+    client.force_login(other)
+    assert client.get(reverse("manage:receipt", args=[receipt.pk])).status_code == 200
+    client.force_login(another)
+    assert client.get(reverse("manage:receipt", args=[receipt.pk])).status_code == 404
+    assert "Team: deleted" not in client.get(reverse("editions:audit", args=[name])).content.decode()
 
 
 def test_demo_is_removed_with_its_published_results(client):
     operator = make_operator()
     client.force_login(operator)
     corpus = make_corpus("demo", is_synthetic=True)
+    assert "Remove the demo data" not in client.get(reverse("manage:index")).content.decode()
+    corpus.source = str(services.DEMO_CORPUS)
+    corpus.save()
     edition = make_edition(corpus, name="demo", published_at=timezone.now())
     make_study(edition=edition)
     make_submission(make_team_system(make_team(edition)))

@@ -39,10 +39,10 @@ from portal.demo.challenge import TEAMS, find_submission, run_demo_challenge
 from portal.demo.studies import begin_simulated_studies, evaluator_link, finish_simulated_studies, run_demo_study
 from portal.demo.terminal import QuietMail, answer_to_network, finish_jobs, network_address, wait_for_mails
 from portal.jobs.models import Job, State
+from portal.manage.services import DEMO_CORPUS
 from portal.submissions.models import System
 from portal.systems.services import start_baseline
 
-DEMO_CORPUS = settings.BASE_DIR / "demo" / "corpus"
 METHOD, SEED = "mcadams-2022", 2022
 RECIPE = settings.BASE_DIR / "demo" / "edition.toml"
 DOMAIN = "demo.example"
