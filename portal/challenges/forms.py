@@ -169,6 +169,8 @@ class ImportForm(forms.Form):
         if not corpora:
             del self.fields["found"]
             return
+        self.fields["folder"].help_text += " It counts in place of the choice above."
+        self.fields["folder"].required = False
         choices = {str(corpus.folder): f"{corpus.folder} ({_LAYOUT_NAMES[corpus.layout]})" for corpus in corpora}
         found = cast("CorpusField", self.fields["found"])
         found.choices = [*choices.items(), (_OTHER, "Another folder, named below")]
@@ -205,11 +207,9 @@ class ImportForm(forms.Form):
         return wanted
 
     def clean_folder(self) -> str:
-        """The folder that was chosen or named."""
+        """The folder that was named, else the one that was chosen: the form chooses one by itself."""
         named, found = self.cleaned_data["folder"], self.cleaned_data.get("found", _OTHER)
-        if named and found != _OTHER:
-            raise ValidationError("Choose a corpus above or name a folder here, not both.")
-        if found != _OTHER:
+        if found != _OTHER and not named:
             return _allowed_folder(found)
         if not named and "found" not in self.errors:
             raise ValidationError("Name the folder of the corpus, or choose a corpus above where one is listed.")

@@ -320,9 +320,9 @@ def _nobody(table: RankingTable) -> str:
         return "No system is ranked here: each that reached the condition is listed with the reason."
     limit = f"{table.minimum:g} %"
     if table.upper is None:
-        nobody = f"No system reached {limit}."
+        nobody = f"No team’s system reached {limit}."
     else:
-        nobody = f"No system lies from {limit} to {table.upper:g} %."
+        nobody = f"No team’s system lies from {limit} to {table.upper:g} %."
     if table.nearest is None:
         return nobody
     entry = table.nearest.entry

@@ -164,7 +164,7 @@ def test_keyboard_alone_logs_in_and_imports_a_corpus(page, tmp_path, settings):
     keys.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     keys.press("Enter")
-    _tab_to(page, "Folder on the server")
+    _tab_to(page, "Folder on the server (optional)")
     keys.type(str(folder))
     keys.press("Tab")
     keys.type("tones")

@@ -398,11 +398,11 @@ def test_condition_that_nobody_reached_names_the_nearest(client):
     edition = make_edition(published_at=timezone.now())
     put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=11.809, wer=8)
     page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
-    assert "No system reached 15 %. T01-p1 came nearest with 11.809 %, 3.191 away." in page
+    assert "No team’s system reached 15 %. T01-p1 came nearest with 11.809 %, 3.191 away." in page
     edition.leaderboard_policy = {"policy": "interval"}
     edition.save()
     page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
-    assert "No system lies from 15 % to 20 %." in page
+    assert "No team’s system lies from 15 % to 20 %." in page
 
 
 def test_groups_have_letters(client):

@@ -448,11 +448,12 @@ def test_import_form_takes_one_answer_for_the_folder(client, organizer, tmp_path
     folder = write_manifest(tmp_path / "speech")
     missing = "Name the folder of the corpus, or choose a corpus above where one is listed."
     assert _import_errors(client, name="tones") == {"folder": [missing]}
-    both = "Choose a corpus above or name a folder here, not both."
-    assert _import_errors(client, found=folder, folder=folder, name="tones") == {"folder": [both]}
     gone = "This corpus is not there any more. Choose another one."
     assert _import_errors(client, found="/etc", name="tones") == {"found": [gone]}
     assert _import_errors(client, folder=folder) == {"name": ["Give the corpus a name, such as libri-dev."]}
+    other = write_manifest(tmp_path / "other")  # what is named counts in place of what the form had chosen
+    client.post("/corpora/import/", {"found": folder, "folder": other, "name": "tones"})
+    assert Job.objects.get().parameters["folder"] == str(other)
 
 
 def test_import_page_says_where_a_corpus_must_lie_and_chooses_the_one_that_a_link_names(
