@@ -186,7 +186,7 @@ def _tab_to(page, name):
         focused = page.evaluate(
             "() => { const e = document.activeElement; return (e.labels?.[0] ?? e).textContent.trim(); }"
         )
-        if focused == name:
+        if " ".join(focused.split()) == name:
             return
     raise AssertionError(f"Tab never came to {name}")
 
