@@ -42,8 +42,6 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (7, 2, 1.5, 2), (1.5, 1.5))
 LIMIT_DASHES = (4, 3)
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
-ElementTree.register_namespace("", _SVG)  # of any process that reads or writes one
-ElementTree.register_namespace("xlink", _XLINK)
 _PLACES = re.compile(rb' (?:d|x|y)="[^"]*"')
 _DECIMALS = re.compile(rb"(\.\d\d)\d+")
 _MARK = "mark:"
@@ -204,7 +202,7 @@ def for_page(svg: bytes, name: str, words: str) -> str:
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
     root.attrib |= {"role": "group", "aria-label": words, "class": "drawn"}
-    return ElementTree.tostring(root, encoding="unicode")
+    return _write_svg(root, encoding="unicode")
 
 
 def darken(svg: bytes) -> bytes:
@@ -322,6 +320,13 @@ def _glyphs_only() -> Iterator[None]:
         subset.load_font = load_font
 
 
+def _write_svg(root: ElementTree.Element, **form: Any) -> Any:
+    """As `ElementTree.tostring`. The names of the process are set each time, for other libraries set others."""
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _XLINK)
+    return ElementTree.tostring(root, **form)
+
+
 def _tell(group: ElementTree.Element, name: str) -> None:
     """Words and link of an artist that `mark_artist` marked."""
     if not name.startswith(_MARK):
@@ -357,4 +362,4 @@ def _without_styles(svg: bytes, *, title: str, description: str) -> bytes:
         named = ElementTree.Element(f"{{{_SVG}}}{tag}")
         named.text = text
         root.insert(position, named)
-    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+    return bytes(_write_svg(root, encoding="utf-8", xml_declaration=True))

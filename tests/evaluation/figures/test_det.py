@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from functools import partial
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from common.errors import MetricInputError
 from common.tables import DataTable
 from evaluation.figures.det import MOST_CURVES, describe, det_numbers, draw_det
+from evaluation.figures.style import for_page
 from evaluation.metrics.detection import detection_metrics
 from evaluation.notebook import save_det, table_metrics
 from tests.evaluation.score_sets import normal_scores
@@ -101,3 +103,12 @@ def test_notebook_shows_metrics_as_tables_and_figures_by_themselves(tmp_path):
     figure = save_det(tmp_path / "det.pdf", TESTS)
     assert figure.axes
     assert figure._repr_svg_() == draw_det(TESTS).decode()
+
+
+def test_figure_is_the_same_after_another_library_named_the_namespace_of_svg():
+    before = draw_det(TESTS)
+    import qrcode.image.svg
+
+    ElementTree.register_namespace("svg", qrcode.image.svg.SvgFragmentImage._SVG_namespace)
+    assert (draw_det(TESTS) == before) is True
+    assert for_page(before, "one", "A figure").startswith("<svg ")
