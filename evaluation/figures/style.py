@@ -202,7 +202,7 @@ def for_page(svg: bytes, name: str, words: str) -> str:
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
     root.attrib |= {"role": "group", "aria-label": words, "class": "drawn"}
-    return _write_svg(root, encoding="unicode")
+    return str(_write_svg(root, encoding="unicode"))
 
 
 def darken(svg: bytes) -> bytes:
