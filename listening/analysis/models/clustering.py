@@ -77,10 +77,16 @@ def _added(score: Floats, listener: Ints, weight: Floats, less: int) -> Floats:
         own = np.flatnonzero(listener == one)
         inside = weight[own]
         beats = np.greater.outer(score[own], score[own]) + 0.5 * np.equal.outer(score[own], score[own])
-        lacking = [np.maximum(column - column[:, None], 0).sum(axis=1) for column in inside.T]
+        lacking = [_lacking(column) for column in inside.T]
         won = inside * beats.sum(axis=1, keepdims=True) - beats @ inside
         added[own] = (won + np.stack(lacking, axis=1)) / max(own.size - less, 1)
     return added
+
+
+def _lacking(weight: Floats) -> Floats:
+    """For each weight how much all higher ones exceed it, summed; a cell has few different weights."""
+    values, number = np.unique(weight, return_inverse=True)
+    return np.asarray(np.maximum(weight - values[:, None], 0).sum(axis=1)[number])
 
 
 def _expected(added: Floats, group: Ints) -> Floats:
