@@ -256,7 +256,7 @@ def _cover_rates(held: Held, scored: Scored, task: str, draws: Floats, truth: di
     )
     for pair in pairs:
         if {pair["first"], pair["second"]} == EQUAL:
-            held["two equal systems", scored.kind, task, "", "told apart"].append(bool(pair["is_told_apart"]))
+            held["two equal systems", scored.kind, task, "", "significant"].append(bool(pair["is_told_apart"]))
 
 
 def _keep(held: Held, place: tuple[str, ...], limits: dict[str, tuple[Any, Any]], value: float) -> None:

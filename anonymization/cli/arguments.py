@@ -23,8 +23,8 @@ def add_method(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--method", required=True, metavar="NAME|FILE.toml", help=method_help)
 
 
-def add_options(parser: argparse._ActionsContainer) -> None:
-    option_help = "a setting of the method; may be repeated (list shows them)"
+def add_options(parser: argparse._ActionsContainer, *, listed_by: str = "python -m anonymization list") -> None:
+    option_help = f"a setting of the method; may be repeated ({listed_by} shows them)"
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help=option_help)
 
 

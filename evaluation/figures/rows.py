@@ -396,7 +396,7 @@ class MatrixPlot:
             look = (up if strength > 0 else down if strength else alike) | look
             axes.plot(*zip(*held, strict=True), **look)
         axes.plot(range(count), range(count), "_", color=palette.line, markersize=6)
-        for words, look in (("row higher", up), ("row lower", down), ("not told apart", alike)):
+        for words, look in (("row higher", up), ("row lower", down), ("not significant", alike)):
             axes.plot([], [], label=words, **(Look(markersize=7.4) | look))
         axes.plot([], [], linestyle="none", label=f"small to large: {self.levels}")
 
@@ -411,7 +411,7 @@ class MatrixPlot:
                     signs[sign].append((row, ranks[0] - 0.5, len(ranks)))
         looks: dict[int, dict[str, Any]] = {
             1: {"color": palette.series[0], "linewidth": 0, "label": "rated higher"},
-            0: {"color": "none", "edgecolor": palette.ink, "linewidth": 0.6, "label": "not told apart"},
+            0: {"color": "none", "edgecolor": palette.ink, "linewidth": 0.6, "label": "not significant"},
             -1: {"color": palette.series[1], "edgecolor": palette.ink, "linewidth": 0.4, "label": "lower"},
         }
         looks[-1] |= {"hatch": "////"}

@@ -264,14 +264,14 @@ class RankingSerializer(Shape):
     ranked_by = RankedBySerializer()
     rows = RowSerializer(many=True)
     groups = serializers.ListField(
-        child=serializers.ListField(child=serializers.CharField()), help_text="Systems that cannot be told apart."
+        child=serializers.ListField(child=serializers.CharField()), help_text="Systems whose intervals overlap."
     )
     nearest = DistanceSerializer(allow_null=True)
     just_missed = DistanceSerializer(many=True)
 
 
 class HeardNumberSerializer(Shape):
-    """A number of a system; `group`: letters, systems that share one cannot be told apart."""
+    """A number of a system; `group`: letters, systems that share one do not differ significantly."""
 
     by = serializers.ChoiceField(["objective", "listeners"])
     unit = serializers.CharField()

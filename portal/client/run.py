@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
 
-from anonymization.cli import arguments
+from anonymization.cli import arguments, listing
 from anonymization.cli.records import RECORD
 from anonymization.cli.run import run_on
 from anonymization.cli.sources import UNDIVIDED, Reading, Source, read_directories
@@ -45,6 +45,7 @@ DESCRIPTION = (
     "vp pack reads. Interrupted at any time, the same command goes on where it was."
 )
 COMMAND_FILE = "command.toml"
+LIST = "vp run --list"
 LARGEST_SEED = 2**31
 
 
@@ -52,12 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add_edition(parser)
     how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--method", metavar="NAME|FILE.toml", help="such as mcadams-2022, or the description of a command")
+    method_help = f"such as mcadams-2022 ({LIST} shows all), or the description of a command"
+    how.add_argument("--method", metavar="NAME|FILE.toml", help=method_help)
     command_help = "your own program, such as “python3 ours.py {input} {output}”: reads WAV files of a folder, writes "
     how.add_argument("--command", metavar="TEXT", help=f"{command_help}those of the same names into another")
     reads_help = "a folder that the command may read besides the current one, such as its models; may be repeated"
     parser.add_argument("--reads", action="append", default=[], type=Path, metavar="FOLDER", help=reads_help)
-    arguments.add_options(parser)
+    arguments.add_options(parser, listed_by=LIST)
+    parser.add_argument("--list", action=_ListMethods, nargs=0, help="show the built-in methods with their options")
     add_targets(parser)
     seed_help = "what the voices are drawn from (default: that of an earlier call, else a new one)"
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
@@ -72,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("wav", "flac"), help="of the output (default wav)")
     parser.add_argument("--limit", type=arguments.count, metavar="N", help="only the first N utterances, to try it")
     add_server_arguments(parser)
+
+
+class _ListMethods(argparse.Action):
+    """Prints the methods and ends, as ``--help`` does: no edition is needed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(listing.run(argparse.Namespace(json=False)))
 
 
 def run(options: argparse.Namespace) -> int:

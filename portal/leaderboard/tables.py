@@ -352,7 +352,7 @@ def _caption(lines: Sequence[Line]) -> str:
     """How to read the table, in at most 20 words."""
     has_intervals = any(one.interval for line in lines for one in line.numbers.values())
     words = "Beneath each number: its 95 % interval." if has_intervals else ""
-    shared = " Systems that share a letter cannot be told apart." if any(line.group for line in lines) else ""
+    shared = " Systems that share a letter have overlapping intervals." if any(line.group for line in lines) else ""
     return words + shared
 
 

@@ -1,6 +1,6 @@
 """Rates and DET curves of systems: of listeners, of pairs on boards, and word error rates.
 
-Overlapping systems are not ranked: rows are sorted, and letters say which cannot be told apart.
+Overlapping systems are not ranked: rows are sorted, and letters say which do not differ significantly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HOW = (
     "Probit axes, clipped at 1 / (2 N); markers: equal error rates, interpolated; segments between operating points "
     "are straight in rates."
 )
-_CLOSENESS = "Pairs of samples on a board, closeness as the score; near 50 % nothing is told apart."
+_CLOSENESS = "Pairs of samples on a board, closeness as the score; near 50 % is a guess."
 # The privacy-critical ones first.
 PAIRS = ("original-anonymised", "anonymised-anonymised", "original-original")
 # Ends of the axes of DET curves by what the trials can show, in per cent; fewer ticks where panels are small.
@@ -58,7 +58,7 @@ def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         f"eer-{task}",
         f"{sentence(task)}: equal error rate of each system",
         _explain_rates(task),
-        "Systems that share a letter cannot be told apart." if len(columns) > 1 else "",
+        "Systems that share a letter do not differ significantly." if len(columns) > 1 else "",
         _detection_size(rows),
         intervals=has_interval(rows, "eer"),
         alt=f"{sentence(task)}, equal error rates, {view.level_words} intervals in brackets: "

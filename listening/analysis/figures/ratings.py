@@ -95,7 +95,7 @@ def violin_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         "" if is_split else "Box: quartiles and median; whiskers: within 1.5 interquartile ranges.",
         _SPLIT_WORDS if is_split else "Sorted by mean.",
         "Dashed line: mean of the originals." if original else "",
-        "Systems that share a letter cannot be told apart." if has_groups and not is_split else "",
+        "Systems that share a letter do not differ significantly." if has_groups and not is_split else "",
         view.size_words([row for row in view.rows(scores, "summary", task) if row["kind"] == "all"], "n"),
         intervals=has_interval(summaries.values(), "mean"),
         alt=f"{sentence(task)}, {view.level_words} intervals in brackets: {listed([*map(tell, systems)])}.",
@@ -273,7 +273,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
         f"corrected over all {count(len(rows))} pairs{f' ({correction})' if correction else ''}.",
         "Each row against the systems of the columns, both sorted by mean, highest first.",
         f"n = {count(n)} ratings by {count(listeners)} listeners (the clusters), seed {settings.get('seed')}.",
-        alt=f"{shown_apart} Not told apart: {listed(alike)}." if 0 < len(alike) < len(pairs) else shown_apart,
+        alt=f"{shown_apart} Not significant: {listed(alike)}." if 0 < len(alike) < len(pairs) else shown_apart,
         plot=MatrixPlot(
             [view.short[name] for name in systems],
             [[weigh(first, second) for second in systems] for first in systems],

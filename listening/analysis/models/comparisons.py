@@ -13,9 +13,9 @@ listener are alike, and a swap of each on its own would take them for independen
 
 Both take the utterances that were rated as they are. So a third test is made beside them (`two_way_p`): a t test of
 the two means (of pairs of voices class by class), clustered by listener and by utterance, which asks whether other
-utterances would say the same. *Told apart* are two systems where the permutation test and the t test both say so, each
-corrected over all pairs: letters, figures, squares and sentences rest on this one decision. Where only one of the two
-can be made (at most one listener rated both; too few listeners, or one utterance), that one decides. Intervals are
+utterances would say the same. Two systems *differ significantly* where the permutation test and the t test both say so,
+each corrected over all pairs: letters, figures, squares and sentences rest on this one decision. Where only one of the
+two can be made (at most one listener rated both; too few listeners, or one utterance), that one decides. Intervals are
 stretched for other utterances, too.
 
 Conventions: differences have shape (listeners, pairs), NaN where a listener did not rate both of a pair; p-values are

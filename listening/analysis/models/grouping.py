@@ -1,10 +1,10 @@
-"""Which systems cannot be told apart, as letters: two systems share a letter exactly if no test tells them apart.
+"""Which systems do not differ significantly, as letters: two systems share a letter exactly if no test parts them.
 
 Sources: Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", Journal of Computational
-and Graphical Statistics 13 (2004): columns are the largest sets within which nothing is told apart. They are found as
+and Graphical Statistics 13 (2004): columns are the largest sets within which nothing differs. They are found as
 Bron & Kerbosch do ("Algorithm 457: finding all cliques of an undirected graph", Communications of the ACM 16, 1973),
 with a pivot. There can be exponentially many of them (Moon & Moser 1965: 3^(n/3)); above `MOST_COLUMNS` every pair that
-is not told apart gets a set grown greedily around it instead, which keeps the meaning and needs a few letters more.
+does not differ gets a set grown greedily around it instead, which keeps the meaning and needs a few letters more.
 
 Conventions: sets of systems are bit masks, bit i is the i-th name; a column is such a set and becomes one letter.
 """
@@ -26,7 +26,7 @@ def assign_letters(ordered_names: Sequence[str], is_apart: Callable[[str, str], 
 
     Args:
         ordered_names: different names, best first; the order decides which letter comes first and nothing else.
-        is_apart: whether two are told apart; asked once for each pair, the earlier name first.
+        is_apart: whether two differ significantly; asked once for each pair, the earlier name first.
 
     Raises:
         ValueError: a name occurs twice.
@@ -66,7 +66,7 @@ def letter(number: int) -> str:
 
 
 def _apart_masks(names: list[str], is_apart: Callable[[str, str], bool]) -> list[int]:
-    """For each name those that it is told apart from."""
+    """For each name those that it differs from."""
     masks = [0] * len(names)
     for first in range(len(names)):
         for second in range(first + 1, len(names)):
@@ -77,7 +77,7 @@ def _apart_masks(names: list[str], is_apart: Callable[[str, str], bool]) -> list
 
 
 def _largest_sets(apart: list[int]) -> list[int] | None:
-    """All largest sets within which nothing is told apart; None where they are more than `MOST_COLUMNS`."""
+    """All largest sets within which nothing differs significantly; None where they are more than `MOST_COLUMNS`."""
     everything = (1 << len(apart)) - 1
     alike = [everything & ~mask & ~(1 << bit) for bit, mask in enumerate(apart)]
 

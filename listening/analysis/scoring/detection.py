@@ -6,7 +6,7 @@ pairs of one speaker and nontargets pairs of two, both processed by the system; 
 the originals shows whether listeners can do the task at all.
 
 Intervals draw listeners with all their ratings, the shared originals jointly for all systems, and are stretched where
-utterances were rated by several listeners (`intervals`). Two systems are told apart where the interval of the
+utterances were rated by several listeners (`intervals`). Two systems differ significantly where the interval of the
 difference of their rates, corrected over all pairs of the task, leaves out 0; the correction is the one-step max-t
 method: the quantile, over resamples, of the largest studentised difference of any pair.
 
@@ -15,7 +15,7 @@ Sources: VoicePrivacy 2022 evaluation plan, 5.3; Romano & Wolf, "Stepwise multip
 Econometrica 73 (2005), for max-t; DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988), for the influence on areas.
 
 `compare_rates` says which equal error rates differ. The interval of a difference is that of one pair alone. Whether a
-pair is told apart is decided over all pairs at once: the difference is divided by its bootstrap standard error, and the
+pair differs is decided over all pairs at once: the difference is divided by its bootstrap standard error, and the
 limit is the quantile, over resamples, of the largest such deviation of any pair (one-step max-t), stretched like every
 interval. With hundreds of pairs a Bonferroni correction would ask for quantiles that no number of resamples can give.
 Source: Romano & Wolf, "Exact and approximate stepdown methods for multiple hypothesis testing", JASA 100 (2005).
@@ -77,7 +77,7 @@ class _Pair:
 
 
 def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings) -> tuple[dict[str, str], list[Row]]:
-    """Letters of systems that cannot be told apart, the highest rate first, and the rows of ``eer_differences``.
+    """Letters of systems that do not differ significantly, the highest rate first, and the rows of ``eer_differences``.
 
     Args:
         rates: resampled with the same draws.

@@ -57,7 +57,7 @@ def make_summary_tables(scored: Scored, settings: Settings, differences: DataTab
     """The tables ``summary`` and ``histogram``.
 
     Args:
-        differences: of the same scores; letters say what it tells apart.
+        differences: of the same scores; letters say which are not significant.
     """
     utterance = scored.ratings.utterance
     draws = draw_listeners(scored.listeners.size, settings)

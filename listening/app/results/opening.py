@@ -1,8 +1,9 @@
 """How the results of a study open: three sentences made from its numbers, and one drawing of them.
 
-The sentences say which system does best and whether it is told apart, how recognisable speakers are, and on how many
-listeners and answers that rests. The drawing has a panel for each task, a row for each system: point and interval on an
-axis, coordinates for SVG. What can be told apart is said by the letters of groups, never by intervals that overlap.
+The sentences say which system has the best mean and whether it differs significantly from the others, how recognisable
+speakers are, and on how many listeners and answers that rests. The drawing has a panel for each task, a row for each
+system: point and interval on an axis, coordinates for SVG. Systems with one letter do not differ significantly;
+overlapping intervals decide nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from listening.app.results.labels import CHANCE, EVERY, label_of
 from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
 from listening.tasks import RATED_TASKS
 
-MOST_NAMED = 3  # systems that cannot be told from the best one; of more only the number is said
+MOST_NAMED = 3  # systems that do not differ from the best one; of more only the number is said
 MOST_ROWS = 40  # of a panel; the tables have all
 PAIRS = "original-anonymised"  # the pairs that an attacker would look at
 ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
@@ -57,7 +58,7 @@ def _by_mean(shape: Shape, task: str) -> list[System]:
 
 
 def _best(shape: Shape, task: str, own: Sequence[System], others: Iterable[Sequence[System]]) -> str:
-    """Which system has the highest mean of a task, and which others it cannot be told apart from.
+    """Which system has the highest mean of a task, and from which others it does not differ significantly.
 
     Args:
         own, others: the systems by their means, those of the task and those by intelligibility beside it.
@@ -153,7 +154,7 @@ def _by(systems: Iterable[System], value: Any) -> list[System]:
 
 
 def _alike(shape: Shape, ordered: Sequence[System], group: Any) -> str:
-    """What the first of some systems can be told apart from, such as ``cannot be told apart from B2``.
+    """From what the first of some systems differs, such as ``does not differ significantly from B2``.
 
     Args:
         group: takes a system and gives its letters; without any, nothing is known and nothing said.
@@ -168,9 +169,9 @@ def _alike(shape: Shape, ordered: Sequence[System], group: Any) -> str:
         if group(one) and labels.share_a_letter(str(group(first)), str(group(one)), is_spaced=is_spaced)
     ]
     if not alike:
-        return "can be told apart from all others"
+        return "differs significantly from all others"
     named = labels.listed(alike) if len(alike) <= MOST_NAMED else f"{len(alike)} of the {len(others)} others"
-    return f"cannot be told apart from {named}"
+    return f"does not differ significantly from {named}"
 
 
 def _name(shape: Shape, system: System) -> str:

@@ -149,7 +149,7 @@ def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | N
     return {
         "name": task,
         "title": RATED_TASKS[task].title,
-        "summary": f"Which systems can be told apart{told}",
+        "summary": f"Which systems differ significantly{told}",
         "matrix": matrix,
         "is_of_rates": bool(by_rate),
         "tables": _of_task(shape, task, "differences", "eer_differences") if few else [],

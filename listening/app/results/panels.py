@@ -170,7 +170,7 @@ class ObjectiveComparison:
         lead = counted(listeners, f"{simulated}listener") if listeners else ""
         scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
         groups = any(one.group for row in self.rows for one in row.numbers)
-        letters = "; systems that share a letter cannot be told apart" if groups else ""
+        letters = "; systems that share a letter do not differ significantly" if groups else ""
         caption = f"{scores}Beneath a number its {self.intervals}{letters}."
         title = f"Objective beside subjective: {study.title}"
         return Table(tuple(columns), (Group(tuple(rows)),), title, caption, lead, styles="beside")

@@ -1,8 +1,8 @@
 """Tables of an analysis as pages show them: columns by their contents, a number with its interval beneath.
 
 The first table of each task is what a reader came for, one row a system, the sanity anchor first. Systems stand in the
-order of their value, without a rank: which of them cannot be told apart is said by letters, and by the square of all
-pairs, where what stands in a row is higher than, lower than, or like the column.
+order of their value, without a rank: letters say which of them do not differ significantly, and so does the square of
+all pairs, where what stands in a row is higher than, lower than, or like the column.
 """
 
 from __future__ import annotations

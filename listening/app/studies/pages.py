@@ -371,7 +371,7 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
 
 NOTE = (
     "Half the width of a 95 % interval, where the EER is near {eer} %, with the likeness of one person's ratings "
-    "counted in. Two systems that lie closer together cannot be told apart."
+    "counted in. A smaller difference between two systems will not be significant."
 )
 
 

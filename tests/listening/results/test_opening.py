@@ -46,10 +46,10 @@ def sentences(results, tasks=("verifiability", "naturalness", "intelligibility")
 
 def test_ratings_open_with_the_best_the_most_private_and_the_basis():
     assert sentences(rated()) == [
-        "T02-p1 sounds most natural of 4 systems (mean 6.2, 5.8 to 6.6; unprotected speech 8.0) and cannot be told "
-        "apart from T11-p1; it is also easiest to understand (6.2, 5.8 to 6.6).",
+        "T02-p1 sounds most natural of 4 systems (mean 6.2, 5.8 to 6.6; unprotected speech 8.0) and does not "
+        "differ significantly from T11-p1; it is also easiest to understand (6.2, 5.8 to 6.6).",
         "Speakers are hardest to recognise with T01-p1 (equal error rate 46 %, 41 to 51; unprotected speech 8 %, "
-        "guessing 50 %), which can be told apart from all others.",
+        "guessing 50 %), which differs significantly from all others.",
         "This rests on 52 simulated listeners and 2,704 ratings; 1 session was left out.",
     ]
 

@@ -313,6 +313,12 @@ def test_vp_loads_little(code, unwanted):
     assert answer.stdout.splitlines()[-1] == "HELD"
 
 
+def test_methods_are_listed_without_an_edition(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--list"])
+    assert (ended.value.code, "  mcadams-2022  B2" in capsys.readouterr().out) == (0, True)
+
+
 def test_proxy_that_cannot_be_used_is_told(capsys, monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "nonsense://127.0.0.1:1")
     assert main(["status", "--server", "http://portal.example"]) == 2
