@@ -83,7 +83,7 @@ def make_corpus(name="tones", *, speakers=2, utterances=2, with_audio=True, **fi
         )
         sets["enrolls"].utterances.add(*made[:utterances])
         sets[f"trials_{gender}"].utterances.add(*made[utterances:])
-    for gender in Gender.values:
+    for gender in Gender:
         of_gender = corpus.speakers.filter(gender=gender).count()
         TrialList.objects.create(
             trial_set=sets[f"trials_{gender}"],
@@ -147,8 +147,8 @@ def recipe_of(corpus, by="portal", training=""):
     for one in corpus.data_sets.all():
         counted = one.utterances.values_list("speaker__name", "speaker__gender").annotate(Count("pk")).order_by()
         shares = tuple(SpeakerShare(*row) for row in sorted(counted))
-        lists = {"enrolment": f"{corpus.name}_enrolls"} if one.role == Role.TRIAL else {}
-        sets.append(SpeechSet(name=one.name, role=one.role, split=one.split, speakers=shares, **lists))
+        enrolment = f"{corpus.name}_enrolls" if one.role == Role.TRIAL else ""
+        sets.append(SpeechSet(name=one.name, role=one.role, split=one.split, speakers=shares, enrolment=enrolment))
     trials = tuple(one.name for one in sets if one.role == Role.TRIAL)
     choices = Choices("own", "Our challenge", trials, utilities=("pitch_correlation",), evaluation=evaluation)
     return write_recipe(make_recipe(sets, choices))

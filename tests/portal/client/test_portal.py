@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def stranger():
         def log_message(self, *_):
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server: Any = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     server.handler, server.url = Handler, f"http://127.0.0.1:{server.server_port}"
     yield server
