@@ -18,7 +18,7 @@ from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_pub
 from evaluation.protocols.ranking.policy import policy_in_words
 from portal.core.labels import decimals
 from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings
-from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
+from portal.leaderboard.selectors import Leaderboard, ShownAverage, find_described, list_published
 from portal.leaderboard.tables import (
     DIGITS,
     HIDE,
@@ -52,7 +52,8 @@ def leaderboard_page(
     ranking = choice.ranking
     published = list_published(leaderboard)
     shown = published if choice.shows_published else []
-    lines = list_lines(leaderboard, ranking, {key: (_unlike(count),) for key, count in unlike.items()}, shown)
+    private, described = {key: (_unlike(count),) for key, count in unlike.items()}, find_described(leaderboard.edition)
+    lines = list_lines(leaderboard, ranking, private, shown, described)
     drawings = list_drawings(leaderboard, with_published=choice.shows_published) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)

@@ -13,8 +13,15 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, policy_in_wor
 from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
 from evaluation.protocols.ranking.rankings import Row
 from portal.challenges.models import Edition
-from portal.leaderboard.selectors import build_leaderboard, load_entries, policy_by, rank_leaderboard
+from portal.leaderboard.selectors import (
+    build_leaderboard,
+    load_entries,
+    policy_by,
+    rank_leaderboard,
+    submissions_on_leaderboard,
+)
 from portal.leaderboard.tables import condition_in_words, place_in_words
+from portal.submissions.selectors import list_offered
 
 ABSENT = "not in this condition"
 
@@ -50,6 +57,7 @@ def publish_page(edition: Edition) -> dict[str, Any]:
     return {
         "edition": edition,
         "leaderboard": leaderboard,
+        "n_offered": sum(len(list_offered(one)) for one in submissions_on_leaderboard(edition)),
         "n_systems": len(systems),
         "teams": sorted({entry.team_name for entry in systems}),
         "n_ranked": len({row.entry.key for table in leaderboard.table.tables for row in table.ranked}),

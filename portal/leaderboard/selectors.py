@@ -27,7 +27,7 @@ from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
 from evaluation.scoring.values import Number, ObjectiveValues
 from portal.challenges.models import Edition
-from portal.submissions.models import Submission
+from portal.submissions.models import SharedPart, Submission
 from portal.submissions.rules import Part, Relation, may_see
 from portal.submissions.selectors import STANDING, count_mismatches
 
@@ -182,6 +182,14 @@ def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
     for submission in newest.values():
         submission.system.edition = edition
     return list(newest.values())
+
+
+def find_described(edition: Edition) -> set[str]:
+    """The systems on the leaderboard whose description everybody may read, by name."""
+    released = SharedPart.objects.filter(submission__system__edition=edition, document__isnull=False)
+    described = set(released.exclude(released_at=None).values_list("submission", flat=True))
+    shown = submissions_on_leaderboard(edition) if described else []
+    return {one.system.name for one in shown if one.pk in described}
 
 
 def list_held(edition: Edition) -> list[Submission]:

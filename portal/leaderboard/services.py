@@ -15,6 +15,7 @@ from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.mail import render_mail
 from portal.leaderboard.selectors import policy_by, submissions_on_leaderboard
+from portal.submissions.services import release_parts
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team, was_told
 
@@ -60,8 +61,11 @@ def make_policy_live(*, edition: Edition, by: Any) -> Edition:
 
 
 @transaction.atomic
-def publish_leaderboard(*, edition: Edition, now: datetime, by: Any) -> Edition:
+def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: bool = False) -> Edition:
     """Show the leaderboard to everybody and tell each team that stands on it.
+
+    Args:
+        releases: whether everybody hears the samples and reads the descriptions that teams offered, too.
 
     Raises:
         LeaderboardError: it is published already.
@@ -71,6 +75,8 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any) -> Edition:
         raise LeaderboardError("The leaderboard is published already.")
     teams = _teams_on_leaderboard(edition)
     _changed(edition, "board.published", by, {"teams": [str(team) for team in teams]}, published_at=now)
+    if releases:
+        release_parts(submissions=submissions_on_leaderboard(edition), by=by, now=now)
     for team in teams:
         if was_told(team, NotificationKind.PUBLISHED, since=now - TOLD_ONCE_IN):
             continue

@@ -5,7 +5,7 @@ What was chosen stands in the address (`Choice`), so that each view can be linke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
 from typing import Any, cast
@@ -61,6 +61,7 @@ class Line:
         rank: in the chosen condition; `place_text` says why there is none.
         place: how it looks: ``ranked``, ``unranked``, ``reference``, ``outside`` or ``published``.
         reasons: why it has no rank, and what else a reader should know.
+        description: the address of what its team wrote of it.
     """
 
     label: str
@@ -69,6 +70,7 @@ class Line:
     numbers: Mapping[str, Measured]
     rank: int | None = None
     link: str = ""
+    description: str = ""
     team: str = ""
     marks: tuple[str, ...] = ()
     group: str = ""
@@ -150,12 +152,14 @@ def list_lines(
     ranking: RankingTable | None,
     private: Mapping[str, tuple[str, ...]],
     published: Sequence[PublishedSystem] = (),
+    described: Container[str] = (),
 ) -> list[Line]:
     """Every entry once: those of the condition in the order of their utility, then the others.
 
     Args:
         private: notes on systems that only this reader sees.
         published: systems of papers; those that meet the condition stand where their utility places them.
+        described: systems whose descriptions everybody may read.
     """
     met, rows = _find_met(leaderboard, ranking), ranking.rows if ranking else ()
     has_intervals = any(row.utility.interval for row in rows)
@@ -163,7 +167,9 @@ def list_lines(
 
     def line(entry: Entry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
         said = (*reasons, *private.get(entry.key, ()))
-        return replace(_line(leaderboard, entry, place_text, place), met=met.get(entry.key, ()), reasons=said)
+        made = _line(leaderboard, entry, place_text, place)
+        address = reverse("systems:description", args=[entry.key]) if entry.key in described else ""
+        return replace(made, met=met.get(entry.key, ()), reasons=said, description=address)
 
     lines = []
     for row in rows:
@@ -223,6 +229,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
     ]
     columns += [Column("met", "Meets", kind="met")] if any(line.met for line in lines) else []
     columns += [Column("group", "Group", kind="letters")] if any(line.group for line in lines) else []
+    columns += [Column("description", "Paper")] if any(line.description for line in lines) else []
     rows = (_table_row(leaderboard, line, columns) for line in _sorted(lines, choice))
     return Table(
         columns=tuple(columns),
@@ -414,6 +421,7 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         "system": Cell(line.label, value=line.label, link=line.link, marks=line.marks, note=line.team),
         "group": Cell(line.group),
         "met": Cell(marks=line.met),
+        "description": Cell("PDF" if line.description else "", link=line.description, title=f"Paper on {line.label}"),
     } | {average.key: average_cell(line.numbers.get(average.key)) for average in _deciding(leaderboard)}
     return TableRow(tuple(known[column.key] for column in columns), line.place)
 

@@ -117,7 +117,8 @@ def publish(request: HttpRequest, edition: str) -> HttpResponse:
     """Ask, then publish; of a published leaderboard, ask whether to take it back."""
     managed = managed_edition_for(request.user, edition)
     if request.method == "POST":
-        action = partial(services.publish_leaderboard, edition=managed, now=read_clock(), by=request.user)
+        publish_it = partial(services.publish_leaderboard, edition=managed, now=read_clock(), by=request.user)
+        action = partial(publish_it, releases="releases" in request.POST)
         return _done(request, managed, action, "The leaderboard is published, and its teams are notified.")
     return render(request, "leaderboard/publish.html", policy_pages.publish_page(managed))
 

@@ -220,3 +220,38 @@ class SubmittedDocument(models.Model):
 
     def __str__(self) -> str:
         return f"{self.path} of {self.submission}"
+
+
+class SharedPart(models.Model):
+    """What everybody may hear or read of a submission once an organizer has released it: a sample, or the description.
+
+    Its team offers it (`offered_at`); a baseline is offered by its organizers. Nobody else meets it before
+    `released_at`, nor while the submission stands on no published leaderboard.
+    """
+
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="shared_parts")
+    file = models.OneToOneField(
+        SubmittedFile, null=True, blank=True, on_delete=models.CASCADE, related_name="shared_part"
+    )
+    document = models.OneToOneField(
+        SubmittedDocument, null=True, blank=True, on_delete=models.CASCADE, related_name="shared_part"
+    )
+    offered_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    offered_at = models.DateTimeField(auto_now_add=True)
+    released_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    released_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(file__isnull=True) ^ models.Q(document__isnull=True), name="shared_part_is_one_thing"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.file or self.document)

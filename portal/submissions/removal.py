@@ -16,7 +16,7 @@ from portal.core.removal import (
     declare_rule,
 )
 from portal.submissions import services
-from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System, Upload
+from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.rules import Relation, removal_problem
 from portal.submissions.selectors import ACCEPTED
 from portal.teams.models import Membership, Team
@@ -91,6 +91,7 @@ declare_rows(System, "systems")
 declare_rows(Submission, "submissions", files=("report",))
 declare_rows(SubmittedFile, "anonymised recordings", files=("audio",))
 declare_rows(SubmittedDocument, "documents", files=("key",))
+declare_rows(SharedPart, "shared samples and descriptions")
 declare_rule(System, _system_problem)
 declare_rule(Submission, _submission_problem)
 declare_rule(Team, _team_problem)

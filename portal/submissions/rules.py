@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 UNFINISHED_LASTS = timedelta(days=7)
 UNFINISHED_AT_MOST = 20
+SAMPLES_AT_MOST = 6
 UNFINISHED_ARCHIVES = 2  # of the largest size: nobody reserves the disk of all
 SPARE_BYTES = 1 << 30
 _NOT_APPROVED = {
@@ -234,4 +235,13 @@ def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool) -> s
     if accepted and is_of_team:
         these = "A submission of a team was" if accepted == 1 else f"{accepted} submissions of teams were"
         return f"{these} accepted. Archive it, or have the team withdraw first."
+    return ""
+
+
+def sharing_problem(relation: Relation, *, is_baseline: bool, is_accepted: bool) -> str:
+    """Why somebody in this relation to a submission cannot offer parts of it to everybody; empty where they can."""
+    if relation is not (Relation.ORGANIZER if is_baseline else Relation.TEAM):
+        return "Only the team of a submission, or the organizers for their baselines, let others hear it."
+    if not is_accepted:
+        return "Only what was accepted and stands can be heard and read by others."
     return ""

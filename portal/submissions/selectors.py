@@ -12,16 +12,21 @@ from django.db.models import Exists, F, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from portal.challenges.models import Edition
+from portal.challenges.models import Edition, Role
 from portal.challenges.selectors import corpora_for, may_see_corpus
 from portal.core.clock import read_clock
+from portal.core.steps import Step
 from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, State
 from portal.jobs.workers import served_queues
-from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System, Upload
-from portal.submissions.rules import Part, Relation, is_on_leaderboard, may_see
+from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System, Upload
+from portal.submissions.rules import SAMPLES_AT_MOST, Part, Relation, is_on_leaderboard, may_see
 from portal.teams.selectors import team_of
 
+# Which utterances of a submission nobody may hear on pages, because a listening test that is under way plays them.
+find_played = Step("listening.app.studies.selectors.find_played")
+PROPOSED_SAMPLES = 4
+_PROPOSED_S = 5.0  # long enough to judge a voice
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
 OF_ENGINES = ("vectors", "hypotheses")  # jobs of the portal's attacks and recognition before the last one
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
@@ -232,3 +237,45 @@ def file_for(user: Any, system: str, pk: int) -> SubmittedFile:
         "submission__system__corpus", "data_set__corpus", "utterance__speaker"
     ).filter(submission__system__in=systems_for(user, Part.SPEECH))
     return get_object_or_404(files, submission__system__name=system, pk=pk)
+
+
+def list_parts(submission: Submission) -> list[SharedPart]:
+    """What is offered of a submission or released, with its files: samples first, each set and speaker in turn."""
+    related = ("file__utterance__speaker", "file__data_set", "document", "submission__system")
+    return list(submission.shared_parts.select_related(*related).order_by("document", "file__data_set", "pk"))
+
+
+def list_offered(submission: Submission) -> list[SharedPart]:
+    """What waits for its release by an organizer."""
+    return [part for part in list_parts(submission) if part.released_at is None]
+
+
+def list_samples(parts: Iterable[SharedPart], submission: Submission) -> list[SharedPart]:
+    """The samples among them that may be heard now, while no listening test plays them."""
+    files = {part.file.utterance_id: part for part in parts if part.file}
+    played = find_played(submission=submission, utterances=list(files)) if files else ()
+    return [part for utterance, part in files.items() if utterance not in played]
+
+
+def find_description(submission: Submission) -> SubmittedDocument | None:
+    """The system description that came with a submission."""
+    return submission.documents.filter(kind=SubmittedDocument.Kind.DESCRIPTION).order_by("path").first()
+
+
+def propose_samples(submission: Submission) -> list[SubmittedFile]:
+    """Utterances of trial sets, each of another speaker, and the same ones for every system of a corpus."""
+    files = submission.files.select_related("utterance", "data_set")
+    chosen = files.filter(data_set__role=Role.TRIAL)
+    found = sorted(
+        chosen if chosen.exists() else files,
+        key=lambda one: (abs((one.utterance.duration_s or 0.0) - _PROPOSED_S), one.utterance.name),
+    )
+    sets = len({one.data_set_id for one in found}) or 1
+    in_set, speakers, proposed = dict.fromkeys({one.data_set_id for one in found}, 0), set[int](), list[SubmittedFile]()
+    for one in found:
+        is_new = one.utterance.speaker_id not in speakers and in_set[one.data_set_id] < -(-PROPOSED_SAMPLES // sets)
+        if is_new and len(proposed) < min(PROPOSED_SAMPLES, SAMPLES_AT_MOST):
+            proposed.append(one)
+            speakers.add(one.utterance.speaker_id)
+            in_set[one.data_set_id] += 1
+    return proposed

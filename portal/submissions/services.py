@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from itertools import count
 from typing import Any
 
@@ -14,9 +16,24 @@ from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.rules import can_cancel
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
-from portal.submissions.models import Submission, SubmissionEvent, System, Upload
-from portal.submissions.rules import Relation, is_frozen, release_problem, withdrawing_problem
-from portal.submissions.selectors import list_jobs
+from portal.submissions.models import (
+    SharedPart,
+    Submission,
+    SubmissionEvent,
+    SubmittedDocument,
+    SubmittedFile,
+    System,
+    Upload,
+)
+from portal.submissions.rules import (
+    SAMPLES_AT_MOST,
+    Relation,
+    is_frozen,
+    release_problem,
+    sharing_problem,
+    withdrawing_problem,
+)
+from portal.submissions.selectors import ACCEPTED, list_jobs, list_offered
 from portal.teams.models import Team
 
 CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
@@ -255,6 +272,65 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
         submission.save(update_fields=["is_held"])
     accept_submission(submission=submission, note="To be evaluated again.", actor=by)
     return submission
+
+
+@transaction.atomic
+def offer_parts(
+    *,
+    submission: Submission,
+    parts: Collection[SubmittedFile | SubmittedDocument],
+    by: Any,
+    relation: Relation,
+    now: datetime,
+) -> None:
+    """Offer samples and the description to everybody; those of a baseline are released with that.
+
+    Raises:
+        NotPossible: others offer it, it was not accepted, or these are too many samples.
+    """
+    submission = _locked(submission)
+    is_baseline, is_accepted = submission.system.team_id is None, submission.state in ACCEPTED
+    if problem := sharing_problem(relation, is_baseline=is_baseline, is_accepted=is_accepted):
+        raise NotPossible(problem)
+    released = {"released_at": now, "released_by": by} if is_baseline else {}
+    for part in parts:
+        field = "file" if isinstance(part, SubmittedFile) else "document"
+        SharedPart.objects.get_or_create(
+            **{field: part}, defaults={"submission": submission, "offered_by": by} | released
+        )
+    if submission.shared_parts.filter(document=None).count() > SAMPLES_AT_MOST:
+        raise NotPossible(f"A system has {SAMPLES_AT_MOST} samples at most. Take one of them back first.")
+    audit.record("submission.parts_offered", submission, actor=by, parts=[str(part) for part in parts])
+
+
+@transaction.atomic
+def take_part_back(*, part: SharedPart, by: Any, relation: Relation) -> None:
+    """Nobody else hears or reads this part any more: its team offers it no longer, or an organizer releases it no more.
+
+    Raises:
+        NotPossible: the submission is none of theirs.
+    """
+    submission = part.submission
+    if relation is Relation.OTHER:
+        raise NotPossible(sharing_problem(relation, is_baseline=False, is_accepted=True))
+    if relation is Relation.ORGANIZER and submission.system.team_id is not None:
+        SharedPart.objects.filter(pk=part.pk).update(released_at=None, released_by=None)
+    else:
+        part.delete()
+    audit.record("submission.part_taken_back", submission, actor=by, part=str(part))
+
+
+@transaction.atomic
+def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime) -> int:
+    """Let everybody hear and read what teams offered of these submissions; how many parts that are."""
+    released = 0
+    for submission in submissions:
+        offered = list_offered(submission)
+        if offered:
+            SharedPart.objects.filter(pk__in=[one.pk for one in offered]).update(released_at=now, released_by=by)
+            audit.record("submission.parts_released", submission, actor=by, parts=[str(one) for one in offered])
+            released += len(offered)
+    return released
 
 
 def _locked(submission: Submission) -> Submission:

@@ -23,14 +23,23 @@ from evaluation.metrics.averages import Distribution, distribute
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Gender, Role
-from portal.challenges.selectors import corpora_for, summaries
+from portal.challenges.selectors import corpora_for, passes_speech_on, summaries
 from portal.core.labels import moment_cell, time_left
-from portal.core.media import signed_address
+from portal.core.media import signed_address, voice_sources
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import with_estimates
-from portal.submissions.models import Submission, SubmittedFile, System
-from portal.submissions.rules import Relation
-from portal.submissions.selectors import listed_systems_for, relation_to
+from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System
+from portal.submissions.rules import Relation, sharing_problem
+from portal.submissions.selectors import (
+    ACCEPTED,
+    find_description,
+    list_parts,
+    list_samples,
+    listed_systems_for,
+    propose_samples,
+    relation_to,
+)
+from portal.systems.selectors import View
 from portal.systems.tables import (
     PITCH_COLUMNS,
     comparison_table,
@@ -63,6 +72,9 @@ EXPECTATIONS = {
     "mcadams-2022": _OF_DRAWN_ALPHA,
     "mcadams-2024": _OF_DRAWN_ALPHA,
 }
+
+
+_STATES = ("waits for its release by an organizer", "released")
 
 
 # The list of systems -------------------------------------------------------------------------------
@@ -222,6 +234,65 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "extremes": extremes_tables(system, worst, best),
         "problems": selectors.group_problems(runs),
     }
+
+
+def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
+    """The samples that can be heard and the description that can be read; for its own, what they do with them.
+
+    Everybody meets what is released on a published leaderboard, its own also what is only offered. A sample that a
+    listening test plays is heard by nobody. Originals stand beside where the owner of the corpus passes speech on.
+    """
+    submission, system = view.submission, view.system
+    all_parts = list_parts(submission)
+    parts = all_parts if view.is_own else [part for part in all_parts if part.released_at]
+    audible = list_samples(parts, submission)
+    with_originals = bool(audible) and system.edition is not None and passes_speech_on(system.edition)
+    problem = sharing_problem(
+        view.relation, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
+    )
+    description = None if problem else find_description(submission)
+    return {
+        "samples": [
+            _sample(request, part, part.file, number, with_original=with_originals)
+            for number, part in enumerate(audible, start=1)
+            if part.file
+        ],
+        "silent": sum(part.file is not None for part in parts) - len(audible) if view.is_own else 0,
+        "description": next((part for part in parts if part.document), None),
+        "offers_samples": not problem and not any(part.file for part in all_parts) and submission.files.exists(),
+        "offers_description": description is not None and not any(one.document for one in all_parts),
+        "n_waiting": sum(part.released_at is None for part in all_parts) if view.is_organizer else 0,
+    }
+
+
+def _sample(
+    request: HttpRequest, part: SharedPart, file: SubmittedFile, number: int, *, with_original: bool
+) -> dict[str, Any]:
+    """A sample as `player.html` takes it: neither utterance nor speaker has a name here."""
+    audio = {"original": file.utterance.audio} if with_original else {}
+    voice = file.utterance.speaker.get_gender_display()
+    return {
+        "part": part,
+        "state": _STATES[part.released_at is not None],
+        "title": f"Sample {number}",
+        "note": f"{voice} voice, {file.samples / file.rate_hz:.1f} s",
+        "sources": voice_sources(request, audio | {"anonymised": file.audio}),
+    }
+
+
+def find_offered(view: View, what: str) -> list[SubmittedFile | SubmittedDocument]:
+    """What a form offers of a submission: ``samples`` that are proposed, its ``description``, or the file of a key."""
+    if what == "samples":
+        return [*propose_samples(view.submission)]
+    if what == "description":
+        found = find_description(view.submission)
+        return [found] if found else []
+    return [*view.submission.files.filter(pk=what)] if what.isdecimal() else []
+
+
+def find_part(view: View, key: str) -> SharedPart | None:
+    """A part that is offered or released, by its key in a form."""
+    return next((part for part in list_parts(view.submission) if str(part.pk) == key), None)
 
 
 def load_submission(system: System) -> Submission:

@@ -22,13 +22,16 @@ from evaluation.app.runs.kinds import ATTACK, RECOGNITION, EngineRunKind
 from evaluation.app.runs.selectors import EngineRuns
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.app.training.selectors import find_training
-from portal.accounts.access import member_page, member_read, open_read, organizer_page
+from portal.accounts.access import member_action, member_page, member_read, open_read, organizer_page
 from portal.challenges.selectors import corpus_for
+from portal.core.clock import read_clock
 from portal.core.exports import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
+from portal.core.media import CONTENT_TYPES, secured
 from portal.jobs.services import NotPossible
 from portal.submissions.removal import may_manage
 from portal.submissions.selectors import file_for, system_for
+from portal.submissions.services import offer_parts, release_parts, take_part_back
 from portal.systems import exports, pages
 from portal.systems.anonymization import pages as anonymization
 from portal.systems.anonymization.forms import BaselineForm
@@ -36,7 +39,7 @@ from portal.systems.attacks import pages as attack_pages
 from portal.systems.engines.forms import AttackForm, EngineForm, RecognitionForm, list_unfinished, organized_run
 from portal.systems.objective import pages as objective
 from portal.systems.recognition import pages as recognition_pages
-from portal.systems.selectors import View, member_view, numbers_view, organized_view, own_view
+from portal.systems.selectors import View, edition_of, member_view, numbers_view, organized_view, own_view
 from portal.systems.training import pages as training_pages
 from portal.systems.training.forms import TrainingForm
 from portal.systems.utterances import pages as utterances
@@ -96,8 +99,43 @@ def system_detail(request: HttpRequest, name: str) -> HttpResponse:
         template, context = "systems/detail.html", pages.system_page(request, view.system)
     else:
         template, context = "systems/evaluated.html", objective.edition_system_page(request, view)
+        context |= pages.shared_parts(request, view)
     context["may_manage"] = may_manage(request.user, view.system, view.relation)
     return render(request, template, context | attack_pages.portal_evaluation_sections(view, context.get("values")))
+
+
+@open_read
+def description(request: HttpRequest, name: str) -> HttpResponse:
+    """The description that is released: to be saved, never shown, because a stranger wrote it."""
+    view = numbers_view(request, name)
+    part = pages.shared_parts(request, view)["description"]
+    if part is None or not default_storage.exists(part.document.key):
+        raise Http404
+    stored = default_storage.open(part.document.key)
+    response = FileResponse(
+        stored, as_attachment=True, filename=f"{name}-description.pdf", content_type=CONTENT_TYPES[".pdf"]
+    )
+    return cast("HttpResponse", secured(response, 0))
+
+
+@member_action
+def share(request: HttpRequest, name: str) -> HttpResponse:
+    """Offer parts of a submission to everybody, release them, or take one back."""
+    view = own_view(request, name)
+    edition_of(view.system)
+    given, now = request.POST, read_clock()
+    given_by: dict[str, Any] = {"by": request.user, "relation": view.relation}
+    try:
+        if "offer" in given:
+            parts = pages.find_offered(view, given["offer"])
+            offer_parts(submission=view.submission, parts=parts, now=now, **given_by)
+        elif "release" in given and view.is_organizer:
+            release_parts(submissions=[view.submission], by=request.user, now=now)
+        elif (part := pages.find_part(view, given.get("back", ""))) is not None:
+            take_part_back(part=part, **given_by)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect(f"{view.system.get_absolute_url()}{view.query}#samples")
 
 
 @member_read

@@ -114,6 +114,8 @@ MATRIX = {
     "systems:list": FOR_MEMBERS,  # each sees their own
     "systems:new": FOR_ORGANIZERS,
     "systems:detail": FOR_ORGANIZERS,
+    "systems:description": (LOGIN, 404, 404, 404),  # released in an edition: systems/test_evaluated
+    "systems:share": (LOGIN, 405, 405, 405),
     "systems:progress": FOR_ORGANIZERS,
     "systems:values-csv": FOR_ORGANIZERS,
     "systems:objective-csv": (LOGIN, 404, 404, 404),  # of a system in an edition: systems/test_evaluated
@@ -409,6 +411,7 @@ POSTS = {
     "teams:transfer": FOR_NOBODY_HERE,
     "teams:leave": FOR_NOBODY_HERE,
     "teams:invitation": FOR_NOBODY_HERE,
+    "systems:share": FOR_NOBODY_HERE,
     "submissions:submit-upload": (LOGIN, 404, 404, 404),
     "submissions:discard-upload": (LOGIN, 404, 404, 404),
     "uploads:submit": (401, 404, 404, 404),
@@ -549,6 +552,8 @@ def addresses() -> dict[str, str]:
         "corpora:data-set": ["little", "x_trials_f"],
         "systems:new": ["little"],
         "systems:detail": ["b2"],
+        "systems:description": ["b2"],
+        "systems:share": ["b2"],
         "systems:progress": ["b2"],
         "systems:values-csv": ["b2"],
         "systems:objective-csv": ["b2"],

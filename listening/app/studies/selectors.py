@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evaluation.formats.scores import read_trial_table
 from listening import texts
-from listening.app.models import Block, Item, ItemSample, Session, Study, StudyText
+from listening.app.models import Block, Item, ItemSample, Session, Stimulus, Study, StudyText
 from listening.app.studies.rules import has_pairs, kept_until, seconds_of_trial
 from listening.design.plan import PoolUtterance
 from listening.design.precision import OTHER_MINUTES
@@ -70,6 +70,18 @@ def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[S
         blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
         sessions_begun=count_rows(Session.objects.filter(is_preview=False), "study"),
     ).order_by("-created_at", "-pk")
+
+
+def find_played(*, submission: Submission, utterances: Iterable[int]) -> set[int]:
+    """Which of these utterances no page lets others hear as this system, since a test that is under way plays them.
+
+    All of them where it plays the system at all: whoever knows the system's sound would rate its name.
+    """
+    under_way = Study.objects.filter(state__in=(Study.State.OPEN, Study.State.PAUSED))
+    if under_way.filter(systems__submission__system=submission.system_id).exists():
+        return set(utterances)
+    played = Stimulus.objects.filter(study__in=under_way, utterance__in=utterances)
+    return set(played.values_list("utterance", flat=True))
 
 
 def sessions_under_way(study: Study) -> QuerySet[Session]:

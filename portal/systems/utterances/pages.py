@@ -41,6 +41,8 @@ from portal.core.exports import csv_response
 from portal.core.labels import decimals
 from portal.core.media import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
+from portal.submissions.rules import sharing_problem
+from portal.submissions.selectors import ACCEPTED, relation_to
 from portal.systems.pages import PAGE_SIZE, set_figure
 from portal.systems.selectors import View
 from portal.systems.tables import measures_table
@@ -273,7 +275,20 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
         "order": order,
         "order_text": MEASURE_ORDERS[order].text,
         "neighbours": _neighbours(file, measure, order),
+        "may_offer": _may_offer(request, file),
+        "version_query": f"?version={file.submission.version}",
     }
+
+
+def _may_offer(request: HttpRequest, file: SubmittedFile) -> bool:
+    """Whether this reader can offer the utterance as a sample, and it is none yet."""
+    submission = file.submission
+    problem = sharing_problem(
+        relation_to(request.user, submission.system),
+        is_baseline=submission.system.team_id is None,
+        is_accepted=submission.state in ACCEPTED,
+    )
+    return not problem and submission.system.edition_id is not None and not hasattr(file, "shared_part")
 
 
 def _player(request: HttpRequest, file: SubmittedFile, measure: UtteranceMeasure | None) -> dict[str, Any]:

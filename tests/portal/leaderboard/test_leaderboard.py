@@ -433,7 +433,7 @@ def test_page_takes_the_same_queries_for_any_number_of_systems(client, django_as
     edition = make_edition(published_at=timezone.now())
     for _ in range(count):
         put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=8)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         client.get(f"/editions/{edition.name}/leaderboard/")
 
 
@@ -442,7 +442,7 @@ def test_organizers_page_of_forty_systems_takes_twelve_queries(organizer, django
     forty_systems(edition)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         client.get(address)
 
 

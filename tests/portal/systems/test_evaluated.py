@@ -6,11 +6,14 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from evaluation.app.objective.selectors import Extent, read_objective_values
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.scoring.values import Basis
+from listening.app.models import Study
 from portal.submissions.models import Submission
 from tests.portal.factories import (
     add_files,
@@ -299,9 +302,9 @@ def test_latex_is_escaped(client, system):
 # What it costs -------------------------------------------------------------------------------------
 
 
-def test_system_page_costs_fifteen_queries(client, system, django_assert_num_queries):
+def test_system_page_costs_eighteen_queries(client, system, django_assert_num_queries):
     client.force_login(people(system)[0])
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(18):
         client.get(f"/systems/{system.name}/")
 
 
@@ -316,3 +319,48 @@ def test_numbers_of_forty_systems_cost_two_queries(edition, django_assert_num_qu
         found = read_objective_values(chosen, extent=Extent.RANKED)
     assert {round(one.average("eer", "kaldi", split="test").value) for one in found.values()} == {20}
     assert len(found) == 40
+
+
+def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during_a_listening_test(client, system):
+    owner, organizer = people(system)
+    [submission] = system.submissions.all()
+    submission.documents.create(path="description.pdf", kind="description", key=store_bytes(b"%PDF-1.7"), bytes=8)
+
+    def share(user, **given):
+        client.force_login(user)
+        return client.post(f"/systems/{system.name}/share", given).status_code
+
+    def heard():
+        page = text_of(get(client, None, system))
+        return page.count("<audio"), get(client, None, system, "description.pdf").status_code
+
+    assert share(organizer, offer="samples") == 302  # which is the team's to offer
+    assert not submission.shared_parts.exists()
+    share(owner, offer="samples")
+    share(owner, offer="description")
+    share(owner, release="all")  # which is the organizer's
+    publish(system)
+    assert heard() == (0, 302)
+    share(organizer, release="all")
+    offered = submission.shared_parts.filter(document=None).count()
+    assert offered
+    assert heard() == (offered, 200)
+    type(system.edition).objects.filter(pk=system.edition_id).update(shares_data=True)
+    assert heard() == (2 * offered, 200)  # originals beside
+    paper = get(client, None, system, "description.pdf")
+    assert paper["Content-Type"] == "application/pdf"
+    assert paper["Content-Disposition"].startswith("attachment")
+    assert "sandbox" in paper["Content-Security-Policy"]
+    assert "description.pdf" in text_of(client.get(f"/editions/{system.edition.name}/leaderboard/"))
+    study = Study.objects.create(name="test", title="Test", edition=system.edition, state=Study.State.OPEN)
+    study.systems.create(submission=submission, code="A")
+    assert heard() == (0, 200)
+    Study.objects.update(state=Study.State.CLOSED)
+    share(owner, back=submission.shared_parts.get(document__isnull=False).pk)
+    assert heard() == (2 * offered, 302)
+    type(system.edition).objects.filter(pk=system.edition_id).update(published_at=None)
+    assert heard() == (0, 302)
+
+
+def store_bytes(content):
+    return default_storage.save("documents/description.pdf", ContentFile(content))
