@@ -10,6 +10,7 @@ from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import det_key
 from evaluation.app.recognition.selectors import words_key
 from evaluation.app.runs.services import make_row
+from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity
 from evaluation.scoring.values import ATTACKS, Basis, Number
 from portal.core.storage import replace_named, store_bytes
@@ -24,7 +25,7 @@ FALLING = {
     AttackModel.LAZY_INFORMED: (35.0, 30.0, 40.0),
 }
 SEMI = {AttackModel.SEMI_INFORMED: (20.0, 15.0, 25.0)}
-FIGURES = ("light.svg", "dark.svg", "light.png", "light.pdf")
+FIGURES: tuple[tuple[Theme, ImageFormat], ...] = (("light", "svg"), ("dark", "svg"), ("light", "png"), ("light", "pdf"))
 RULE = "written-english-1"
 
 
@@ -131,8 +132,7 @@ def _scores():
 
 def _draw(run, submission, sets):
     for data_set in sets:
-        for name in FIGURES:
-            theme, kind = name.split(".")
+        for theme, kind in FIGURES:
             replace_named(det_key(run.pk, data_set, theme, kind), PICTURE)
             replace_named(similarity_key(run.pk, data_set, theme, kind), PICTURE)
     replace_named(archive_key(run.pk), b"PK")

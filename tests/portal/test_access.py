@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -17,7 +18,7 @@ from django.utils import timezone
 from anonymization.app.models import AnonymizationRun
 from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key
 from evaluation.app.measures.services import start_measures
-from listening.app.models import ScreeningResult, Session, Study
+from listening.app.models import ScreeningResult, Session, Study, Trial
 from listening.app.sessions.screening import sound_name
 from listening.app.sessions.selectors import clip_name
 from portal.accounts.models import User
@@ -529,13 +530,13 @@ def addresses() -> dict[str, str]:
     submission.save()
     document = submission.documents.create(path="a.txt", kind="other", key=store_bytes(b"a", ".document"), bytes=1)
     run = start_measures(submission=submission, data_set=data_set)
-    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
+    Job.objects.filter(evaluation_run=run).update(state=State.SUCCEEDED)
     f0 = _f0(file)
     run.measures.create(file=file, pitch_correlation=0.5, duration_difference_ms=0.0, f0_original=f0, f0_anonymised=f0)
     for theme in ("light.svg", "dark.svg", "light.png", "light.pdf"):
         store_named(f"derived/figures/{run.pk}/pitch-{theme}")
     training = _trained(submission)
-    arguments = {
+    arguments: dict[str, list[Any]] = {
         "media": ["nonsense"],
         "docs:page": ["teams"],
         "docs:recipe": ["2022"],
@@ -625,14 +626,14 @@ def _trained(submission: Submission) -> int:
     return run.pk
 
 
-def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[object]]:
+def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[Any]]:
     """What the addresses of an attack and a recognition that have ended are made of."""
     TrialList.objects.create(
         trial_set=data_set, enrolment_set=data_set, origin="given", model_count=1, target_count=1, nontarget_count=1
     )
     attack = attacked(submission, sets=[data_set.name])
     recognised(submission, sets=[data_set.name])
-    arguments: dict[str, list[object]] = {
+    arguments: dict[str, list[Any]] = {
         f"systems:{name}": ["b2"]
         for name in (
             "attacks",
@@ -655,12 +656,12 @@ def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[obj
     }
 
 
-def _of_a_team() -> dict[str, list[object]]:
+def _of_a_team() -> dict[str, list[Any]]:
     """What the addresses of the edition and of a team with an owner and an invitation are made of."""
     edition = Edition.objects.get(name="little-edition")
     team = make_team(edition)
     invitation = team.invitations.create(email="new@example.org", secret_hash="0", expires_at=timezone.now())
-    arguments: dict[str, list[object]] = {
+    arguments: dict[str, list[Any]] = {
         name: ["little-edition"] if name.startswith("editions:") else [team.pk]
         for name in MATRIX
         if name.startswith(("editions:", "teams:")) and name not in {"editions:list", "editions:new"}
@@ -675,15 +676,16 @@ def _of_a_team() -> dict[str, list[object]]:
     }
 
 
-def _of_a_study() -> dict[str, list[object]]:
+def _of_a_study() -> dict[str, list[Any]]:
     """What the addresses of a launched study with a session and a rule are made of."""
     edition = Edition.objects.get(name="little-edition")
-    enrolment = DataSet.objects.create(corpus=edition.corpus, name="x_enrolls", role="enrolment")
-    enrolment.utterances.add(edition.corpus.utterances.get())
+    corpus = Corpus.objects.get(editions=edition)
+    enrolment = DataSet.objects.create(corpus=corpus, name="x_enrolls", role="enrolment")
+    enrolment.utterances.add(corpus.utterances.get())
     study = make_study(edition=edition, evaluators=1, trials=1, systems=0, places_per_network=9)
     session = make_session(study)
     rule = study.exclusion_rules.create(session=session, reason="to be revoked")
-    arguments: dict[str, list[object]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
+    arguments: dict[str, list[Any]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
     arguments |= {"studies:list": [], "studies:new": [], "studies:import": []}
     return arguments | {
         "studies:results-system": [study.name, "secretive"],
@@ -695,24 +697,25 @@ def _of_a_study() -> dict[str, list[object]]:
     }
 
 
-def _of_a_listener() -> dict[str, list[object]]:
+def _of_a_listener() -> dict[str, list[Any]]:
     """What the addresses of the session in that study are made of."""
-    session = Session.objects.select_related("study", "block").get()
+    session = Session.objects.select_related("study").get()
+    trial = Trial.objects.get(block__sessions=session)
     secret = {"seed": 1, "right": [1, 3, 2]}
     sound = session.screening_results.create(kind=ScreeningResult.Kind.SOUND, attempt=1, secret=secret)
-    arguments: dict[str, list[object]] = {name: [session.token] for name in MATRIX if name.startswith("listen:")}
+    arguments: dict[str, list[Any]] = {name: [session.token] for name in MATRIX if name.startswith("listen:")}
     return arguments | {
         "listen:join": [session.study.link_key],
         "listen:withdraw-by-code": [],
         "listen:step": [session.token, "consent"],
         "listen:sound": [session.token, sound_name(session, sound, 0)],
-        "listen:clip": [session.token, clip_name(session, session.block.trials.get(), "a")],
+        "listen:clip": [session.token, clip_name(session, trial, "a")],
     }
 
 
-def _of_the_api(submission: int, invitation: list[object], member: list[object]) -> dict[str, list[object]]:
+def _of_the_api(submission: int, invitation: list[Any], member: list[Any]) -> dict[str, list[Any]]:
     """What the addresses of the API are made of."""
-    found: dict[str, list[object]] = {
+    found: dict[str, list[Any]] = {
         f"api:{name}": ["little-edition"]
         for name in (
             "edition",
@@ -817,7 +820,7 @@ def test_second_factor_changes_only_for_whoever_confirms_who_they_are(addresses)
             client.post(addresses[name], {"code": "000000"})
             assert list(Authenticator.objects.values()) == kept, name
     asked = {name: client.post(addresses[name]) for name in ("mfa_deactivate_totp", "mfa_generate_recovery_codes")}
-    assert all(answer.url.startswith(addresses["account_reauthenticate"]) for answer in asked.values())
+    assert all(answer["Location"].startswith(addresses["account_reauthenticate"]) for answer in asked.values())
 
 
 def test_each_role_may_do_what_the_matrix_says(clients, addresses):

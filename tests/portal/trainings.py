@@ -109,7 +109,7 @@ def make_training(submission, *, recipe=None, variant="none", seeds=(1, 2), epoc
         for epoch in range(1, count + 1):
             run.epochs.create(seed=seed, epoch=epoch, seconds=2.0, values=epoch_values(epoch, seed, recipe))
     for seed, final in dict(ended).items():
-        last = run.epochs.filter(seed=seed).last()
+        last = run.epochs.filter(seed=seed).latest("epoch")
         last.values |= {REPORT: final}
         last.save()
     return run

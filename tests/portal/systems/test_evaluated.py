@@ -317,7 +317,8 @@ def test_numbers_of_forty_systems_cost_two_queries(edition, django_assert_num_qu
     chosen = list(Submission.objects.filter(pk__in=submissions).select_related("system__edition"))
     with django_assert_num_queries(2):
         found = read_objective_values(chosen, extent=Extent.RANKED)
-    assert {round(one.average("eer", "kaldi", split="test").value) for one in found.values()} == {20}
+    averages = [one.average("eer", "kaldi", split="test") for one in found.values()]
+    assert {round(one.value) for one in averages if one} == {20}
     assert len(found) == 40
 
 
