@@ -18,14 +18,22 @@ from evaluation.figures.det import MOST_CURVES
 from evaluation.formats.kaldi import read_utt2spk
 from evaluation.formats.scores import JoinedScores
 from evaluation.metrics.bootstrap import DETECTION_MEASURES, Interval, bootstrap_detection, draw_speakers
-from evaluation.metrics.catalogue import DETECTION_METRICS, format_heading, format_value
+from evaluation.metrics.catalogue import (
+    DETECTION_METRICS,
+    EXPOSURE_METRICS,
+    NO_VALUE,
+    format_heading,
+    format_value,
+)
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
+from evaluation.metrics.exposure import Exposure, Trials, bootstrap_exposure, measure_exposure
 from evaluation.notebook import FIGURE_ENDINGS, save_det
-from evaluation.scoring.recomputation import join_files
+from evaluation.scoring.recomputation import encode_trials, join_files
 
 DESCRIPTION = (
-    "Equal error rates by three estimators, C_llr, min C_llr, linkability, ZEBRA, AUC and minDCF of Kaldi score files; "
-    "with intervals over speakers and a DET figure on request."
+    "Equal error rates by three estimators, C_llr, min C_llr, linkability, ZEBRA, AUC and minDCF of Kaldi score files, "
+    "and what the EER hides: few false alarms, ranks, each speaker alone; with intervals over speakers and a DET "
+    "figure on request."
 )
 LEVEL = 0.95
 _IN_PERCENT = {"kaldi_eer", "rocch_eer", "speechbrain_eer"}
@@ -69,7 +77,10 @@ class _Result:
     path: Path
     joined: JoinedScores
     metrics: DetectionMetrics
+    trials: Trials
+    exposure: Exposure
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+    exposure_intervals: Mapping[str, Interval] = field(default_factory=dict)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -87,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(_content(options, results, problems))
     else:
         _print_numbers(results)
+        _print_exposure(results)
         _print_footnotes(options, results)
     return print_problems(problems)
 
@@ -124,7 +136,8 @@ def _measure(name: str, scores: Path, trials: Path) -> _Result:
         reasons = [problem.sentence() for problem in joined.problems][:1]
         sentence = f"{scores}: expected scores of target and nontarget trials of {trials}, found {found}."
         raise CommandError(" ".join([sentence, *reasons]))
-    return _Result(name, scores, joined, detection_metrics(joined.target_scores, joined.nontarget_scores))
+    measured, encoded = detection_metrics(joined.target_scores, joined.nontarget_scores), encode_trials(joined)
+    return _Result(name, scores, joined, measured, encoded, measure_exposure(encoded))
 
 
 def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> list[_Result]:
@@ -143,7 +156,9 @@ def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> 
     for one, sides in zip(results, columns, strict=True):
         scores, targets = one.joined.scores, one.joined.targets
         replicates = bootstrap_detection(scores, targets, *sides, draws, measures=tuple(DETECTION_MEASURES))
-        found.append(replace(one, intervals={key: each.interval(LEVEL) for key, each in replicates.items()}))
+        hidden = bootstrap_exposure(one.trials, sides[1], draws, one.exposure)
+        intervals, beyond = ({key: each.interval(LEVEL) for key, each in part.items()} for part in (replicates, hidden))
+        found.append(replace(one, intervals=intervals, exposure_intervals=beyond))
     return found
 
 
@@ -182,6 +197,29 @@ def _print_numbers(results: Sequence[_Result]) -> None:
     print_table(header, table, numbers_from=1)
 
 
+def _print_exposure(results: Sequence[_Result]) -> None:
+    """What the EER hides, as a table of its own."""
+    header = ["beyond the EER"]
+    rows = [[format_heading(metric)] for metric in EXPOSURE_METRICS.values()]
+    for one in results:
+        values, limits = one.exposure.values(), one.exposure_intervals
+        header += [one.name, f"{100 * LEVEL:g} % interval"] if limits else [one.name]
+        for row, (key, metric) in zip(rows, EXPOSURE_METRICS.items(), strict=True):
+            row.append(format_value(values.get(key), metric))
+            if limits:
+                found = limits.get(key)
+                both = [format_value(limit, metric) for limit in (found.lower, found.upper)] if found else []
+                row.append(" to ".join(both))
+    print_text()
+    print_table(header, rows, numbers_from=1)
+    told = dict.fromkeys(reason for one in results for reason in one.exposure.reasons.values())
+    lines = [f"{NO_VALUE}: {reason}." for reason in told]
+    if any(one.exposure.ranks is not None and one.exposure.ranks.is_fitted for one in results):
+        lines.append("Ranks: a beta-binomial fitted to them, for there are fewer than 10 utterances for each.")
+    if lines:
+        print_text("\n" + "\n".join(lines))
+
+
 def _limits(intervals: Mapping[str, Interval], key: str) -> str:
     """What stands beside the value of a row."""
     if key not in intervals:
@@ -195,7 +233,10 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
     notes = [f"Intervals: {drawn}."] if options.bootstrap else []
     notes += [f"DET figure: {path}" for path in options.det]
     if any(one.metrics.kaldi_eer > 0.5 for one in results):
-        notes.append("An EER above 50 %: the attacker is misled, or the scores are distances.")
+        notes.append(
+            "An EER above 50 %: the attacker is misled, or the scores are distances. EER, better sign, is what an "
+            "attacker reaches who turns it."
+        )
     if notes:
         print_text("\n" + "\n".join(notes))
 
@@ -210,12 +251,24 @@ def _content(options: argparse.Namespace, results: Sequence[_Result], problems: 
         row |= {"metrics": dict(one.metrics.values()), "zebra_category": one.metrics.zebra.category}
         if one.intervals:
             row["intervals"] = {key: _in_unit(key, each) for key, each in one.intervals.items()}
-        rows.append(row)
+        rows.append(row | {"exposure": _exposure_content(one)})
     units = {key: metric.unit for key, metric in DETECTION_METRICS.items()}
     content: dict[str, object] = {"trials": str(options.trials), "units": units, "results": rows}
     if options.bootstrap:
         content["bootstrap"] = {"resamples": options.bootstrap, "seed": options.seed or 0, "level": LEVEL}
     return content | {"problems": problem_rows(problems)}
+
+
+def _exposure_content(one: _Result) -> dict[str, object]:
+    """What the EER hides; the names of the speakers are those of the files that were given."""
+    found, ranks = one.exposure, one.exposure.ranks
+    content: dict[str, object] = {"metrics": dict(found.values()), "reasons": dict(found.reasons)}
+    content["speakers"] = [asdict(each) for each in found.speakers]
+    if ranks is not None:
+        content["ranks"] = {"counts": ranks.counts.tolist(), "fitted": ranks.is_fitted, "left_out": ranks.n_left_out}
+    if one.exposure_intervals:
+        content["intervals"] = {key: asdict(each) for key, each in one.exposure_intervals.items()}
+    return content
 
 
 def _in_unit(key: str, interval: Interval) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from evaluation.formats.scores import JoinedScores, TrialTable, join_scores, rea
 from evaluation.metrics.calibration import Compatibility
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
+from evaluation.metrics.exposure import Trials, make_trials
 from evaluation.protocols.recipes import DataSet, list_hash
 from evaluation.scoring.results.folders import ScoreFile, SystemResults
 from evaluation.scoring.results.results_2022 import make_reported_number, parse_number
@@ -172,6 +173,16 @@ def _printed(reported: ReportedNumber, value: float) -> float:
 def join_files(scores: Path | str, trials: Path | str) -> JoinedScores:
     """The trials of a list with their scores, and every problem of both files."""
     return join_scores(read_scores(Path(scores), str(scores)), read_trial_table(Path(trials), str(trials)))
+
+
+def encode_trials(joined: JoinedScores) -> Trials:
+    """Scored trials as `evaluation.metrics.exposure` takes them.
+
+    Raises:
+        MetricInputError: no target or no nontarget trial among them.
+    """
+    models, utterances = ([name.decode() for name in side.tolist()] for side in (joined.models, joined.utterances))
+    return make_trials(joined.scores, joined.targets, models, utterances)
 
 
 def measure_scores(

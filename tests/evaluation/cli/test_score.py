@@ -18,7 +18,8 @@ from common.problems import Problem, Severity
 from common.terminal import PROBLEMS_PER_KIND, format_problems, print_json, print_message, print_text, problem_rows
 from evaluation.metrics.bootstrap import bootstrap_detection, draw_speakers
 from evaluation.metrics.catalogue import DETECTION_METRICS
-from evaluation.scoring.recomputation import join_files, measure_scores
+from evaluation.metrics.exposure import measure_exposure
+from evaluation.scoring.recomputation import encode_trials, join_files, measure_scores
 from tests.evaluation.commands import SPEAKERS, refusal, write_test
 from tests.evaluation.reference import SHARED
 
@@ -219,3 +220,16 @@ def test_long_lists_of_problems_are_cut_on_a_terminal_and_whole_in_json():
     assert rest == "  … and 10 more; --json lists all."
     assert note_sentence == f"  {note.sentence()}"
     assert [row["line"] for row in problem_rows(problems)] == list(range(1, 31))
+
+
+def test_score_says_what_the_eer_hides(shell, tmp_path):
+    scores, trials = write_test(tmp_path / "one")
+    answer = shell("score", "--scores", scores, "--trials", trials, "--bootstrap", 20, "--json")
+    [result] = answer.json["results"]
+    expected = measure_exposure(encode_trials(join_files(scores, trials)))
+    assert result["exposure"]["metrics"] == dict(expected.values())
+    assert result["exposure"]["reasons"] == dict(expected.reasons)
+    assert [one["name"] for one in result["exposure"]["speakers"]] == [one.name for one in expected.speakers]
+    assert result["exposure"]["intervals"]["mean_speaker_eer"]["estimate"] == expected.values()["mean_speaker_eer"]
+    shown = shell("score", "--scores", scores, "--trials", trials).out
+    assert "72 nontarget trials cannot show a false-alarm rate of 1 %." in shown

@@ -38,6 +38,8 @@ def test_each_key_is_that_of_its_description():
     assert METRICS.items() <= ALL_METRICS.items()
     assert all(metric.label and metric.definition.endswith(".") for metric in ALL_METRICS.values())
     assert [key for key, metric in ALL_METRICS.items() if metric.direction is Direction.NEITHER] == [
+        "rank_disclosure_shuffled",
+        "inverted_targets",
         "pitch_correlation_std",
         "target_validation_error",
         "target_probe_error",
