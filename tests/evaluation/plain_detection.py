@@ -9,7 +9,7 @@ import numpy as np
 
 def kaldi_eer(target: list[float], nontarget: list[float]) -> tuple[float, float]:
     """Rate and threshold (protocol 2.1)."""
-    t, n = np.sort(np.float32(target)), np.sort(np.float32(nontarget))
+    t, n = np.sort(np.asarray(target, np.float32)), np.sort(np.asarray(nontarget, np.float32))
     k = 0
     while k < t.size - 1:
         j = max(0, n.size - 1 - n.size * k // t.size)
@@ -21,7 +21,7 @@ def kaldi_eer(target: list[float], nontarget: list[float]) -> tuple[float, float
 
 def speechbrain_eer(target: list[float], nontarget: list[float]) -> tuple[float, float]:
     """Rate and threshold (protocol 2.5)."""
-    t, n = np.float32(target), np.float32(nontarget)
+    t, n = np.asarray(target, np.float32), np.asarray(nontarget, np.float32)
     scores = np.unique(np.concatenate([t, n]))
     thresholds = np.sort(np.concatenate([scores, (scores[:-1] + scores[1:]) / 2]))
     rates = [(float(np.mean(n > theta)), float(np.mean(t <= theta))) for theta in thresholds]

@@ -67,7 +67,8 @@ def test_each_metric_of_a_recipe_is_described(edition):
     for track in recipe.tracks.values():
         named += [(average.metric, average.estimator) for average in track.averages]
         if ranking := track.ranking:
-            named += [(one.metric, one.estimator) for one in (ranking.privacy, *ranking.gates)]
+            named.append((ranking.privacy.metric, ranking.privacy.estimator))
+            named += [(gate.metric, gate.estimator) for gate in ranking.gates]
             for utility in ranking.utilities:
                 assert find_metric(utility.metric, utility.estimator).direction == utility.better
     if recipe.results:

@@ -30,13 +30,13 @@ def draw_rows(random: np.random.Generator) -> list[Row]:
     """A small test: some utterances of each speaker on some or all models, often with ties."""
     speakers = [f"s{number}" for number in range(random.integers(1, 6))]
     steps, complete, signal = random.integers(1, 12), random.random() < 0.7, random.normal(0, 2)
-    rows = []
+    rows: list[Row] = []
     for speaker in [*speakers, "stranger"]:
         for number in range(random.integers(0, 5)):
             for model in speakers:
                 if complete or random.random() < 0.6:
                     score = random.normal() + signal * (model == speaker)
-                    rows.append((round(score * steps) / steps, model == speaker, model, f"{speaker}-{number}"))
+                    rows.append((float(round(score * steps) / steps), model == speaker, model, f"{speaker}-{number}"))
     random.shuffle(rows)
     return rows
 
