@@ -4,38 +4,46 @@ Run from the root of the repository: ``python -m benchmarks.null_studies [STUDIE
 (`listening.analysis.simulation`): 12 listeners rate 8 utterances of each of 6 equal systems, the same of all systems or
 other ones of each; both classes of pairs in verifiability. Listeners, speakers and utterances vary. Printed are the
 share of studies in which any two systems are called different, at most 5 %, and the share of intervals that hold
-0, which must lie in 92 to 97 %; beside them what the permutation test within listeners says alone.
+0, which must lie in 92 to 97 %; beside them what the permutation test within listeners says alone. Two lines more have
+systems that differ: their intervals must hold the difference of the equal error rates of all simulated ratings
+together, and only equal ones may count as wrongly called different. After ± stands the standard error over studies.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from common.arrays import Flags, Floats
+from evaluation.metrics.detection import interpolated_eers
 from listening.analysis.models.comparisons import make_comparison_tables
-from listening.analysis.reading.inputs import Ratings, Settings
-from listening.analysis.scoring.detection import make_detection_tables
+from listening.analysis.models.intervals import cluster_two_way, draw_listeners, number_items
+from listening.analysis.reading.inputs import Ratings, Scored, Settings
+from listening.analysis.scoring.detection import Rate, compare_rates, list_tests, measure_test
 from listening.analysis.scoring.scores import score_ratings
 from listening.analysis.simulation import ListenerModel, RatedTrial, SystemModel, simulate_ratings
+from listening.analysis.tables import Row
 from listening.tasks import RATED
 
 STUDIES, LISTENERS, SYSTEMS, UTTERANCES = 500, 12, 6, 8
 SCALE = dict.fromkeys(RATED, (1.0, 10.0))
 SETTINGS = Settings(resamples=300)
 EQUAL = {f"system-{number}": SystemModel(0.5, 0.5, 0.4, 0.6) for number in range(SYSTEMS)}
+UNEQUAL = EQUAL | {"system-0": SystemModel(0.5, 0.5, 0.25, 0.65), "system-1": SystemModel(0.5, 0.5, 0.45, 0.55)}
 
 
-def make_study(seed: int, task: str, *, is_shared: bool) -> Ratings:
+def make_study(seed: int, task: str, *, is_shared: bool, systems: Mapping[str, SystemModel] = EQUAL) -> Ratings:
     """The ratings of a study; `is_shared`: the same utterances of all systems."""
     trials = [
         RatedTrial(listener, system, is_target, f"{'' if is_shared else system}{number}", f"speaker-{number}", task)
         for listener in range(LISTENERS)
-        for system in EQUAL
+        for system in systems
         for number in range(UTTERANCES)
         for is_target in ((0, 1) if task == "verifiability" else (0,))
     ]
-    rating = simulate_ratings(trials, EQUAL, SCALE, np.random.default_rng(seed), ListenerModel())
+    rating = simulate_ratings(trials, systems, SCALE, np.random.default_rng(seed), ListenerModel())
     columns = [np.array(column) for column in zip(*trials, strict=True)]
     listener, system, is_target, utterance, speaker, tasks = columns
     name, blank = np.char.add("listener-", listener.astype(str)), np.full(rating.size, "")
@@ -48,31 +56,81 @@ def make_study(seed: int, task: str, *, is_shared: bool) -> Ratings:
     )
 
 
+def compare_systems(scored: Scored) -> list[Row]:
+    """The differences of equal error rates of a study, without the calibration that takes longest."""
+    draws, item = draw_listeners(scored.listeners.size, SETTINGS), number_items(scored.ratings.utterance)
+    found = [measure_test(scored, test, None, SETTINGS, draws, item) for test in list_tests(scored, "verifiability")]
+    clustering = cluster_two_way([one.eer.influence for one in found], scored.listener, item)
+    rates = [Rate(one.test.system, one.eer.value, one.eer.resampled) for one in found]
+    return compare_rates(rates, clustering, SETTINGS)[1]
+
+
+def true_rates(studies: Sequence[Scored], systems: Mapping[str, SystemModel]) -> dict[str, float]:
+    """The equal error rate of each system: of all ratings, in all studies, of all systems of its model."""
+    level = np.unique(np.concatenate([one.score for one in studies]), return_inverse=True)[1]
+    name = np.concatenate([one.ratings.system for one in studies])
+    is_target = np.concatenate([one.ratings.is_target for one in studies])
+    rates = {}
+    for model in set(systems.values()):
+        alike = [system for system, one in systems.items() if one == model]
+        of_model = np.isin(name, alike)
+        sides = (np.bincount(level[of_model & (is_target == one)], minlength=int(level.max()) + 1) for one in (1, 0))
+        rates |= dict.fromkeys(alike, float(interpolated_eers(*(side[None].astype(np.float64) for side in sides))[0]))
+    return rates
+
+
+def share(each: Sequence[float] | Flags | Floats) -> str:
+    """The mean over studies and its standard error, in percent."""
+    values = np.asarray(each, np.float64)
+    return f"{100 * values.mean():5.1f} ± {100 * values.std(ddof=1) / np.sqrt(values.size):.1f} %"
+
+
 def main() -> None:
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES
-    print(f"{studies} studies of {LISTENERS} listeners, {UTTERANCES} utterances a system, {SYSTEMS} equal systems")
-    print(f"{'':40}  different   within listeners alone  intervals hold 0")
+    print(f"{studies} studies of {LISTENERS} listeners, {UTTERANCES} utterances a system, {SYSTEMS} systems")
+    print(f"{'':43}  called different  within listeners  intervals hold")
     for task in ("naturalness", "verifiability"):
         for is_shared in (True, False):
             for kind in ("raw", "normalised"):
-                told, alone, covered = np.zeros(studies), np.zeros(studies), []
+                told, alone, covered = np.zeros(studies), np.zeros(studies), np.zeros(studies)
                 for seed in range(studies):
                     scored = score_ratings(make_study(seed, task, is_shared=is_shared), SCALE, SETTINGS, kind)
                     rows = make_comparison_tables(scored, SETTINGS)[0].records()
                     told[seed] = any(row["is_told_apart"] for row in rows)
                     alone[seed] = any(row["permutation_adjusted"] < 0.05 for row in rows)
-                    covered += [row["difference_low"] <= 0 <= row["difference_high"] for row in rows]
+                    covered[seed] = np.mean([row["difference_low"] <= 0 <= row["difference_high"] for row in rows])
                 words = f"{task}, {kind}, {'shared' if is_shared else 'own'} utterances"
-                print(f"{words:40}  {told.mean():10.1%}  {alone.mean():22.1%}  {np.mean(covered):16.1%}", flush=True)
-    for is_shared in (True, False):
-        told, covered = np.zeros(studies // 5), []
-        for seed in range(told.size):
-            scored = score_ratings(make_study(seed, "verifiability", is_shared=is_shared), SCALE, SETTINGS, "raw")
-            rows = make_detection_tables(scored, SETTINGS)[2].records()
-            told[seed] = any(row["is_told_apart"] for row in rows)
-            covered += [row["difference_low"] <= 0 <= row["difference_high"] for row in rows]
-        words = f"equal error rates, {'shared' if is_shared else 'own'} utterances"
-        print(f"{words:40}  {told.mean():10.1%}  {'':22}  {np.mean(covered):16.1%}", flush=True)
+                print(f"{words:43}  {share(told):>16}  {share(alone):>16}  {share(covered):>14}", flush=True)
+    for name, systems in (("equal error rates", EQUAL), ("unequal error rates", UNEQUAL)):
+        for is_shared in (True, False):
+            made = [make_study(seed, "verifiability", is_shared=is_shared, systems=systems) for seed in range(studies)]
+            told, right, covered = compare_all([score_ratings(one, SCALE, SETTINGS, "raw") for one in made], systems)
+            words = f"{name}, {'shared' if is_shared else 'own'} utterances"
+            print(f"{words:43}  {share(told):>16}  {'':16}  {share(covered):>14}{right}", flush=True)
+
+
+def compare_all(studies: Sequence[Scored], systems: Mapping[str, SystemModel]) -> tuple[Floats, str, Floats]:
+    """Of each study whether equal systems are called different, and the share of intervals that hold the truth.
+
+    Returns:
+        Both of shape (studies,), and between them the words on unequal systems.
+    """
+    true = true_rates(studies, systems)
+    told, right, covered = np.zeros(len(studies)), np.zeros(len(studies)), np.zeros(len(studies))
+    for place, scored in enumerate(studies):
+        rows = compare_systems(scored)
+        is_equal = [systems[row["first"]] == systems[row["second"]] for row in rows]
+        told[place] = any(row["is_told_apart"] for row, equal in zip(rows, is_equal, strict=True) if equal)
+        found = [row["is_told_apart"] for row, equal in zip(rows, is_equal, strict=True) if not equal]
+        right[place] = np.mean(found) if found else np.nan
+        covered[place] = np.mean(
+            [
+                row["difference_low"] <= true[row["first"]] - true[row["second"]] <= row["difference_high"]
+                for row in rows
+            ]
+        )
+    words = ", ".join(f"{rate:.3f}" for rate in sorted(set(true.values())))
+    return told, "" if np.isnan(right).any() else f"  rates {words}: {share(right).strip()} told apart", covered
 
 
 if __name__ == "__main__":

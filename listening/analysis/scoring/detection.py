@@ -16,8 +16,9 @@ Econometrica 73 (2005), for max-t; DeLong, DeLong & Clarke-Pearson, Biometrics 4
 
 `compare_rates` says which equal error rates differ. The interval of a difference is that of one pair alone. Whether a
 pair differs is decided over all pairs at once: the difference is divided by its bootstrap standard error, and the
-limit is the quantile, over resamples, of the largest such deviation of any pair (one-step max-t), stretched like every
-interval. With hundreds of pairs a Bonferroni correction would ask for quantiles that no number of resamples can give.
+limit is the quantile, over resamples, of the largest such deviation of any pair (one-step max-t), stretched like the
+interval but never made smaller (`intervals` says why). With hundreds of pairs a Bonferroni correction would ask for
+quantiles that no number of resamples can give.
 Source: Romano & Wolf, "Exact and approximate stepdown methods for multiple hypothesis testing", JASA 100 (2005).
 `estimate_points` gives means and rates without intervals, quickly: for monitors, previews and what exclusions change.
 """
@@ -66,7 +67,8 @@ class _Pair:
     """The differences of one system from each later one.
 
     Attributes:
-        value, error, stretch: shape (later,), the bootstrap standard error, and by how much an interval is stretched.
+        value, error: shape (later,), the latter by the bootstrap.
+        stretch, cautious: shape (later,), by how much the interval is stretched, and the limit of the decision.
         resampled: shape (resamples, later).
     """
 
@@ -74,6 +76,7 @@ class _Pair:
     resampled: Floats
     error: Floats
     stretch: Floats
+    cautious: Floats
 
 
 def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings) -> tuple[dict[str, str], list[Row]]:
@@ -123,17 +126,19 @@ def _against_later(rates: Sequence[Rate], place: int, clustering: TwoWay, settin
     others = np.stack([rate.resampled if rate.resampled.size else missing for rate in later], axis=1)
     resampled = np.round(first.resampled[:, None] - others, _DECIMALS)
     stretches, degrees = clustering.of_differences(place)
-    small = [
-        small_sample_stretch(int(min(clustering.listeners[place], clusters)), int(degree), settings.level)
-        for clusters, degree in zip(clustering.listeners[place + 1 :], degrees, strict=True)
-    ]
+    small = np.array(
+        [
+            small_sample_stretch(int(min(clustering.listeners[place], clusters)), int(degree), settings.level)
+            for clusters, degree in zip(clustering.listeners[place + 1 :], degrees, strict=True)
+        ]
+    )
     defined = np.isfinite(resampled)
     number = defined.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = np.where(defined, resampled, 0).sum(axis=0) / number
         error = np.sqrt(np.where(defined, (resampled - centre) ** 2, 0).sum(axis=0) / (number - 1))
     values = np.round([first.value - rate.value for rate in later], _DECIMALS)
-    return _Pair(values, resampled, error, stretches * np.array(small))
+    return _Pair(values, resampled, error, stretches * small, np.maximum(stretches, 1.0) * small)
 
 
 def _row(first: Rate, second: Rate) -> Row:
@@ -143,7 +148,7 @@ def _row(first: Rate, second: Rate) -> Row:
 def _interval(pairs: _Pair, number: int, limit: float, level: float) -> Row:
     value, stretch = float(pairs.value[number]), float(pairs.stretch[number])
     low, high = stretched_interval(value, pairs.resampled[:, number], stretch, level, (-1.0, 1.0))
-    is_apart = abs(value) > limit * stretch * float(pairs.error[number])
+    is_apart = abs(value) > limit * float(pairs.cautious[number]) * float(pairs.error[number])
     return {"difference_low": low, "difference_high": high, "is_told_apart": int(is_apart)}
 
 

@@ -149,6 +149,26 @@ def test_limit_over_all_pairs_is_the_quantile_of_the_largest_deviation():
     assert set(letters.values()) == {"a"}
 
 
+def test_criterion_28_a_small_variance_narrows_the_interval_and_decides_nothing():
+    """Two rates whose difference is 2.2 standard errors; by utterances the variance is as large, a third or thrice."""
+    numbers = np.random.default_rng(0)
+    resampled = 0.3 + 0.02 * numbers.standard_normal((2, 2000))
+    rates = [Rate("A", 0.3 + 0.02 * np.sqrt(2) * 2.2, resampled[0]), Rate("B", 0.3, resampled[1])]
+    rates[0].resampled[:] += rates[0].value - 0.3
+    both, clusters = np.eye(2), np.full(2, 1000)
+    widths, told = [], []
+    for variance in (1.0, 1 / 3, 3.0):
+        [row] = compare_rates(rates, TwoWay(both, variance * both, both, clusters, clusters), Settings())[1]
+        widths.append(row["difference_high"] - row["difference_low"])
+        told.append(row["is_told_apart"])
+    assert widths[1:] == pytest.approx([widths[0] / np.sqrt(3), widths[0] * np.sqrt(3)], rel=0.1)
+    assert told == [1, 1, 0]
+    rates[0] = replace(rates[0], value=0.3 + 0.02 * np.sqrt(2) * 1.8)
+    assert (
+        compare_rates(rates, TwoWay(both, both / 3, both, clusters, clusters), Settings())[1][0]["is_told_apart"] == 0
+    )
+
+
 def test_few_listeners_give_points_without_intervals():
     scored = scored_of(listeners=9)
     rates, det, differences = make_detection_tables(scored, SETTINGS)
