@@ -70,7 +70,7 @@ def true_rates(studies: Sequence[Scored], systems: Mapping[str, SystemModel]) ->
     level = np.unique(np.concatenate([one.score for one in studies]), return_inverse=True)[1]
     name = np.concatenate([one.ratings.system for one in studies])
     is_target = np.concatenate([one.ratings.is_target for one in studies])
-    rates = {}
+    rates: dict[str, float] = {}
     for model in set(systems.values()):
         alike = [system for system, one in systems.items() if one == model]
         of_model = np.isin(name, alike)

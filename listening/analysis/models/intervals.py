@@ -117,7 +117,7 @@ class TwoWay:
 
     def stretches(self) -> Floats:
         """√(V / V_L) of each statistic, at least 1."""
-        return _stretch(np.diag(self.listener), np.diag(self.item), np.diag(self.both))
+        return _stretch([np.diag(self.listener), np.diag(self.item), np.diag(self.both)])
 
     def degrees(self) -> Ints:
         """min(G_L, G_I) − 1, by listeners alone where there is one utterance only; at least 1."""
@@ -128,7 +128,7 @@ class TwoWay:
         """√(V / V_L), at least a half, and degrees of freedom of (statistic `first` − each later one)."""
         parts = self._of_differences(first, slice(first + 1, None))
         degrees = self.degrees()
-        return _stretch(*parts, least=_NARROWEST), np.minimum(degrees[first], degrees[first + 1 :])
+        return _stretch(parts, least=_NARROWEST), np.minimum(degrees[first], degrees[first + 1 :])
 
     def of_difference(self, first: int, second: int) -> tuple[float, float, int]:
         """Variance, stretch and degrees of freedom of (statistic `first` − statistic `second`).
@@ -139,7 +139,7 @@ class TwoWay:
         parts = self._of_differences(first, second)
         degrees = self.degrees()
         variance = float(np.maximum(_total(*parts), parts[0]))
-        return variance, float(_stretch(*parts)), int(min(degrees[first], degrees[second]))
+        return variance, float(_stretch(parts)), int(min(degrees[first], degrees[second]))
 
     def _of_differences(self, first: int, others: Any) -> list[Floats]:
         """Variances of (statistic `first` − each of the others), by listener, by utterance and by both."""
@@ -259,7 +259,9 @@ def _total(listener: Floats, item: Floats, both: Floats) -> Floats:
     return np.where(total > 0, total, np.maximum(listener, item))
 
 
-def _stretch(listener: Floats, item: Floats, both: Floats, least: float = 1.0) -> Floats:
+def _stretch(parts: Sequence[Floats], least: float = 1.0) -> Floats:
+    """√(V / V_L) from variances by listener, by utterance and by both."""
+    listener, item, both = parts
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = _total(listener, item, both) / listener
     return np.sqrt(np.where(np.isfinite(ratio), np.maximum(ratio, least**2), 1.0))

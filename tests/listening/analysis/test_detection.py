@@ -97,6 +97,7 @@ def test_originals_are_drawn_jointly(tables):
     """The difference of two systems varies less than if each had a pool of its own."""
     scored, (_, _, differences) = tables
     draws = draw_listeners(scored.listeners.size, SETTINGS)
+    assert draws is not None
     item = number_items(scored.ratings.utterance)
     found = [
         measure_test(scored, test, None, SETTINGS, draws, item) for test in detection.list_tests(scored, "naturalness")
@@ -177,7 +178,7 @@ def test_few_listeners_give_points_without_intervals():
         assert row["eer_low"] is row["auc_high"] is row["cllr_low"] is row["group"] is None or row["group"] == ""
         assert "9 listeners" in row["remark"]
         assert "10 are needed" in row["remark"]
-    assert len(det.rows) > 0
+    assert any(det.rows)
     assert {row["is_told_apart"] for row in differences.records()} == {None}
 
 

@@ -103,7 +103,7 @@ def test_resamples_equal_ratings_repeated_and_sorted_again():
     listener, value, is_target = numbers.integers(0, 12, 400), numbers.integers(0, 7, 400), numbers.random(400) < 0.5
     draws = numbers.multinomial(12, np.full(12, 1 / 12), size=25).astype(float)
     sides = [count_by_listener(listener[side], value[side], listeners=12, values=7) for side in (is_target, ~is_target)]
-    rates, surfaces = measure_resamples(draws, *sides, interpolated_eers, measure_areas)
+    rates, surfaces = measure_resamples(draws, sides[0], sides[1], interpolated_eers, measure_areas)
     middles = find_medians(draws @ (sides[0] + sides[1]), np.arange(7.0))
     for row, times in enumerate(draws):
         chosen = np.repeat(np.arange(400), times[listener].astype(int))
