@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -30,7 +31,7 @@ EVERY_LOOK = os.environ.get("TEST_LOOKS") == "all" or bool(SCREENSHOTS)
 PATIENCE_S = 60  # a busy machine is no problem
 # htmx tells it as an error that somebody left a page while it asked for news; every other end has a line of its own.
 LEFT_WHILE_ASKED = ("htmx:sendAbort", "htmx:afterRequest")
-_turning = []  # a page of the browser by which its events are heard while a test waits for something else
+_turning: list[Any] = []  # a page of the browser by which its events are heard while a test waits for something else
 
 
 def wait_until(condition, what="what is waited for", *, seconds=PATIENCE_S):
@@ -136,7 +137,7 @@ if os.environ.get("SLOW_ANSWERS") == "1":
         time.sleep(random.random())
         return answer(handler, environ, start_response)
 
-    StaticFilesHandler.__call__ = answer_late
+    setattr(StaticFilesHandler, "__call__", answer_late)  # noqa: B010 - a method, to mypy
 
 
 @pytest.fixture
@@ -344,7 +345,7 @@ def sideways(page):
 
 @cache
 def axe_script():
-    from axe_playwright_python.sync_playwright import Axe
+    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 
     return Axe().axe_script
 

@@ -11,8 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -47,6 +46,17 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
     ),
 }
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
+EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
+OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at")
+# Of a listening test in a state: its badge, and what is said beside it.
+OF_A_STUDY: dict[str, tuple[str, str]] = {
+    Study.State.DRAFT: ("waiting", "draft"),
+    Study.State.PREPARING: ("running", "stimuli are being made"),
+    Study.State.PREPARED: ("waiting", "ready to launch"),
+    Study.State.OPEN: ("running", "under way"),
+    Study.State.PAUSED: ("running", "paused"),
+    Study.State.CLOSED: ("succeeded", ""),
+}
 
 
 # An organizer's editions ----------------------------------------------------------------------------
@@ -54,7 +64,11 @@ WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 
 @dataclass(frozen=True)
 class PathStep:
-    """A part of the way of an edition. `state` as badges have it: ``succeeded`` where it is done, else ``waiting``."""
+    """A part of the way of an edition.
+
+    `state` as badges have it: ``succeeded`` where it is done, ``running`` where nobody has to do anything, else
+    ``waiting``.
+    """
 
     title: str
     state: str
@@ -73,8 +87,9 @@ class EditionPath:
 
 def select_organized(user: Any) -> QuerySet[Edition]:
     """The editions that one organises, newest first, with what the steps of each need counted."""
-    teams, studies = Team.objects.all(), Study.objects.filter(is_simulated=False)
-    baselines = System.objects.filter(team=None, corpus=OuterRef("corpus")).order_by().values("corpus")
+    teams, baselines = Team.objects.all(), Submission.objects.filter(system__team=None)
+    studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
+    newest = {f"study_{name}": Subquery(studies.order_by("-pk").values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
         user.organized_editions.filter(archived_at=None)
         .select_related("corpus")
@@ -82,9 +97,9 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             waiting=count_rows(teams.filter(state=Team.State.WAITING), "edition"),
             approved=count_rows(teams.filter(state=Team.State.APPROVED), "edition"),
             under_way=count_rows(Submission.objects.filter(state__in=UNDER_WAY), "system__edition"),
-            baselines=Coalesce(Subquery(baselines.annotate(count=Count("pk")).values("count")), 0),
-            studies_begun=count_rows(studies, "edition"),
-            studies_closed=count_rows(studies.filter(state=Study.State.CLOSED), "edition"),
+            baselines=count_rows(baselines.filter(evaluated_at__isnull=False), "system__edition"),
+            baselines_under_way=count_rows(baselines.filter(state__in=EVALUATED_SOON), "system__edition"),
+            **newest,
         )
         .order_by("-created_at", "-pk")
     )
@@ -94,14 +109,13 @@ def edition_path(edition: Any) -> EditionPath:
     """The way of an edition that `select_organized` gave."""
     name, corpus = edition.name, edition.corpus
     edit = reverse("editions:edit", args=[name])
-    studies = f"{reverse('studies:list')}?{urlencode({'edition': name})}"
     board = reverse("leaderboard:detail", args=[name])
     steps = (
         _step("Corpus", corpus is not None, str(corpus or ""), corpus.get_absolute_url() if corpus else edit),
         _step("Challenge", edition.is_listed, "" if edition.is_listed else "not listed", edit),
-        _step("Baseline", edition.baselines > 0, "", reverse("systems:new", args=[corpus.name]) if corpus else edit),
+        _baseline_step(edition, edit),
         _step("Teams", edition.approved > 0, _teams_note(edition), reverse("editions:teams", args=[name])),
-        _step("Listening test", edition.studies_closed > 0, _studies_note(edition), studies),
+        _listening_step(edition),
         _step("Published", edition.published_at is not None, "", board),
     )
     return EditionPath(edition, steps, _next_in(edition, {step.title: step for step in steps}))
@@ -126,9 +140,24 @@ def _teams_note(edition: Any) -> str:
     )
 
 
-def _studies_note(edition: Any) -> str:
-    under_way = edition.studies_begun - edition.studies_closed
-    return f"{under_way} under way" if under_way else ""
+def _baseline_step(edition: Any, edit: str) -> PathStep:
+    """Done once a baseline of the edition has its numbers: others stand on no leaderboard of it."""
+    start = edit
+    if edition.corpus is not None:
+        start = f"{reverse('systems:new', args=[edition.corpus.name])}?{urlencode({'edition': edition.name})}"
+    if edition.baselines_under_way and not edition.baselines:
+        return PathStep("Baseline", "running", "being evaluated", start)
+    return _step("Baseline", edition.baselines > 0, "", start)
+
+
+def _listening_step(edition: Any) -> PathStep:
+    """As the newest listening test of the edition stands."""
+    if edition.study_state is None:
+        return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
+    state, note = OF_A_STUDY[edition.study_state]
+    if state == "succeeded" and edition.study_results_published_at is None:
+        note = "results not published"
+    return PathStep("Listening test", state, note, reverse("studies:detail", args=[edition.study_name]))
 
 
 def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
@@ -143,15 +172,27 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
         "Challenge": ("List it", "Only its organizers see it, and nobody can register.", "Edit the edition"),
         "Baseline": ("Run a baseline", "Teams are compared with it on the leaderboard.", "Run an anonymiser"),
         "Teams": ("Wait for teams", "They register on the page of the edition; you approve them.", "See the edition"),
-        "Listening test": ("Plan a listening test", "People judge what no number tells.", "Listening studies"),
+        "Listening test": _listening_words(edition),
         "Published": ("Publish the leaderboard", "Until then only organizers see it.", "See the leaderboard"),
     }
     for step in steps.values():
-        if step.state != "succeeded" and not (step.title == "Listening test" and edition.published_at):
+        if step.state == "waiting":
             title, text, action = words[step.title]
             url = edition.get_absolute_url() if step.title == "Teams" else step.url
             return NextStep(title, text, action, url)
+    if edition.study_state == Study.State.CLOSED and edition.study_results_published_at is None:
+        title, text = f"Publish the results of {edition.study_title}", "Until then only organizers see them."
+        return NextStep(title, text, "See the results", reverse("studies:results", args=[edition.study_name]))
     return None
+
+
+def _listening_words(edition: Any) -> tuple[str, str, str]:
+    """Title, text and button of what comes next with a listening test that waits for its organizer."""
+    if edition.study_state is None:
+        return "Plan a listening test", "People judge what no number tells.", "New study"
+    if edition.study_state == Study.State.PREPARED:
+        return f"Launch {edition.study_title}", "Everything is ready; evaluators then take its link.", "See the study"
+    return f"Prepare {edition.study_title}", "Make its design and its stimuli, then launch it.", "See the study"
 
 
 # A member's teams -----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Editions that a study can be made of: speakers with enough tones, and systems whose submissions hold them raised."""
 
 from itertools import count
+from typing import Any
 
 from django.db.models import F, Value
 from django.db.models.functions import Concat
@@ -59,7 +60,7 @@ def make_draft(edition, **fields):
         **TOLD,
     }
     systems = Submission.objects.filter(system__edition=edition).order_by("system__label")
-    chosen = {"systems": list(systems), "data_sets": best_sets(edition)}
+    chosen: dict[str, Any] = {"systems": list(systems), "data_sets": best_sets(edition)}
     return services.create_study(edition=edition, by=by, **chosen | defaults | fields)
 
 

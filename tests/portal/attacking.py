@@ -64,7 +64,7 @@ def expected_metrics(corpus, data_set, enrolled, tested):
     """The numbers of a test by the engine alone; `enrolled` and `tested` give the stored key of an utterance."""
     trials = corpus.data_sets.get(name=data_set).utterances.select_related("speaker").order_by("name")
     enrolment = corpus.data_sets.get(name=f"{corpus.name}_enrolls").utterances.select_related("speaker")
-    models = {}
+    models: dict[str, list] = {}
     for utterance in enrolment.filter(speaker__in=[one.speaker for one in trials]).order_by("name"):
         models.setdefault(utterance.speaker.name, []).append(spectrum_of(enrolled(utterance)))
     tests = {one.name: spectrum_of(tested(one)) for one in trials}

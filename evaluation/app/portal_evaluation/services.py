@@ -21,7 +21,7 @@ from evaluation.app.recognition.services import RULE
 from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKind, describe_engine
 from evaluation.app.runs.services import start_chain, start_run
-from evaluation.app.training.services import KIND_GPU
+from evaluation.app.training.services import ANY_DEVICE, KIND_GPU
 from evaluation.attackers.training.recipe import SEEDS, find_preset
 from portal.core.clock import read_clock
 from portal.jobs.models import Job, Queue, State
@@ -99,11 +99,11 @@ class _Chain:
                 run.job.save(update_fields=["after"])
                 self.last = run_again(run.job, by=self.by, with_followers=False)  # these are of an earlier chain
             return run
-        device = "cuda" if Queue.GPU in served_queues(read_clock()) else "cpu"
-        run = TRAINING.make_run(self.submission, recipe=preset[:40], parameters=settings | {"device": device})
+        # Who serves the queue of graphics cards may have none: `manage.py serve` serves every queue.
+        run = TRAINING.make_run(self.submission, recipe=preset[:40], parameters=settings | {"device": ANY_DEVICE})
         start_run(
             run,
-            job=KIND_GPU if device == "cuda" else TRAINING.job,
+            job=KIND_GPU if Queue.GPU in served_queues(read_clock()) else TRAINING.job,
             title=f"Train an attacker on {self.submission.system}",
             after=self.last,
             by=self.by,

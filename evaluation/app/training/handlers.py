@@ -42,7 +42,7 @@ from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.services import load_run
 from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
-from evaluation.app.training.services import KIND_GPU, find_missing_libraries
+from evaluation.app.training.services import ANY_DEVICE, KIND_GPU, find_missing_libraries
 from evaluation.attackers.training import loop
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.attackers.training.loop import Plan
@@ -115,11 +115,14 @@ def _choose_device(run: EvaluationRun) -> Device:
         )
     if missing := find_missing_libraries():
         raise JobFailure(missing, actor=Actor.OPERATOR, remedy=AGAIN)
-    if run.parameters["device"] != "cuda":
+    wanted = run.parameters["device"]
+    if wanted == "cpu":
         return "cpu"
     import torch
 
     if not torch.cuda.is_available():
+        if wanted == ANY_DEVICE:
+            return "cpu"
         raise JobFailure(
             "This training was started for a graphics card, and this worker's torch finds none.",
             actor=Actor.OPERATOR,

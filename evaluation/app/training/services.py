@@ -31,6 +31,7 @@ from portal.submissions.models import Submission
 from speech.encoders.contract import Device
 
 KIND_GPU = "train-attacker-gpu"
+ANY_DEVICE = "any"  # the graphics card of the worker that takes the job, where it has one, else its processors
 MOST_SEEDS = 10
 LARGEST_SEED = 2**31 - 1
 NAMED = 3

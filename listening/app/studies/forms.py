@@ -1,4 +1,4 @@
-"""The forms of a study: a new one in five fields, all of its fields, one of its texts, and an extension."""
+"""The forms of a study: a new one in a few fields, all of its fields, one of its texts, and an extension."""
 
 from __future__ import annotations
 
@@ -46,20 +46,34 @@ class WholeField(forms.IntegerField):
 
 
 class StudyNameField(forms.CharField):
-    def __init__(self) -> None:
-        super().__init__(
-            label="Short name",
-            help_text="Small letters, digits, hyphens and underscores; part of the address of its pages.",
-            max_length=60,
-            validators=[validate_slug],
-            error_messages=NAME_ERRORS,
-        )
+    def __init__(
+        self,
+        help_text: str = "Small letters, digits, hyphens and underscores; part of the address of its pages.",
+        **options: Any,
+    ) -> None:
+        options |= {"validators": [validate_slug], "error_messages": NAME_ERRORS}
+        super().__init__(label="Short name", help_text=help_text, max_length=60, **options)
 
     def clean(self, value: Any) -> str:
         name = super().clean(value)
         if name != name.lower():
             raise ValidationError(f"Expected small letters, found {name}.")
         return cast("str", name)
+
+
+class ResponsibleField(LineField):
+    def __init__(self) -> None:
+        super().__init__(
+            label="Responsible body",
+            required=False,
+            max_length=200,
+            help_text="Who answers for the study, such as a university with its place. The launch needs it.",
+        )
+
+
+def keep_months_field() -> WholeField:
+    help_text = "After the study is closed; deleting them then is up to you. The launch needs it."
+    return WholeField("Answers are kept for (months)", 1, 1200, help_text, required=False)
 
 
 class EditionField(forms.ModelChoiceField):
@@ -184,7 +198,7 @@ class NewStudyForm(forms.Form):
 
     edition = EditionField()
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
-    name = StudyNameField()
+    name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
     form = radios(
         "What evaluators do", Study.Form.choices, missing="Choose what evaluators do.", initial=Study.Form.RATING
     )
@@ -195,11 +209,22 @@ class NewStudyForm(forms.Form):
         "Choose a size to begin with.",
         initial="2022",
     )
+    responsible = ResponsibleField()
+    keep_months = keep_months_field()
 
     def __init__(self, data: Any = None, *, user: Any, edition: Edition | None = None) -> None:
         self.user = user
-        super().__init__(data, initial={"edition": edition})
-        self.fields["edition"].queryset = selectors.editions_to_study(user)  # type: ignore[attr-defined]
+        editions = selectors.editions_to_study(user)
+        sole = editions.first() if editions.count() == 1 else None
+        chosen = edition or sole
+        super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen) if chosen else {}))
+        self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if "name" in given and not given["name"] and given.get("title"):
+            given["name"] = selectors.free_study_name(given["title"])
+        return given
 
     def save(self) -> Study | None:
         """The new study of a valid form; None with errors of the form where it does not hold together."""
@@ -331,25 +356,14 @@ class StudyForm(forms.Form):
     code_failed_attention = LineField(label="Code for who misses the control trials", required=False, max_length=64)
     code_technical = LineField(label="Code for a technical fault", required=False, max_length=64)
     confirm_by_api = forms.BooleanField(label="Confirm each submission with Prolific", required=False)
-    responsible = LineField(
-        label="Responsible body",
-        required=False,
-        max_length=200,
-        help_text="Who answers for the study, such as a university with its place. The launch needs it.",
-    )
+    responsible = ResponsibleField()
     contact = LineField(
         label="Contact",
         required=False,
         max_length=200,
         help_text="Where evaluators ask about the study and their pay, such as an e-mail address. The launch needs it.",
     )
-    keep_months = WholeField(
-        "Answers are kept for (months)",
-        1,
-        1200,
-        "After the study is closed; deleting them then is up to you. The launch needs it.",
-        required=False,
-    )
+    keep_months = keep_months_field()
     lease_minutes = WholeField("Release an inactive participant's place after (minutes)", 5, 24 * 60)
     places_per_network = WholeField(
         "Places for one network address at most",

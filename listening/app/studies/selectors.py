@@ -19,6 +19,7 @@ from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
 
 from evaluation.formats.scores import read_trial_table
 from listening import texts
@@ -33,6 +34,8 @@ from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
+RESERVED_NAMES = frozenset({"new", "import"})  # of other pages
+LONGEST_FREE_NAME = 50
 HEARABLE = (Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.State.EVALUATED)
 
 
@@ -59,6 +62,13 @@ def edition_to_study(user: Any, name: str) -> Edition:
     if "\0" in name:  # which PostgreSQL takes in no text
         raise Http404
     return get_object_or_404(editions_to_study(user), name=name)
+
+
+def free_study_name(title: str) -> str:
+    """A name for addresses that is made of a title and that no study has."""
+    start = slugify(title)[:LONGEST_FREE_NAME].strip("-_") or "study"
+    taken = set(Study.objects.filter(name__startswith=start).values_list("name", flat=True)) | RESERVED_NAMES
+    return next(name for name in (start, *(f"{start}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
 
 
 def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[Study]:

@@ -300,7 +300,7 @@ def check_name(study: Study) -> None:
     Raises:
         StudyProblems: it is.
     """
-    if study.name in ("new", "import"):
+    if study.name in selectors.RESERVED_NAMES:
         raise rules.StudyProblems({"name": [f"The address of “{study.name}” is taken. Choose another name."]})
     if Study.objects.filter(name=study.name).exclude(pk=study.pk).exists():
         raise rules.StudyProblems({"name": [f"Another study is called {study.name}. Choose another name."]})
@@ -335,10 +335,22 @@ def _submission_problems(study: Study) -> list[str]:
 PRESETS = tomllib.loads(Path(__file__).with_name("presets.toml").read_text(encoding="utf-8"))
 SIZE = ("evaluators", "trials_per_evaluator", "originals_per_evaluator", "board_samples")
 BOARD_SAMPLES = 12
+USUAL_MONTHS = 12  # for which answers are kept
 
 
-def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, preset: str) -> Study:
+def propose_study(edition: Edition) -> dict[str, Any]:
+    """What the form of a new study begins with: its title, the size that the recordings allow, what consent says."""
+    size = Study(**_sizes(Form.RATING, "2022")[0])
+    told = {"keep_months": USUAL_MONTHS} | _known_of(edition, None)
+    preset = "2022" if _has_room(size, best_sets(edition)) else "small"
+    return {"title": f"Listening test of {edition}"[:120], "preset": preset} | told
+
+
+def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, preset: str, **consent: Any) -> Study:
     """A draft with every system that can be heard, the recordings of one subset, and the numbers of a preset.
+
+    Args:
+        consent: of `rules.CONSENT_FIELDS`; what is left out or empty is as in the newest study of the edition.
 
     Raises:
         StudyProblems: the name is taken.
@@ -355,6 +367,7 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
         form=form,
         plays_at_most=2 if form == Form.TRANSCRIPTION else None,
         **_sizes(form, preset)[0],
+        **{field: value for field, value in consent.items() if value},
     )
     for numbers in _sizes(form, preset):
         for field, value in numbers.items():

@@ -12,6 +12,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from listening.app.models import Study
@@ -88,6 +89,7 @@ def study_list(request: HttpRequest) -> HttpResponse:
     studies = selectors.studies_with_counts(request.user, edition)
     page = Paginator(studies, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"page": page, "table": pages.studies_table(page.object_list), "edition": edition, "editions": editions}
+    context["query"] = f"?{urlencode({'edition': edition.name})}" if edition else ""
     return render(request, "listening/studies/list.html", context)
 
 
@@ -98,8 +100,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
     form = NewStudyForm(data, user=request.user, edition=_chosen_edition(request))
     study = form.save() if form.is_valid() else None
     if study is not None:
-        messages.success(request, f"The study {study} is made, with what the edition holds. Check it now.")
-        return redirect("studies:edit", study.name)
+        messages.success(request, f"The study {study} is made, with what the edition holds. “Edit” changes any of it.")
+        return redirect(study)
     return render(request, "listening/studies/new.html", {"form": form}, status=422 if form.errors else 200)
 
 

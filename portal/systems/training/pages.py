@@ -25,6 +25,7 @@ from evaluation.app.training.selectors import (
     read_recipe_of_run,
     warn_of_tested,
 )
+from evaluation.app.training.services import ANY_DEVICE
 from evaluation.attackers.training.recipe import VARIANTS, TrainingRecipe, target_weights
 from evaluation.attackers.training.report import Spread, spread
 from portal.core.labels import decimals, duration
@@ -43,6 +44,7 @@ from portal.systems.training.tables import (
     trainings_table,
 )
 
+WHERE = {"cpu": "processors", "cuda": "graphics card", ANY_DEVICE: "graphics card, or processors where there is none"}
 LEGEND = {"source": "speakers (source)", "target": "targets"}
 
 
@@ -296,7 +298,7 @@ def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str
         ("Learning", f"{recipe.epochs} epochs, {recipe.batch} pieces of {recipe.crop_s:g} s a step"),
         ("Target classifier", VARIANTS[run.parameters["variant"]].title),
         ("Seeds", ", ".join(map(str, list_seeds(run)))),
-        ("Where", "graphics card" if run.parameters["device"] == "cuda" else "processors"),
+        ("Where", WHERE[run.parameters["device"]]),
         ("Code", run.code_version),
     ]
     if recipe.largest_weight:

@@ -9,9 +9,13 @@ import soundfile
 from anonymization.methods.contract import Item
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from evaluation.app.attacks import handlers as attacks
+from evaluation.app.attacks.trained import REPORT
 from evaluation.app.measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective.selectors import list_score_sets
+from evaluation.app.training.handlers import _Turn
+from evaluation.app.training.services import KIND_GPU
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Utterance
@@ -24,11 +28,12 @@ from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
 from speech.audio.files import read_pcm16
+from speech.encoders import registry as encoders
 from speech.recognizers import registry
 from tests.evaluation.recognition import Listener
 from tests.portal.archives import submit
 from tests.portal.attacking import SPECTRUM, expected_metrics, store_samples, unprotected
-from tests.portal.factories import RATE_HZ, make_organizer, make_team, make_user
+from tests.portal.factories import RATE_HZ, make_corpus, make_edition, make_organizer, make_team, make_user, recipe_of
 from tests.portal.objective import (
     OWN_RECIPE,
     add_documents,
@@ -37,6 +42,7 @@ from tests.portal.objective import (
     tones_edition,
     tones_scores,
 )
+from tests.portal.trainings import TINY, epoch_values, final_values, needs_torch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
 RECOGNIZER = registry.DEFAULT
@@ -145,7 +151,8 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recogni
 
 def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):
     edition = edition_by("portal")
-    texts, members = {}, {}
+    texts: dict[int, str] = {}
+    members = {}
     recordings = iter(sorted(DEMO.glob("d*/*.flac")))
     voice = draw_pseudo_speaker(
         pseudo_speaker_key(seed=1, role="trial", split="test", speaker="everybody"), METHOD.parameters
@@ -255,9 +262,12 @@ def test_voices_of_a_part_of_a_set_give_no_number(recognizer):
     lost = submission.files.filter(utterance__data_sets__name=TRIALS).order_by("pk").first()
     SpeakerVector.objects.filter(audio=lost.audio).delete()
     attack = EvaluationRun.objects.filter(kind="attack").latest("pk")
-    for job in (attack.job_id, find_objective_run(submission).job_id):
-        Job.objects.filter(pk=job).update(state=State.WAITING, claim=None, attempt=0)
-        assert execute(job).state == State.SUCCEEDED
+    for run in (attack, find_objective_run(submission)):
+        assert run.job is not None
+        Job.objects.filter(pk=run.job.pk).update(state=State.WAITING, claim=None, attempt=0)
+        ended = execute(run.job.pk)
+        assert ended is not None
+        assert ended.state == State.SUCCEEDED
     values = read_values_of_submission(submission)
     assert not any(values.number(metric, "official", **of_set) for metric in voices)
     assert values.number(voices[0], "official", data_set="tones_trials_m")
@@ -286,6 +296,40 @@ def test_job_that_no_worker_takes_is_told(recognizer):
     assert "no worker serves the queue cpu. The operator has to start one that does." in explain_hold(submission)
     beat("a worker", kind="worker", queues=["cpu", "io"], processes=1)
     assert explain_hold(submission) == ""
+
+
+@needs_torch
+def test_attacker_is_trained_on_the_anonymised_training_set_and_ranks(monkeypatch):
+    learnt_on = {}
+
+    def learn(turn, utterances, device):
+        learnt_on[device] = {one.source for one in utterances}
+        values = epoch_values(1, 1, TINY) | {REPORT: final_values(0.5)}
+        turn.run.epochs.create(seed=turn.seed, epoch=1, seconds=1.0, values=values)
+
+    monkeypatch.setattr(_Turn, "go", learn)
+    monkeypatch.setattr(attacks, "load_encoder", lambda *_: encoders.load(SPECTRUM, "cpu"))
+    # Who starts one worker for all queues has no graphics card by that.
+    beat("a worker", kind="worker", queues=["cpu", "gpu", "io"], processes=1)
+    corpus = make_corpus(speakers=4)
+    training = corpus.data_sets.create(name="tones_train", role="training", split="train")
+    for name in ("learnt-0", "learnt-1"):
+        person = corpus.speakers.create(name=name, gender="f")
+        training.utterances.add(corpus.utterances.create(speaker=person, name=name, samples=9600, rate_hz=RATE_HZ))
+    edition = make_edition(corpus, recipe_text=recipe_of(corpus, training="small"), protocol="")
+    submission = make_speech(edition)
+    evaluate(submission)
+    assert submission.state == Submission.State.EVALUATED
+    runs = list(submission.evaluation_runs.exclude(kind="measures").order_by("pk"))
+    assert [run.kind for run in runs] == ["attack", "training", "attack", "objective"]
+    assert runs[1].job.kind == KIND_GPU
+    assert learnt_on == {"cpu": {"learnt-0", "learnt-1"}}
+    values = read_values_of_submission(submission)
+    assert (values.missing, values.unrankable) == ((), ())
+    semi = values.average("eer", "kaldi", split="test", attack_model=AttackModel.SEMI_INFORMED)
+    [entry] = [one for one in build_leaderboard(edition).entries if one.key != ORIGINAL]
+    assert entry.privacy
+    assert entry.privacy.value == semi.value
 
 
 def test_edition_page_leads_to_a_baseline_of_this_edition_with_all_of_its_data_sets(client):

@@ -59,13 +59,24 @@ def test_new_study_takes_what_the_edition_holds(client, edition):
     add_system(edition, "T09-p1", state="refused")
     sent = {"edition": edition.pk, "title": "First hearing", "name": "first", "form": "rating", "preset": "small"}
     response = client.post(reverse("studies:new"), sent)
-    assert (response.status_code, response.url) == (302, "/studies/first/edit/")
+    assert (response.status_code, response.url) == (302, "/studies/first/")
     study = Study.objects.get()
     assert [one.code for one in study.systems.all()] == ["T01-p1", "T02-p1"]
     assert {one.role for one in study.data_sets.all()} == {"trial", "enrolment"}
     assert study.tasks == ["verifiability", "naturalness", "intelligibility"]
     assert study.texts.filter(language="fr").count() == 4
     assert AuditEvent.objects.filter(action="study.created", subject_id=str(study.pk)).count() == 1
+
+
+def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition):
+    form = client.get(reverse("studies:new"), {"edition": edition.name}).context["form"]
+    sent = {name: form[name].value() for name in form.fields if name not in ("edition", "name")}
+    assert (sent["title"], sent["preset"], sent["keep_months"]) == (f"Listening test of {edition}", "small", 12)
+    response = client.post(reverse("studies:new"), sent | {"edition": edition.pk, "responsible": "A university"})
+    study = Study.objects.get()
+    assert response.url == study.get_absolute_url()
+    assert study.name == f"listening-test-of-{edition.title.lower().replace(' ', '-')}"
+    assert (study.responsible, study.keep_months, study.contact) == ("A university", 12, edition.organizers.get().email)
 
 
 def test_small_study_is_one_that_can_be_designed(edition):
@@ -233,10 +244,14 @@ def test_instructions_follow_the_tasks_until_somebody_writes_them(study):
     first = services.newest_text(study, "instructions", "en")
     services.change_study(study=study, by=None, scale_points=5)
     second = services.newest_text(study, "instructions", "en")
+    assert first
+    assert second
     assert (first.version, second.version) == (1, 2)
     services.change_text(study=study, kind="instructions", language="en", text="My own.", by=None)
     services.change_study(study=study, by=None, scale_points=7)
-    assert services.newest_text(study, "instructions", "en").text == "My own."
+    third = services.newest_text(study, "instructions", "en")
+    assert third
+    assert third.text == "My own."
 
 
 def test_launch_needs_every_text_and_setting(edition):

@@ -12,7 +12,7 @@ from portal.challenges.models import DataSet, Edition, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
 from portal.site.pages import home_page, open_failures
-from portal.submissions.models import Upload
+from portal.submissions.models import System, Upload
 from portal.teams.models import Team
 from tests.pages import read_page
 from tests.portal.factories import (
@@ -216,26 +216,40 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     def set_up(**fields):
         type(edition).objects.filter(pk=edition.pk).update(**fields)
 
-    done = []
+    done: list[str] = []
     assert found() == (done, "/editions/mine/edit/")
     set_up(corpus=make_corpus(speakers=1, utterances=1))
     done += ["Corpus"]
     assert found() == (done, "/editions/mine/edit/")
     set_up(is_listed=True)
     done += ["Challenge"]
-    assert found() == (done, "/systems/new/tones/")
-    make_system(edition.__class__.objects.get().corpus)
+    assert found() == (done, "/systems/new/tones/?edition=mine")
+    corpus = edition.__class__.objects.get().corpus
+    make_system(corpus)  # of the corpus alone, which stands on no leaderboard
+    assert found() == (done, "/systems/new/tones/?edition=mine")
+    system = System.objects.create(name="b2", title="B2", corpus=corpus, edition=edition, is_baseline=True)
+    baseline = make_submission(system, state="evaluating")
+    assert found() == (done, "/editions/mine/")
+    baseline.evaluated_at = timezone.now()
+    baseline.save()
     done += ["Baseline"]
     assert found() == (done, "/editions/mine/")
     make_team(edition)
     done += ["Teams"]
-    assert found() == (done, "/studies/?edition=mine")
+    new = "/studies/new/?edition=mine"
+    assert found() == (done, new)
     set_up(published_at=timezone.now())
-    assert found() == ([*done, "Published"], None)
-    set_up(published_at=None)
-    edition.studies.create(name="heard", title="Heard", state="closed")
-    done += ["Listening test"]
-    assert found() == (done, "/editions/mine/leaderboard/")
+    assert found() == ([*done, "Published"], new)
+    study = edition.studies.create(name="heard", title="Heard")
+    for state, url in (("draft", "/studies/heard/"), ("prepared", "/studies/heard/"), ("open", None)):
+        edition.studies.update(state=state)
+        assert found() == ([*done, "Published"], url)
+    edition.studies.update(state="closed")
+    done += ["Listening test", "Published"]
+    assert found() == (done, "/studies/heard/results/")
+    edition.studies.update(results_published_at=timezone.now())
+    assert found() == (done, None)
+    assert study.name in "".join(step.url for step in home_page(organizer)["paths"][0].steps)
 
 
 def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
