@@ -35,13 +35,14 @@ def round_to_interval(value: float, low: float | None, high: float | None, most:
     """A number and its interval as texts of the same decimals.
 
     Args:
-        value, low, high: in the unit that is shown; an end that is None makes the interval empty.
+        value, low, high: in the unit that is shown. Without an end, or with equal ends, there is no interval: one that
+            no resample widens, as with two speakers, could not be estimated.
         most: decimals of a number without an interval, and the most of any.
 
     Returns:
         Such as ``("30", "10 to 50")``, or ``("30.412", "")`` without an interval; minus signs are true ones.
     """
-    if low is None or high is None:
+    if low is None or high is None or low == high:
         return fixed(value, most), ""
     digits = interval_digits(low, high, most)
     return fixed(value, digits), f"{fixed(low, digits)} to {fixed(high, digits)}"

@@ -17,7 +17,7 @@ from evaluation.cli.arguments import number_from, writing
 from evaluation.figures.det import MOST_CURVES
 from evaluation.formats.kaldi import read_utt2spk
 from evaluation.formats.scores import JoinedScores
-from evaluation.metrics.bootstrap import DETECTION_MEASURES, Interval, bootstrap_detection, draw_speakers
+from evaluation.metrics.bootstrap import DETECTION_MEASURES, Interval, Replicates, bootstrap_detection, draw_speakers
 from evaluation.metrics.catalogue import (
     DETECTION_METRICS,
     EXPOSURE_METRICS,
@@ -157,9 +157,15 @@ def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> 
         scores, targets = one.joined.scores, one.joined.targets
         replicates = bootstrap_detection(scores, targets, *sides, draws, measures=tuple(DETECTION_MEASURES))
         hidden = bootstrap_exposure(one.trials, sides[1], draws, one.exposure)
-        intervals, beyond = ({key: each.interval(LEVEL) for key, each in part.items()} for part in (replicates, hidden))
+        intervals, beyond = (_find_intervals(part) for part in (replicates, hidden))
         found.append(replace(one, intervals=intervals, exposure_intervals=beyond))
     return found
+
+
+def _find_intervals(replicates: Mapping[str, Replicates]) -> dict[str, Interval]:
+    """By measure, of those that have one."""
+    found = {key: each.find_interval(LEVEL) for key, each in replicates.items()}
+    return {key: each for key, each in found.items() if each is not None}
 
 
 def _speakers(joined: JoinedScores, speaker_of: Mapping[str, str], path: Path) -> tuple[list[str], list[str]]:

@@ -23,6 +23,7 @@ matrices", Interspeech 2020, and the VoicePrivacy 2022 evaluation plan.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -143,6 +144,17 @@ class Replicates:
             lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
         undefined = self.resampled.size - defined.size
         return Interval(self.estimate, lower, upper, level, method, int(defined.size), int(undefined))
+
+    def find_interval(self, level: float = 0.95) -> Interval | None:
+        """The percentile interval; None where it cannot be estimated.
+
+        That is where the measure is defined in fewer than two resamples, or where all that counts of them is one value:
+        with two speakers, say, of whom every defined resample of an EER holds both, or without any error.
+        """
+        if not np.isfinite(self.estimate) or np.count_nonzero(np.isfinite(self.resampled)) < 2:
+            return None
+        found = self.interval(level)
+        return None if math.isclose(found.lower, found.upper, rel_tol=1e-9, abs_tol=1e-12) else found
 
     def _defined(self) -> calibration.Floats:
         defined = self.resampled[np.isfinite(self.resampled)]

@@ -24,6 +24,9 @@ from common.errors import MetricInputError
 from evaluation.metrics.calibration import Compatibility, calibrated_llrs, is_official
 
 Form = Literal["official", "plan"]
+# Whom an estimate needs. The formula takes two speakers, but these are a single pair: calibrated scores that part them
+# saturate in all three matrices, and G_VD is 0 dB whatever the voices are.
+LEAST_SPEAKERS = 3
 Floats = NDArray[np.float64]
 
 

@@ -27,13 +27,14 @@ from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Spee
 from evaluation.formats.scores import TrialTable, write_scores
 from evaluation.metrics.bootstrap import Replicates, bootstrap_de_identification, bootstrap_gain_of_distinctiveness
 from evaluation.metrics.voice_similarity import (
+    LEAST_SPEAKERS,
     SimilarityMatrix,
     VoiceDistinctiveness,
     voice_distinctiveness_of_embeddings,
 )
 from evaluation.protocols.recipes import DataSet
 from evaluation.scoring.compute import Objective, add_averages
-from evaluation.scoring.detection import PAIRS, add_detection
+from evaluation.scoring.detection import PAIRS, add_detection, explain_few_speakers
 from evaluation.scoring.recomputation import MeasuredTest
 from evaluation.scoring.results.expected import detection_name
 from evaluation.scoring.results.folders import ScoreFile, SystemResults
@@ -182,6 +183,9 @@ def _add_voices(
     write_matrices(place / SIMILARITY_FOLDER / data_set.name, found)
     drawn(data_set.name, found)
     size = len(found.oo.speakers)
+    if size < LEAST_SPEAKERS:
+        work.reasons |= dict.fromkeys((gain, lost), explain_few_speakers(data_set.name, size))
+        return
     if math.isfinite(found.gain_db):
         replicates = _resampled(work, bootstrap_gain_of_distinctiveness, found.oo, found.pp)
         work.add(gain, found.gain_db, Basis.SIMILARITY, size, replicates=replicates)

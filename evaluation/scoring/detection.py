@@ -23,7 +23,7 @@ from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import KINDS, Gender, NumberIdentity, ReportedNumber
 from evaluation.formats.scores import TrialTable
 from evaluation.metrics.bootstrap import DETECTION_MEASURES, Replicates, bootstrap_detection, weighted_sum
-from evaluation.metrics.voice_similarity import diagonal_dominance
+from evaluation.metrics.voice_similarity import LEAST_SPEAKERS, diagonal_dominance
 from evaluation.protocols.recipes import DataSet, Recipe
 from evaluation.scoring.recomputation import (
     MeasuredTest,
@@ -191,11 +191,19 @@ def add_similarity(work: Work) -> None:
             if partial := work.sources.partial_voices.get(data_set.name):
                 work.reasons[identity] = partial
                 continue
+            if measured is not None and measured.speakers < LEAST_SPEAKERS:
+                work.reasons[identity] = explain_few_speakers(data_set.name, measured.speakers)
+                continue
             if measured is None:
                 work.reasons[identity] = f"the similarity matrices of {data_set.name} cannot be used"
                 continue
             source = f"{name}/{_file_of(PAIRS[-1])}", "unlike-matrices"
             work.add(identity, measured.values[metric], Basis.SIMILARITY, measured.speakers, source=source)
+
+
+def explain_few_speakers(name: str, speakers: int) -> str:
+    """Why a trial set gives no G_VD and no De-Identification."""
+    return f"{name} has {speakers} speakers; it takes {LEAST_SPEAKERS} to say how voices differ"
 
 
 def similarity_sets(folder: Path, recipe: Recipe) -> Iterator[tuple[DataSet, Path]]:

@@ -212,9 +212,7 @@ def _replicates(
 
 
 def _interval(replicates: Replicates | None) -> Interval | None:
-    if replicates is None or np.isfinite(replicates.resampled).sum() < 2 or not np.isfinite(replicates.estimate):
-        return None
-    return replicates.interval()
+    return replicates.find_interval() if replicates is not None else None
 
 
 def _runs_away(one: word_errors.UtteranceWordErrors) -> bool:

@@ -181,11 +181,9 @@ class Work:
 
 
 def interval(replicates: Replicates | None) -> tuple[float | None, float | None]:
-    """Limits of the 95 % interval; none where the measure is not defined in at least two resamples."""
-    if replicates is None or np.count_nonzero(np.isfinite(replicates.resampled)) < 2:
-        return None, None
-    found = replicates.interval()
-    return found.lower, found.upper
+    """Limits of the 95 % interval; none where it cannot be estimated."""
+    found = replicates.find_interval() if replicates is not None else None
+    return (None, None) if found is None else (found.lower, found.upper)
 
 
 def place(reported: ReportedNumber) -> str:

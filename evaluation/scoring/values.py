@@ -110,6 +110,10 @@ class Number:
         return self.basis is not Basis.REPORTED
 
     @property
+    def has_interval(self) -> bool:
+        return self.low is not None and self.high is not None and self.low != self.high
+
+    @property
     def is_average(self) -> bool:
         return self.identity.data_set.startswith(AVERAGE)
 

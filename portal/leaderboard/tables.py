@@ -24,7 +24,8 @@ from portal.core.labels import decimals
 from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
-DIGITS = 3  # of averages without an interval, as the official scripts print them
+DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
+COARSE_DIGITS = 1  # of a rate, in per cent, whose interval cannot be estimated
 ANCHOR = "ranking"
 HIDE = "hide"
 REFERENCES = {"baseline": "baseline", "original": "original"}
@@ -293,22 +294,30 @@ def measured_of(entry: Entry, column: ShownAverage) -> Measured | None:
     return (entry.utilities if column.is_utility else entry.averages).get(column.key)
 
 
-def average_cell(measured: Measured | None) -> Cell:
+def average_cell(measured: Measured | None, unit: str, *, is_published: bool = False) -> Cell:
     """An average with its interval, in the digits that this allows; all of them in its tooltip."""
     if measured is None:
         return Cell()
-    text, around = round_to_interval(measured.value, measured.low, measured.high, DIGITS)
+    text, around = _rounded(measured, unit, is_published=is_published)
     exact = decimals(measured.value, DIGITS)
-    title = exact if measured.interval is None else f"{exact}, from {measured.low:.3f} to {measured.high:.3f}"
+    title = exact if not around else f"{exact}, from {measured.low:.3f} to {measured.high:.3f}"
     marks = ("reported",) if measured.is_reported else ()
     return Cell(text, around, value=measured.value, marks=marks, title=title)
+
+
+def _rounded(measured: Measured, unit: str, *, is_published: bool = False) -> tuple[str, str]:
+    """Number and interval; a rate that is ours and whose interval cannot be estimated in few digits."""
+    is_ours = not measured.is_reported and not is_published
+    has_interval = measured.interval is not None and measured.low != measured.high
+    digits = COARSE_DIGITS if is_ours and unit == "%" and not has_interval else DIGITS
+    return round_to_interval(measured.value, measured.low, measured.high, digits)
 
 
 def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
     first = [row for row in ranking.ranked if row.rank == 1]
     utility = next(one for one in leaderboard.averages if one.key == ranking.utility.metric)
     unit = f" {utility.metric.unit}" if utility.metric.unit else ""
-    reached, around = round_to_interval(first[0].utility.value, first[0].utility.low, first[0].utility.high, DIGITS)
+    reached, around = _rounded(first[0].utility, utility.metric.unit)
     reached = f"{reached}{unit} ({around})" if around else f"{reached}{unit}"
     names = " and ".join(row.entry.label + (f" ({row.entry.team_name})" * bool(row.entry.team_name)) for row in first)
     n_ranked = len(ranking.ranked)
@@ -357,8 +366,13 @@ def _why_outside(leaderboard: Leaderboard, ranking: RankingTable | None, *, is_a
 
 def _caption(lines: Sequence[Line]) -> str:
     """How to read the table, in at most 20 words."""
-    has_intervals = any(one.interval for line in lines for one in line.numbers.values())
-    words = "Beneath each number: its 95 % interval." if has_intervals else ""
+    ours = [one for line in lines if line.place != "published" for one in line.numbers.values() if not one.is_reported]
+    has_intervals = [one.low != one.high for one in ours]
+    words = "Beneath each number: its 95 % interval." if any(has_intervals) else ""
+    if words and not all(has_intervals):
+        words = "Beneath each number: its 95 % interval; none with too few speakers."
+    elif ours and not words:
+        words = "No intervals: speakers are too few or unknown."
     shared = " Systems that share a letter have overlapping intervals." if any(line.group for line in lines) else ""
     return words + shared
 
@@ -422,7 +436,10 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         "group": Cell(line.group),
         "met": Cell(marks=line.met),
         "description": Cell("PDF" if line.description else "", link=line.description, title=f"Paper on {line.label}"),
-    } | {average.key: average_cell(line.numbers.get(average.key)) for average in _deciding(leaderboard)}
+    } | {
+        one.key: average_cell(line.numbers.get(one.key), one.metric.unit, is_published=line.place == "published")
+        for one in _deciding(leaderboard)
+    }
     return TableRow(tuple(known[column.key] for column in columns), line.place)
 
 

@@ -9,10 +9,20 @@ let playing = null;
 for (const button of form.querySelectorAll("[data-sound]")) {
   button.hidden = false;
   const state = button.parentElement.querySelector(".play-state");
-  button.addEventListener("click", () => play(button, state));
+  const answers = [...(button.closest("fieldset") ?? form).querySelectorAll("input[type=radio]")];
+  // What stands ticked on a page that came back was heard before.
+  if (!answers.some((answer) => answer.checked)) {
+    setDisabled(answers, true);
+    say(state, "before");
+  }
+  button.addEventListener("click", () => play(button, state, answers));
 }
 
-async function play(button, state) {
+function setDisabled(answers, isDisabled) {
+  for (const answer of answers) answer.disabled = isDisabled;
+}
+
+async function play(button, state, answers) {
   stop();
   // Within the tap, before anything is waited for: only so do phones let sound out.
   const unlocked = context.resume();
@@ -29,6 +39,7 @@ async function play(button, state) {
     turn.source.onended = () => {
       if (playing === turn) {
         playing = null;
+        setDisabled(answers, false);
         say(state, "played");
       }
     };

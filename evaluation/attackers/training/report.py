@@ -235,7 +235,7 @@ def _measured(
         return eer, None
     draws = draw_speakers(np.concatenate([models, speakers]), resamples, random)
     replicates = bootstrap_detection(scores, is_target, models, speakers, draws, measures=("kaldi_eer",))
-    return eer, replicates["kaldi_eer"].interval(level)
+    return eer, replicates["kaldi_eer"].find_interval(level)
 
 
 def spread(values: Sequence[float | None]) -> Spread | None:

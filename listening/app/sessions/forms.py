@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django import forms
@@ -69,8 +70,10 @@ class _TestForm(forms.Form):
     places = 0
     choices: list[tuple[int, str]] = []
 
-    def __init__(self, data: Any = None) -> None:
+    def __init__(self, data: Any = None, *, unheard: Collection[int] = ()) -> None:
+        """`unheard`: places from 1 on whose sound was never fetched, so that nobody can have heard it."""
         super().__init__(data)
+        self.unheard = unheard
         self.fields["attempt"] = forms.IntegerField(widget=forms.HiddenInput)
         for place in range(1, self.places + 1):
             self.fields[f"answer{place}"] = forms.TypedChoiceField(
@@ -80,6 +83,12 @@ class _TestForm(forms.Form):
                 widget=forms.RadioSelect,
                 error_messages={"required": MISSING},
             )
+
+    def clean(self) -> dict[str, Any]:
+        for place in self.unheard:
+            if f"answer{place}" in self.cleaned_data:
+                self.add_error(f"answer{place}", _("Please listen to the whole recording first."))
+        return self.cleaned_data
 
     def label_of(self, place: int) -> str:
         return _("Round %(number)s") % {"number": place}

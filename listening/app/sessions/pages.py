@@ -95,6 +95,9 @@ def form_of_step(session: Session, data: Any = None) -> Any:
         study = session.study
         languages = read_screening(study).native_languages
         return QuestionsForm(data, questions=list_questions(study), language=session.language, languages=languages)
+    if data is not None and session.step in {Step.SOUND, Step.HEADPHONES}:
+        kind = screening.Kind.SOUND if session.step == Step.SOUND else data.get("kind", "")
+        return FORMS[Step(session.step)](data, unheard=screening.list_unheard(session, kind, data.get("attempt", "")))
     make = FORMS.get(Step(session.step))
     return make(data) if make else None
 

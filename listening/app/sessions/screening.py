@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db import transaction
 from django.http import Http404
 from django.utils.crypto import constant_time_compare, salted_hmac
 
@@ -103,19 +104,38 @@ def check_native_language(session: Session, given: str, screening: Screening) ->
 # Sounds -------------------------------------------------------------------------------------------
 
 
+def list_unheard(session: Session, kind: str, attempt: str) -> list[int]:
+    """The answers of an attempt, counted from 1, whose sound was never fetched; none of an attempt that is over."""
+    row = _open_row(session, kind)
+    if row is None or str(row.attempt) != attempt:
+        return []
+    sent = row.secret.get("sent", ())
+    if kind == Kind.SOUND:
+        return [] if sent else list(range(1, GROUPS + 1))
+    return [place + 1 for place in range(ROUNDS) if place not in sent]
+
+
 def sound_name(session: Session, row: ScreeningResult, place: int) -> str:
     """The last part of a sound's address: opaque, and another one in every session and attempt."""
     value = f"{session.token}:{row.kind}:{row.attempt}:{place}"
     return salted_hmac("listening.people.screening", value, algorithm="sha256").hexdigest()[:32]
 
 
+@transaction.atomic
 def make_sound(session: Session, name: str) -> bytes:
-    """The file of a sound of the attempt that is open; Http404 for any other, before consent, and after the end."""
+    """The file of a sound of the attempt that is open, which is noted as sent.
+
+    Raises:
+        Http404: any other sound, before consent, and after the end.
+    """
     if session.consented_at is None or session.state != Session.State.ACTIVE:
         raise Http404
-    for row in session.screening_results.filter(is_passed=None).exclude(kind=Kind.LANGUAGE):
+    for row in session.screening_results.select_for_update().filter(is_passed=None).exclude(kind=Kind.LANGUAGE):
         for place in range(_sounds_of(row.kind)):
             if constant_time_compare(sound_name(session, row, place), name):
+                if place not in (sent := row.secret.setdefault("sent", [])):
+                    sent.append(place)
+                    row.save(update_fields=["secret"])
                 return _render_sound(row, place)
     raise Http404
 

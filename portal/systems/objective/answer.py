@@ -10,7 +10,7 @@ from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard
 from portal.leaderboard.tables import limit_in_words
-from portal.systems.objective.tables import AVERAGE_DIGITS, Standing
+from portal.systems.objective.tables import AVERAGE_DIGITS, Standing, most_digits
 
 
 def answer(values: ObjectiveValues, standing: Standing, leaderboard: Leaderboard | None, key: str) -> list[str]:
@@ -74,9 +74,8 @@ def _rank(standing: Standing, leaderboard: Leaderboard | None, key: str) -> str:
 
 def _read(number: Number, unit: str, *, short: bool = False) -> str:
     """Such as ``22.5 % (22.1 to 22.9)``."""
-    if number.low == number.high == number.value:  # no error at all
-        return f"{number.value:g} {unit}".strip()
-    text, around = round_to_interval(number.value, number.low, number.high, AVERAGE_DIGITS)
+    most = most_digits(number, AVERAGE_DIGITS)
+    text, around = round_to_interval(number.value, number.low, number.high, most)
     if short and not around:
         text = decimals(number.value, 1)
     value = f"{text} {unit}".strip()

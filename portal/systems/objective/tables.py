@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from common.rounding import round_to_interval
 from common.tables import Cell, Column, Group, Row, Table
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import Condition, GateResult, conditions
@@ -31,7 +32,8 @@ from portal.core.labels import decimals
 
 SPEECHES = {Speech.ORIGINAL: "original speech", Speech.ANONYMISED: "anonymised speech"}
 AVERAGE_DIGITS = 3
-INTERVAL_DIGITS = 2
+COARSE_DIGITS = 1  # of a rate without an interval, in per cent
+RATES = frozenset({"eer", "wer"})
 VOICES = (
     ("pitch_correlation", "praat"),
     ("gain_of_voice_distinctiveness", "official"),
@@ -85,14 +87,18 @@ def number_cell(number: Number | None, digits: int | None = None, note: str = ""
     if number is None:
         return Cell()
     wanted = number.metric.decimals if digits is None else digits
-    text = number.letter or decimals(number.value, wanted)
-    interval = interval_in_words(number.low, number.high, min(wanted, INTERVAL_DIGITS))
-    return Cell(text, interval, note, is_unlike, value=number.letter or number.value)
+    if number.letter:
+        return Cell(number.letter, "", note, is_unlike, value=number.letter)
+    exact = decimals(number.value, wanted)
+    text, interval = round_to_interval(number.value, number.low, number.high, most_digits(number, wanted))
+    # What disagrees is read digit by digit.
+    return Cell(exact if is_unlike else text, interval, note, is_unlike, value=number.value, title=exact)
 
 
-def interval_in_words(low: float | None, high: float | None, digits: int) -> str:
-    """Such as ``41.00 to 50.30``; empty where there is none."""
-    return "" if low is None or high is None else f"{decimals(low, digits)} to {decimals(high, digits)}"
+def most_digits(number: Number, wanted: int) -> int:
+    """Decimals of a number; fewer of a rate that is ours and has no interval, which would look sure."""
+    is_rate = number.identity.metric in RATES and number.is_recomputed
+    return min(wanted, COARSE_DIGITS) if is_rate and not number.has_interval else wanted
 
 
 def add_note(cell: Cell, note: str, *, is_unlike: bool = False) -> Cell:
@@ -138,8 +144,14 @@ class TableMaker:
             for average in self.track.averages
             if (rows := list(self._average_rows(average, splits)))
         ]
-        caption = "By the weights of the edition’s recipe, as the ranking takes them."
+        caption = f"By the weights of the edition’s recipe, as the ranking takes them.{self._without_interval}"
         return number_table("averages", "Weighted averages", caption, splits, groups, is_counted=False)
+
+    @property
+    def _without_interval(self) -> str:
+        """Why some rate of ours has none, for a caption; empty where each has one."""
+        rates = (one for one in self.values.numbers.values() if one.identity.metric in RATES and one.is_recomputed)
+        return " No interval: too few speakers, or unknown ones." if any(not one.has_interval for one in rates) else ""
 
     def _cell(self, number: Number | None, digits: int | None = None) -> Cell:
         if number is None:
@@ -183,6 +195,7 @@ class TableMaker:
             if kept := [row for row in rows if row]:
                 groups.append(number_group(data_set.name, kept))
         caption = "By trial set, of one gender or both, and attack model; n counts trials. A higher EER is better."
+        caption += self._without_interval
         if any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells):
             caption += (
                 f" Linkability sorts scores into a bin for each {TARGETS_PER_BIN} target trials; with fewer than "

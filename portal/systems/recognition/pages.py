@@ -15,6 +15,7 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.http import Http404, HttpRequest
 
+from common.rounding import round_to_interval
 from common.tables import Cell, Group, Row, Table
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.selectors import (
@@ -36,7 +37,7 @@ from portal.core.labels import decimals
 from portal.core.media import voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.systems.engines.forms import list_unfinished
-from portal.systems.objective.tables import SPEECHES, interval_in_words, number_group, number_row, number_table
+from portal.systems.objective.tables import SPEECHES, number_group, number_row, number_table
 from portal.systems.selectors import View
 
 PAGE_SIZE = 25
@@ -177,7 +178,8 @@ def _cells(row: WordRow, differences: dict[tuple[str, str], WordDifference], *, 
 def _percent(value: float | None, low: float | None = None, high: float | None = None) -> Cell:
     if value is None:
         return Cell()
-    return Cell(decimals(value, RATE_DIGITS), interval_in_words(low, high, RATE_DIGITS), value=value)
+    text, interval = round_to_interval(value, low, high, RATE_DIGITS)
+    return Cell(text, interval, value=value, title=decimals(value, RATE_DIGITS))
 
 
 # Utterances ----------------------------------------------------------------------------------------

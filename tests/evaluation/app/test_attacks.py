@@ -147,7 +147,7 @@ def test_voices_that_stay_as_they_were_gain_nothing_and_hide_nothing(submission)
     found = only(submission)
     gain = found.values.number("gain_of_voice_distinctiveness", "official", data_set=TRIALS)
     assert (gain.value, gain.basis, gain.n) == (0.0, Basis.SIMILARITY, 4)
-    assert gain.low == gain.high == 0.0
+    assert (gain.low, gain.high) == (None, None)  # each resample gives the same: nothing tells how sure it is
     assert found.values.number("de_identification", "official", data_set=TRIALS).value < 0.5
     with (
         default_storage.open(matrices_key(found.run.pk, found.voices[0].data_set)) as file,

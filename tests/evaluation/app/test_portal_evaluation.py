@@ -58,11 +58,11 @@ def recognizer(monkeypatch):
     return registry.find_engine(RECOGNIZER)
 
 
-def edition_by(who, **changes):
+def edition_by(who, *, speakers=4, **changes):
     """An edition that the portal evaluates, with the attacker that every machine has."""
     table = f'by = "{who}"\nattackers = ["{SPECTRUM}"]\nrecognizer = "{RECOGNIZER}"\n'
     text = OWN_RECIPE.replace('attack_model = "semi-informed"', 'attack_model = "lazy-informed"')
-    edition = tones_edition(speakers=4, **changes)
+    edition = tones_edition(speakers=speakers, **changes)
     edition.recipe_text = text.replace("[[metrics]]", f"[evaluation]\n{table}\n[[metrics]]", 1)
     edition.save()
     return edition
@@ -251,7 +251,7 @@ def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_t
 
 
 def test_voices_of_a_part_of_a_set_give_no_number(recognizer):
-    edition = edition_by("portal")
+    edition = edition_by("portal", speakers=6)
     submission = make_speech(edition)
     understood(recognizer)
     evaluate(submission)
@@ -271,6 +271,19 @@ def test_voices_of_a_part_of_a_set_give_no_number(recognizer):
     values = read_values_of_submission(submission)
     assert not any(values.number(metric, "official", **of_set) for metric in voices)
     assert values.number(voices[0], "official", data_set="tones_trials_m")
+
+
+def test_two_speakers_give_neither_interval_nor_voice_distinctiveness_but_the_reason(recognizer):
+    submission = make_speech(edition_by("portal"))
+    understood(recognizer)
+    evaluate(submission)
+    values = read_values_of_submission(submission)
+    assert values.number("gain_of_voice_distinctiveness", "official", data_set=TRIALS) is None
+    few = f"{TRIALS} has 2 speakers; it takes 3 to say how voices differ"
+    assert few in {one.reason for one in values.missing}
+    rates = [one for one in values.numbers.values() if one.identity.metric == "eer" and not one.is_average]
+    assert rates
+    assert not any(one.low is not None and one.low == one.high for one in rates)
 
 
 def test_evaluating_again_computes_nothing_that_is_kept(recognizer):

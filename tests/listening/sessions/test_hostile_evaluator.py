@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 def test_device_is_kept_without_signs_that_no_database_takes():
     visit = Visit(make_study(screening={"sound": True, "headphones": "none"}))
     visit.consent()
-    visit.page()
+    visit.ask("get", visit.sounds()[0])
     right = visit.session.screening_results.get(is_passed=None).secret["right"]
     given = {f"answer{place}": answer for place, answer in enumerate(right, 1)}
     told = {"context_state": "run\0ning\n", "sample_rate": "\0", "screen": "x" * 500}

@@ -100,6 +100,8 @@ def test_huggins_needs_six_of_six_and_woods_five(kind, wrong, is_passed):
     visit = make_visit({"headphones": kind})
     visit.page()
     row = visit.session.screening_results.get()
+    row.secret["sent"] = list(range(6))
+    row.save()
     given = [one % 3 + 1 if place < wrong else one for place, one in enumerate(row.secret["right"])]
     visit.post("headphones", kind=kind, attempt=1, **{f"answer{place}": one for place, one in enumerate(given, 1)})
     row.refresh_from_db()
@@ -119,6 +121,19 @@ def test_criterion_19_reload_or_old_form_is_no_new_attempt():
     visit.post("headphones", kind="woods", attempt=2, **old)
     assert [row[4] for row in results(visit)] == [False, None]
     assert visit.sounds() != first[0]
+
+
+@pytest.mark.parametrize(("tests", "answers", "heard"), [({"sound": True}, 2, 0), ({"headphones": "huggins"}, 6, 5)])
+def test_what_was_not_listened_to_cannot_be_answered(tests, answers, heard):
+    visit = make_visit(tests)
+    for sound in visit.sounds()[:heard]:
+        assert visit.ask("get", sound).status_code == 200
+    given = {f"answer{place}": 2 for place in range(1, answers + 1)}
+    answer = visit.post(visit.session.step, kind="huggins", attempt=1, **given)
+    assert answer.status_code == 422
+    # At the answer and in the summary.
+    assert text_of(answer).count("Please listen to the whole recording first.") == 2 * (answers - heard)
+    assert visit.session.screening_results.get().is_passed is None
 
 
 @pytest.mark.parametrize("given", [{}, {"answer1": 1}, {f"answer{place}": 9 for place in range(1, 7)}])
@@ -204,7 +219,7 @@ def test_sounds_of_other_sessions_attempts_and_times_are_not_found():
 
 def test_what_the_browsers_audio_was_like_is_kept():
     visit = make_visit({"sound": True})
-    visit.page()
+    visit.ask("get", visit.sounds()[0])
     row = visit.session.screening_results.get()
     told = {"context_state": "running", "sample_rate": "48000", "screen": "360x640", "other": "x" * 999}
     visit.post("sound", attempt=1, answer1=row.secret["right"][0], answer2=row.secret["right"][1], **told)

@@ -83,7 +83,7 @@ def publish(system, **fields):
 def test_numbers_stand_with_their_interval_and_claim(client, system):
     owner, _ = people(system)
     page = text_of(get(client, owner, system))
-    assert '14.100 <small>12.00 to 16.50</small> <small class="unlike">disagrees: reported 12.3</small>' in page
+    assert '14.100 <small>12.0 to 16.5</small> <small class="unlike">disagrees: reported 12.3</small>' in page
     assert "EER (Kaldi) of libri_test_trials_f, semi-informed: reported 12.3, recomputed 14.100" in page
     assert "1 reported number differs from ours" in page
     assert "its matrices in results-x/similarity are missing" in page
@@ -196,7 +196,7 @@ def test_public_sees_the_numbers_of_a_published_leaderboard_and_nothing_else(cli
     publish(system)
     user = make_team(system.edition).memberships.get().user if rival else None
     page = text_of(get(client, user, system))
-    assert "14.100 <small>12.00 to 16.50</small></span>" in page
+    assert "14.1 <small>12.0 to 16.5</small></span>" in page
     assert [secret for secret in SECRETS if secret in page] == []
     for path in ("objective.csv", "objective.json", "objective.tex"):
         response = get(client, user, system, path)
@@ -235,7 +235,7 @@ def test_frozen_leaderboard_shows_what_had_been_evaluated(client, system):
 def test_published_numbers_stay_while_they_are_computed_again(client, system):
     publish(system)
     system.submissions.update(state=Submission.State.EVALUATING)
-    assert "14.100" in text_of(get(client, None, system))
+    assert "12.0 to 16.5" in text_of(get(client, None, system))
     system.submissions.update(state=Submission.State.WITHDRAWN)
     assert get(client, None, system).status_code == 302
 
@@ -296,7 +296,7 @@ def test_latex_is_escaped(client, system):
     assert r"A \& B\_1 \textbackslash{}input\{x\} 50 \%" in text
     assert r"libri\_test\_trials\_f" in text
     assert "\\input" not in text
-    assert r"14.100 [12.00 to 16.50]" in text
+    assert r"14.1 [12.0 to 16.5]" in text
 
 
 # What it costs -------------------------------------------------------------------------------------
