@@ -246,7 +246,7 @@ def test_vectors_are_made_once_for_the_same_audio(submission):
     first = attack(submission, data_sets=[TRIALS])
     heard = [job.result["speech_s"] for job in list_jobs(first) if job.kind == "vectors"]
     assert all(heard)
-    assert measure_pace(registry.find_engine(SPECTRUM).key) > 0
+    assert (measure_pace(registry.find_engine(SPECTRUM).key) or 0) > 0
     count = SpeakerVector.objects.count()
     other = add_audio(make_submission(make_team_system(submission.system.team, "p2")))
     second = attack(other, data_sets=[TRIALS])

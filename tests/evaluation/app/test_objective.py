@@ -3,6 +3,7 @@
 import io
 import statistics
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -236,7 +237,7 @@ def test_claim_that_is_another_number_is_told_with_both_and_their_places(edition
     [problem] = problems_of(submission, "unlike-scores")
     assert problem["found"] == "“12.3”"
     assert f"recomputed from {TEST}/scores" in problem["expected"]
-    assert "from ours" in SubmissionEvent.objects.filter(submission=submission).last().note
+    assert "from ours" in SubmissionEvent.objects.filter(submission=submission).latest("pk").note
 
 
 def test_job_tells_as_many_problems_as_numbers_disagree(edition, submission):
@@ -314,7 +315,8 @@ def test_scores_are_kept_sorted_and_drawn_by_data_set(edition, submission):
     }
     eer = values.number("eer", "kaldi", data_set="tones_trials_f").value
     assert 100 * measure_scores(drawn["tones_trials_f"]["semi-informed"]).kaldi_eer == eer
-    for theme, kind, head in (("light", "svg", b"<?xml"), ("dark", "svg", b"<?xml"), ("light", "pdf", b"%PDF")):
+    drawn_as: Any = (("light", "svg", b"<?xml"), ("dark", "svg", b"<?xml"), ("light", "pdf", b"%PDF"))
+    for theme, kind, head in drawn_as:
         with default_storage.open(det_key(values.run, "tones_trials_m", theme, kind)) as file:
             assert file.read(5).startswith(head[:4])
     # Of a test that has no number the curve is left out, and the others have a figure of their own.
@@ -348,7 +350,7 @@ def test_failed_measures_fail_the_evaluation_and_tell_the_team(edition, submissi
     evaluate(submission)
     assert submission.state == Submission.State.FAILED
     assert submission.evaluated_at is None
-    assert "could not be measured" in SubmissionEvent.objects.filter(submission=submission).last().note
+    assert "could not be measured" in SubmissionEvent.objects.filter(submission=submission).latest("pk").note
     execute(Job.objects.get(kind="send-notice").pk)
     assert "failed" in mail.outbox[0].subject
 
@@ -387,7 +389,8 @@ def test_interrupted_run_replaces_what_it_had_written(edition, submission):
     run = find_objective_run(submission)
     count = run.values.count()
     Job.objects.filter(pk=run.job_id).update(state=State.WAITING)
-    assert execute(run.job_id).state == State.SUCCEEDED
+    execute(run.job_id)
+    assert Job.objects.get(pk=run.job_id).state == State.SUCCEEDED
     assert MetricValue.objects.filter(run=run).count() == count
 
 
@@ -402,7 +405,7 @@ def test_withdrawn_submission_stays_withdrawn(edition, submission):
 
 def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
     run = start_objective(submission=submission)
-    request_cancel(run.job, by=make_organizer())
+    request_cancel(Job.objects.get(pk=run.job_id), by=make_organizer())
     submission.refresh_from_db()
     assert submission.state == Submission.State.FAILED
     assert not Job.objects.filter(kind="send-notice").exists()
