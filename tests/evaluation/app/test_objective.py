@@ -405,7 +405,8 @@ def test_withdrawn_submission_stays_withdrawn(edition, submission):
 
 def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
     run = start_objective(submission=submission)
-    request_cancel(Job.objects.get(pk=run.job_id), by=make_organizer())
+    assert run.job is not None
+    request_cancel(run.job, by=make_organizer())
     submission.refresh_from_db()
     assert submission.state == Submission.State.FAILED
     assert not Job.objects.filter(kind="send-notice").exists()
