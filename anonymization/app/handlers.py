@@ -30,12 +30,13 @@ from anonymization.methods.contract import (
     Item,
     MethodError,
     Samples,
+    VoiceRequest,
     complete_options,
     takes_targets,
     validate_voice,
 )
 from anonymization.methods.registry import explain_missing, get_method
-from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio
@@ -235,6 +236,6 @@ def _try_method(name: str, conformed: ConvertedAudio) -> dict[str, Any]:
 
 def _anonymize_once(method: Anonymizer, samples: Samples, rate_hz: int) -> None:
     key = pseudo_speaker_key(seed=0, role="trial", split=_TRIAL, speaker=_TRIAL)
-    voice = target_voice(_TRIAL) if takes_targets(method) else draw_pseudo_speaker(key, method.parameters)
+    voice = target_voice(_TRIAL) if takes_targets(method) else draw_voice(method, VoiceRequest(key))
     [output] = method.anonymize_batch([Item(samples, voice)], rate_hz)
     write_flac16(io.BytesIO(), output, rate_hz)

@@ -35,6 +35,7 @@ from anonymization.methods.contract import (
     PseudoSpeaker,
     Samples,
     anonymize_items,
+    keeps_duration,
 )
 from anonymization.methods.external.method import watching
 from common.errors import MetricInputError
@@ -300,7 +301,7 @@ def anonymize_tasks(
         if isinstance(output, Exception):
             outcomes.append(_failed(task, _reason(method, output)))
         else:
-            outcomes.append(_checked(task, conformed, output))
+            outcomes.append(_checked(task, conformed, output, keeps_duration=keeps_duration(method)))
     if outcomes and notes:  # of a whole batch, told with its first utterance
         first, wanted = outcomes[0], "a command that needs no note"
         remedy = "Read what the command's description says of it."
@@ -317,10 +318,13 @@ def _reason(method: Anonymizer, error: Exception) -> str:
     return f"{method.name} failed with {type(error).__name__}: {error}"
 
 
-def _checked(task: Task, conformed: ConvertedAudio, output: Samples) -> Outcome:
+def _checked(task: Task, conformed: ConvertedAudio, output: Samples, *, keeps_duration: bool) -> Outcome:
     """The stored output with what is worth a look in it; an output that is of no use is not stored."""
     try:
-        problems = tuple(check_output(conformed.samples, output, conformed.rate_hz, file=task.name))
+        found = check_output(
+            conformed.samples, output, conformed.rate_hz, file=task.name, keeps_duration=keeps_duration
+        )
+        problems = tuple(found)
     except MetricInputError as error:
         return _failed(task, str(error))
     if useless := tuple(problem for problem in problems if problem.code in USELESS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.functional import cached_property
 
 from portal.challenges.models import DataSet
 from portal.jobs.models import Job
@@ -12,7 +13,7 @@ from portal.submissions.models import Submission
 class AnonymizationRun(models.Model):
     """One method over one data set. The same run gives the same files again, bit by bit.
 
-    `voices`: at speaker level, for each speaker the key and the parameters of the voice, settled when the run begins;
+    `voices`: at speaker level, for each speaker key and parameters, or mixture, of the voice, settled at the start;
     any two differ by `voice_distance` at least. `report`: what the checks of the output found, by cause.
 
     Of a method whose voices are those of target speakers: `target_set`, where they come from, `target_selection`, by
@@ -50,6 +51,11 @@ class AnonymizationRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.method} on {self.data_set}"
+
+    @cached_property
+    def genders(self) -> dict[str, str]:
+        """Of the speakers of the data set, by name."""
+        return dict(self.data_set.utterances.order_by().values_list("speaker__name", "speaker__gender").distinct())
 
     @property
     def is_by_utterance(self) -> bool:

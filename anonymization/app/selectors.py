@@ -16,7 +16,7 @@ from django.db.models import Sum
 from django.http import Http404
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.methods.contract import Anonymizer, MethodError, OptionValue
+from anonymization.methods.contract import Anonymizer, MethodError, OptionValue, keeps_duration
 from anonymization.methods.registry import get_method, methods
 from portal.challenges.models import Corpus, DataSet
 from portal.jobs.models import Job, State
@@ -65,6 +65,12 @@ def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
         raise Http404
     run.submission = submission
     return run
+
+
+def outputs_keep_duration(submission: Submission, data_set: DataSet) -> bool:
+    """Whether files of a submission are to be as long as their originals: not where our own method speaks anew."""
+    run = submission.anonymization_runs.filter(data_set=data_set).only("method").first()
+    return keeps_duration(find_method(run)) if run else True
 
 
 def list_runs(submission: Submission) -> list[AnonymizationRun]:

@@ -31,6 +31,8 @@ from anonymization.methods.contract import (
     Samples,
     Target,
     TargetPool,
+    VoiceRequest,
+    plans_voices,
     takes_targets,
 )
 from anonymization.methods.registry import get_method
@@ -77,8 +79,17 @@ def _place(data_set: DataSet) -> tuple[pseudo_speakers.Role, str]:
 def plan_split_voices(method: Anonymizer, data_set: DataSet, seed: int) -> pseudo_speakers.VoicePlan:
     """The voices of all speakers of the data set's split in its role, whatever data sets they are in."""
     role, split = _place(data_set)
-    speakers = list_speakers(data_set.corpus, data_set.split).keys()
-    return pseudo_speakers.plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers)
+    speakers = list_speakers(data_set.corpus, data_set.split)
+    if plans_voices(method):
+        keys = {
+            name: pseudo_speakers.pseudo_speaker_key(seed=seed, role=role, split=split, speaker=name)
+            for name in speakers
+        }
+        planned = pseudo_speakers.plan_requests(
+            method, [VoiceRequest(key, speakers[name]) for name, key in keys.items()]
+        )
+        return pseudo_speakers.VoicePlan(seed, role, split, 0.0, dict(zip(keys, planned, strict=True)))
+    return pseudo_speakers.plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers.keys())
 
 
 def list_speakers(corpus: Corpus, split: str) -> dict[str, str]:
@@ -152,7 +163,9 @@ def find_voice(
     role, split = _place(run.data_set)
     own = utterance if run.is_by_utterance else ""
     key = pseudo_speakers.pseudo_speaker_key(seed=run.seed, role=role, split=split, speaker=speaker, utterance=own)
-    return pseudo_speakers.draw_pseudo_speaker(key, (method or get_method(run.method)).parameters)
+    method = method or get_method(run.method)
+    gender = run.genders.get(speaker, "") if plans_voices(method) else ""
+    return pseudo_speakers.draw_voice(method, VoiceRequest(key, gender))
 
 
 # Targets --------------------------------------------------------------------------------------------

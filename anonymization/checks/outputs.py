@@ -29,7 +29,9 @@ _TOO_SHORT = "It is too short to be anonymised, by this method or most others: l
 _BLOCK = 1 << 18
 
 
-def check_output(original: Samples, output: Samples, rate: int, *, file: str) -> list[Problem]:
+def check_output(
+    original: Samples, output: Samples, rate: int, *, file: str, keeps_duration: bool = True
+) -> list[Problem]:
     """What is out of order in an anonymised utterance, the gravest first.
 
     The checks and limits are those of `evaluation.metrics.audio_checks` (identity, silence, duration, clipping,
@@ -39,12 +41,14 @@ def check_output(original: Samples, output: Samples, rate: int, *, file: str) ->
     Args:
         original, output: int16, shape (n,), `rate` in hertz.
         file: the output as its owner knows it.
+        keeps_duration: of the method (`contract.keeps_duration`). Where it speaks anew, another duration is as it
+            should be, and where speech is lost cannot be told: the output has another timing.
 
     Raises:
         MetricInputError: samples that are not mono, or a rate below 1.
     """
     check = check_long_audio(original, output, rate)
-    problems = audio_problems(check, file)
+    problems = audio_problems(check, file, keeps_duration=keeps_duration)
     if check.level_original_dbfs is None:
         problems = [
             replace(problem, remedy="The original is silent, too; nothing to do.", severity=Severity.NOTE)
@@ -53,7 +57,7 @@ def check_output(original: Samples, output: Samples, rate: int, *, file: str) ->
             for problem in problems
             if problem.code != "identical-to-original"
         ]
-    elif not check.silent and (lost := _find_lost_speech(original, output, rate, file)):
+    elif keeps_duration and not check.silent and (lost := _find_lost_speech(original, output, rate, file)):
         problems.append(lost)
     if check.level_original_dbfs is not None and original.size < _SHORTEST_MS / 1000 * rate:
         problems = [replace(each, remedy=_TOO_SHORT) if each.code in _OF_SHORT else each for each in problems]

@@ -4,7 +4,7 @@ That is rule (d) of the task (2022 plan, sections 3.1 and 7), looked at by what 
 sound. Where voices are those of targets, two speakers can share one if the pool is smaller than they
 are many, and all do where the selection says so: that is stated, and is a warning where it breaks the rule.
 Conventions: problems are `Problem`s, not exceptions; a distance of voices is that of `pseudo_speakers.voice_distance`;
-a voice is known by its parameters, or by its key where it has none.
+a voice is known by its parameters or its mixture, or by its key where it has neither.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Anonymizer, Parameter, takes_targets
+from anonymization.methods.contract import Anonymizer, Parameter, plans_voices, takes_targets
 from anonymization.methods.voices.pseudo_speakers import Assignment, Role, validate_parameters, voice_distance
 from common.problems import Problem, ProblemList, Severity
 
@@ -82,6 +82,8 @@ def check_voices_of_method(
     """As `check_voices` with the parameters of the method, or by targets where its voices are those of targets."""
     if takes_targets(method):
         return check_target_voices(assignments, file=file)
+    if plans_voices(method):
+        return check_voices(assignments, None, distance=0.0, file=file)
     return check_voices(assignments, method.parameters, distance=distance, file=file)
 
 
@@ -150,7 +152,7 @@ def check_voices(
         problems.keep(_alike_enrolment(at_speaker_level, file))
         problems.keep(_shared_by_utterances(at_utterance_level, file))
         if parameters is None:
-            problems.add(_unknown_distance(file))
+            problems.keep([] if all(row.voice.mixture for row in rows) else [_unknown_distance(file)])
         elif "wrong-voice" not in problems.error_codes():
             first = {place: found_rows[0] for place, found_rows in at_speaker_level.items()}
             nearest = [*_nearest_speakers(first, parameters), *_own_trials(first, parameters)]
@@ -169,6 +171,8 @@ def check_voices(
 
 def _voice(row: Assignment) -> Voice:
     """What a voice is known by."""
+    if mixture := row.voice.mixture:
+        return ";".join(f"{name}={mixture[name]!r}" for name in sorted(mixture))
     values = row.voice.parameters
     return tuple(values[name] for name in sorted(values)) if values else row.voice.key
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from anonymization.cli.arguments import add_options, find_named_method, read_options, require_usable, seed
@@ -12,7 +12,7 @@ from anonymization.cli.listing import method_as_dict, say_method
 from anonymization.explanation.explain import explain
 from anonymization.methods import contract
 from anonymization.methods.audio_conversion import convert_file
-from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
 from common.errors import CommandError
 from common.terminal import FINE, print_json, print_paragraph, print_text
 from evaluation.figures.explanation import draw_explanation, explanation_numbers
@@ -121,9 +121,14 @@ def _explain_file(method: contract.Anonymizer, options: argparse.Namespace) -> N
         print_text(f"Drawn: {options.figure}")
 
 
+def _read(path: Path) -> tuple[contract.Samples, int]:
+    given = convert_file(path)
+    return given.samples, given.rate_hz
+
+
 def _voice(method: contract.Anonymizer, options: argparse.Namespace) -> contract.PseudoSpeaker:
     key = pseudo_speaker_key(seed=options.seed, role="trial", split="undivided", speaker=options.file.stem)
-    drawn = draw_pseudo_speaker(key, method.parameters)
+    drawn = draw_voice(method, contract.VoiceRequest(key, "", (lambda: _read(options.file),)))
     values = dict(drawn.parameters)
     for text in options.parameter:
         name, _, value = text.partition("=")
@@ -131,6 +136,6 @@ def _voice(method: contract.Anonymizer, options: argparse.Namespace) -> contract
             values[name] = float(value)
         except ValueError:
             raise CommandError(f"--parameter: expected name=number, found “{text}”.") from None
-    voice = contract.PseudoSpeaker(drawn.key, values)
+    voice = replace(drawn, parameters=values)
     contract.validate_voice(method, voice)
     return voice

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from anonymization.methods.contract import Anonymizer, Option, takes_targets
+from anonymization.methods.contract import Anonymizer, Option, keeps_duration, plans_voices, takes_targets
 from anonymization.methods.registry import broken, explain_missing, methods
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_text
 
@@ -42,12 +42,16 @@ def say_method(method: Anonymizer, *, indent: str = "") -> None:
         print_paragraph(f"parameter {parameter.name}, {span}: {parameter.meaning}.", indent=deeper)
     if takes_targets(method):
         print_text(f"{deeper}voices are those of target speakers: --targets FOLDER, --target-selection NAME")
+    elif plans_voices(method):
+        print_text(f"{deeper}plans a voice for each speaker: --genders FILE, where the input has no file of them")
     elif not method.parameters:
         print_text(f"{deeper}no parameters: one voice for all speakers")
     for option in method.options:
         print_paragraph(f"option {option.name}={describe_values(option)}: {option.meaning}.", indent=deeper)
     if method.needs_gpu:
         print_text(f"{deeper}needs a graphics card")
+    if not keeps_duration(method):
+        print_text(f"{deeper}gives another duration: it speaks anew")
     if not method.is_deterministic:
         print_text(f"{deeper}gives another output each time")
     if missing := explain_missing(method):
@@ -73,4 +77,5 @@ def method_as_dict(method: Anonymizer) -> dict[str, Any]:
     facts = {name: getattr(method, name) for name in ("name", "title", "version", "reference")}
     facts |= {name: [asdict(each) for each in getattr(method, name)] for name in ("parameters", "options")}
     facts |= {name: getattr(method, name) for name in ("is_deterministic", "needs_gpu")}
-    return facts | {"takes_targets": takes_targets(method), "missing": explain_missing(method)}
+    facts |= {"takes_targets": takes_targets(method), "plans_voices": plans_voices(method)}
+    return facts | {"keeps_duration": keeps_duration(method), "missing": explain_missing(method)}

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from anonymization.checks.voices import VoiceReport, check_voices, check_voices_of_method
+from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.cli.arguments import add_method, add_reading, find_named_method, read_reading, seed
 from anonymization.cli.records import write_text
 from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
@@ -29,16 +29,25 @@ from anonymization.methods.contract import (
     Samples,
     Target,
     TargetPool,
+    VoiceRequest,
+    plans_voices,
     takes_targets,
     validate_voice,
 )
-from anonymization.methods.voices.files import TargetRow, read_voices, write_targets_csv, write_voices
+from anonymization.methods.voices.files import (
+    TargetRow,
+    list_voice_columns,
+    read_voices,
+    write_targets_csv,
+    write_voices,
+)
 from anonymization.methods.voices.pseudo_speakers import (
     Assignment,
     Level,
     Role,
     VoicePlan,
     draw_pseudo_speaker,
+    plan_requests,
     plan_voices,
     pseudo_speaker_key,
     usual_level,
@@ -56,6 +65,8 @@ DESCRIPTION = (
     "of voices fulfils rule (d) of the task: one voice for a speaker, others for others and for enrolment."
 )
 GENDERS = "spk2gender"
+
+_NOT_BY_SPEAKER = "Training data is anonymised at utterance level; found --level speaker. Leave it out."
 
 Place = tuple[Role, str, str, str]  # role, split, speaker, utterance (empty at speaker level)
 
@@ -106,8 +117,7 @@ def run(options: argparse.Namespace) -> int:
 def _write(path: Path | None, method: Anonymizer, source: Source, voices: Voices) -> None:
     """The voices, or for a method with targets the target of each utterance; without a path to standard output."""
     if not takes_targets(method):
-        names = [parameter.name for parameter in method.parameters]
-        write_voices(path or sys.stdout, voices.assignments, names)
+        write_voices(path or sys.stdout, voices.assignments, list_voice_columns(method))
         return
     text = write_targets_csv(list_target_rows(source.utterances, source.data_sets, voices))
     if path is None:
@@ -122,7 +132,7 @@ def _check(method: Anonymizer, options: argparse.Namespace) -> int:
     file = read_voices(options.check, str(options.check))
     if not file.assignments:
         file.require()
-    report = check_voices(file.assignments, method.parameters, distance=options.distance, file=str(options.check))
+    report = check_voices_of_method(method, file.assignments, distance=options.distance, file=str(options.check))
     if options.json:
         print_json(_content(report))
     else:
@@ -192,11 +202,44 @@ def _plans(
             speakers[each.split].add(each.speaker)
     wanted = {(each.role, each.split) for each in utterances if (level or usual_level(each.role)) == "speaker"}
     if any(role == "training" for role, _ in wanted):
-        raise MethodError("Training data is anonymised at utterance level; found --level speaker. Leave it out.")
+        raise MethodError(_NOT_BY_SPEAKER)
     return {
         (role, split): plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers[split])
         for role, split in sorted(wanted)
     }
+
+
+def plan_own_voices(
+    method: Anonymizer, utterances: Sequence[Utterance], genders: Mapping[str, str], *, seed: int, level: Level | None
+) -> Voices:
+    """The voices that a method plans itself: of all speakers of a role and split together, of utterances one by one.
+
+    Args:
+        level: as for `plan_drawn_voices`.
+    """
+    recordings: dict[Place, list[Path]] = defaultdict(list)
+    for each in sorted(utterances, key=lambda each: each.name):
+        at_level = level or usual_level(each.role)
+        if at_level == "speaker" and each.role == "training":
+            raise MethodError(_NOT_BY_SPEAKER)
+        own = each.name if at_level == "utterance" else ""
+        recordings[each.role, each.split, each.speaker, own].append(each.audio)
+    together: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+    for place in sorted(recordings):
+        together[place if place[3] else place[:2]].append(place)
+    assigned = []
+    for places in together.values():
+        requests = [_request(place, genders, recordings[place], seed) for place in places]
+        for (role, split, speaker, own), voice in zip(places, plan_requests(method, requests), strict=True):
+            assigned.append(Assignment(role, split, "utterance" if own else "speaker", speaker, own, voice))
+    return make_voices(assigned, 0.0)
+
+
+def _request(place: Place, genders: Mapping[str, str], recordings: Iterable[Path], seed: int) -> VoiceRequest:
+    role, split, speaker, own = place
+    key = pseudo_speaker_key(seed=seed, role=role, split=split, speaker=speaker, utterance=own)
+    read = tuple(partial(_read_recording, path) for path in recordings)
+    return VoiceRequest(key, genders.get(speaker, ""), read)
 
 
 def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: Path) -> Voices:
@@ -252,10 +295,13 @@ def make_voices(assignments: Iterable[Assignment], distance: float) -> Voices:
 
 @dataclass(frozen=True)
 class Targeting:
-    """What was said about targets. genders: of the speakers of the input by name, from a file that was named."""
+    """What was said about targets, or about genders alone where a method plans its voices and has no pool.
+
+    genders: of the speakers of the input by name, from a file that was named.
+    """
 
     selection: str
-    pool: TargetPool
+    pool: TargetPool | None
     genders: dict[str, str]
 
 
@@ -275,6 +321,8 @@ def read_targeting(method: Anonymizer, options: argparse.Namespace) -> Targeting
     Raises:
         CommandError: targets that the method does not take, or none where it needs some.
     """
+    if plans_voices(method) and not options.targets and not options.target_selection:
+        return Targeting("", None, _read_genders(options.genders) if options.genders else {})
     if not takes_targets(method):
         for said in ("targets", "target_selection", "genders"):
             if getattr(options, said):
@@ -322,6 +370,8 @@ def plan_source_voices(
     if targeting is None:
         return plan_drawn_voices(method, source.utterances, seed=seed, level=level)
     genders = targeting.genders or _find_genders(source)
+    if targeting.pool is None:
+        return plan_own_voices(method, source.utterances, genders, seed=seed, level=level)
     planned = []
     for each in source.utterances:
         gender, at_level = genders.get(each.speaker, ""), level or usual_level(each.role)
@@ -353,17 +403,20 @@ def describe_targets(targeting: Targeting | None) -> dict[str, str]:
     """
     if targeting is None:
         return {}
+    genders = "\0".join(f"{name}\0{gender}" for name, gender in sorted(targeting.genders.items()))
+    told = hashlib.sha256(genders.encode()).hexdigest() if genders else ""
+    if targeting.pool is None:
+        return {"genders": told}
     digest = hashlib.sha256()
     for target in targeting.pool.targets:
         digest.update(f"{target.name}\0{target.gender}\0".encode("utf-8", "surrogateescape"))
         for recording in target.recordings:
             assert isinstance(recording, partial)  # noqa: S101 - as `read_pool` makes them
             digest.update(compute_sha256(recording.args[0]).encode())
-    genders = "\0".join(f"{name}\0{gender}" for name, gender in sorted(targeting.genders.items()))
     return {
         "targets": digest.hexdigest(),
         "target_selection": targeting.selection,
-        "genders": hashlib.sha256(genders.encode()).hexdigest() if genders else "",
+        "genders": told,
     }
 
 

@@ -216,17 +216,23 @@ def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Seq
         outputs = contract.anonymize_items(method, items, ready[0].given.rate_hz, options=settings.options)
     except contract.CommandStopped:
         return []
-    return [_finish(settings, each, output) for each, output in zip(ready, outputs, strict=True)]
+    keeps_duration = contract.keeps_duration(method)
+    made = zip(ready, outputs, strict=True)
+    return [_finish(settings, each, output, keeps_duration=keeps_duration) for each, output in made]
 
 
-def _finish(settings: Settings, ready: _Ready, output: contract.Samples | Exception) -> Outcome:
+def _finish(
+    settings: Settings, ready: _Ready, output: contract.Samples | Exception, *, keeps_duration: bool
+) -> Outcome:
     task, given = ready.task, ready.given
     if isinstance(output, Exception):
         return _failed(task, settings, output, is_read=True)
     try:
         path = settings.folder / task.output
         _write(path, output, given.rate_hz, settings.container)
-        problems = tuple(check_output(given.samples, output, given.rate_hz, file=task.output))
+        problems = tuple(
+            check_output(given.samples, output, given.rate_hz, file=task.output, keeps_duration=keeps_duration)
+        )
         made = output.size, given.rate_hz, path.stat().st_size, compute_sha256(path)
         return Outcome(task, Row(task.output, ready.digest, task.voice, *made, given.notes, problems))
     except Exception as error:  # it concerns this utterance alone, unless the disk is full

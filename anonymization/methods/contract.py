@@ -119,16 +119,20 @@ class PseudoSpeaker:
     """A voice.
 
     key: SHA-256 in hexadecimal of what it was drawn from, equal for equal voices. target: whose voice it is, where a
-    method gives the voices of target speakers; empty for all other methods.
+    method gives the voices of target speakers; empty for all other methods. mixture: the share of each voice of a
+    synthesiser, by its name, above 0, where a method plans its voices so; empty for all other methods.
     """
 
     key: str
     parameters: Mapping[str, float]
     target: str = ""
+    mixture: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, as the arguments of another one: without a target where it has none."""
-        return {"key": self.key, "parameters": dict(self.parameters)} | ({"target": self.target} if self.target else {})
+        """For JSON, as the arguments of another one: without a target or mixture where it has none."""
+        found: dict[str, Any] = {"key": self.key, "parameters": dict(self.parameters)}
+        found |= {"target": self.target} if self.target else {}
+        return found | ({"mixture": dict(self.mixture)} if self.mixture else {})
 
 
 class Item(NamedTuple):
@@ -189,7 +193,7 @@ class Anonymizer(Protocol):
             threads: how many may share the work; the output is the same for any number.
 
         Returns:
-            int16, shape (n,), or near n for methods that do not keep the duration.
+            int16, shape (n,), or near n; any length of a method that does not keep the duration (`keeps_duration`).
 
         Raises:
             MethodError: samples, rate, voice or options that it cannot use; says expected and found.
@@ -267,6 +271,47 @@ class TargetedAnonymizer(Anonymizer, Protocol):
 def takes_targets(method: Anonymizer) -> TypeGuard[TargetedAnonymizer]:
     """Whether a method needs a pool of targets before it can run."""
     return isinstance(method, TargetedAnonymizer)
+
+
+@dataclass(frozen=True)
+class VoiceRequest:
+    """Somebody who is to get a voice, or an utterance at utterance level.
+
+    key: SHA-256 in hexadecimal of seed, role, split and speaker, and at utterance level utterance: all that chance
+    decides follows from it. gender: f, m, or empty where nobody says. recordings: of the speaker, or the utterance
+    alone, read when they are needed.
+    """
+
+    key: str
+    gender: str = ""
+    recordings: tuple[Recording, ...] = field(default=(), repr=False, compare=False)
+
+
+@runtime_checkable
+class PlanningAnonymizer(Anonymizer, Protocol):
+    """An anonymiser that plans its voices itself, before anything is synthesised; its voices have no parameters."""
+
+    def plan_voices(self, requests: Sequence[VoiceRequest], pool: TargetPool | None = None) -> Sequence[PseudoSpeaker]:
+        """The voice of each request, in their order: the same for the same requests and pool.
+
+        Args:
+            requests: at speaker level all speakers of a role and split, at utterance level one utterance.
+            pool: speakers that voices may be made of, for methods that need some.
+
+        Raises:
+            MethodError: recordings or a pool that it cannot use.
+        """
+        ...
+
+
+def plans_voices(method: Anonymizer) -> TypeGuard[PlanningAnonymizer]:
+    """Whether a method plans its voices itself; those of all others are drawn from keys, or targets."""
+    return isinstance(method, PlanningAnonymizer)
+
+
+def keeps_duration(method: object) -> bool:
+    """Whether outputs are to be as long as their originals; a method that speaks anew says that its are not."""
+    return bool(getattr(method, "keeps_duration", True))
 
 
 # What a method does inside, at one instant ----------------------------------------------------------
@@ -352,6 +397,7 @@ class Described:
     options: tuple[Option, ...] = field(default=(), kw_only=True)
     is_deterministic: bool = field(default=True, kw_only=True)
     needs_gpu: bool = field(default=False, kw_only=True)
+    keeps_duration: bool = field(default=True, kw_only=True)
 
     def missing(self) -> str:
         return ""
@@ -450,6 +496,8 @@ def validate_voice(method: Anonymizer, voice: PseudoSpeaker) -> None:
             f"{method.name} takes the parameters {', '.join(sorted(expected)) or 'none'}; "
             f"the pseudo-speaker has {', '.join(sorted(found)) or 'none'}."
         )
+    if voice.mixture and not plans_voices(method):
+        raise MethodError(f"{method.name} takes no voices that are mixtures; the pseudo-speaker is one.")
     for parameter in method.parameters:
         value = voice.parameters[parameter.name]
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):

@@ -105,12 +105,13 @@ def check_audio(original: NDArray[np.generic], anonymised: NDArray[np.generic], 
     )
 
 
-def audio_problems(check: AudioCheck, file: str) -> list[Problem]:
+def audio_problems(check: AudioCheck, file: str, *, keeps_duration: bool = True) -> list[Problem]:
     """What is out of order in an anonymised utterance, the gravest first.
 
     Args:
         check: from `check_audio`.
         file: the anonymised file as its owner knows it.
+        keeps_duration: whether another duration than the original's is out of order.
     """
     problems: list[Problem] = []
 
@@ -129,7 +130,7 @@ def audio_problems(check: AudioCheck, file: str) -> list[Problem]:
     if check.identical:
         remedy = "This utterance was not anonymised: run the anonymiser on it."
         add("identical-to-original", "anonymised speech", f"all {samples} samples equal to the original", remedy)
-    if abs(check.duration_difference_ms) > MAX_DURATION_DIFFERENCE_MS:
+    if keeps_duration and abs(check.duration_difference_ms) > MAX_DURATION_DIFFERENCE_MS:
         original = f"the duration of the original, {check.n_samples_original} samples"
         found = f"{samples} samples ({check.duration_difference_ms:+.0f} ms)"
         remedy = "Make sure that the anonymiser neither cuts nor pads."

@@ -1,7 +1,8 @@
 """Voices and targets as CSV files: who got which pseudo-speaker, to be kept, checked, handed over and used again.
 
 A file of voices has a line for each assignment: role, split, level, speaker, utterance (empty where a line stands for
-all utterances of a speaker), key, then a column for each parameter. A file of targets, for runs of ours and for
+all utterances of a speaker), key, then a column for each parameter, or one for the mixture (`name=share name=share`) of
+methods that plan such voices. A file of targets, for runs of ours and for
 uploaded systems, has a heading `utterance,target` and a line for each utterance; further columns are left alone, and
 where one name stands for recordings of two data sets, a column `data_set` tells them apart.
 
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TextIO, cast, get_args
 
-from anonymization.methods.contract import MethodError, PseudoSpeaker
+from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker, plans_voices
 from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role
 from common.atomic_write import write_atomically
 from common.harmless_cells import mark_text, unmark_text
@@ -28,6 +29,7 @@ from common.problems import Problem, ProblemList, Severity, has_errors, shorten
 from common.text_files import Source, read_text_file, source_name
 
 COLUMNS = ("role", "split", "level", "speaker", "utterance", "key")
+MIXTURE = "mixture"
 # What splits a line, steers a terminal or has no place in UTF-8.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
@@ -84,6 +86,9 @@ def list_voice_rows(assignments: Iterable[Assignment], parameter_names: Sequence
     """
     yield [*COLUMNS, *map(_cell, parameter_names)]
     for row in assignments:
+        if list(parameter_names) == [MIXTURE]:
+            yield [*map(_cell, _names(row)), _cell(_write_mixture(row.voice.mixture))]
+            continue
         if set(row.voice.parameters) != set(parameter_names):
             raise MethodError(
                 f"The file of voices has the parameters {', '.join(parameter_names) or 'none'}; "
@@ -91,15 +96,35 @@ def list_voice_rows(assignments: Iterable[Assignment], parameter_names: Sequence
             )
         if not all(map(math.isfinite, row.voice.parameters.values())):
             raise MethodError(f"A file of voices holds finite numbers; the voice of {row.speaker} has others.")
-        names = (row.role, row.split, row.level, row.speaker, row.utterance, row.voice.key)
-        yield [*map(_cell, names), *(repr(float(row.voice.parameters[name])) for name in parameter_names)]
+        yield [*map(_cell, _names(row)), *(repr(float(row.voice.parameters[name])) for name in parameter_names)]
+
+
+def list_voice_columns(method: Anonymizer) -> list[str]:
+    """What follows the key in a file of the method's voices."""
+    return [MIXTURE] if plans_voices(method) else [parameter.name for parameter in method.parameters]
+
+
+def _names(row: Assignment) -> tuple[str, ...]:
+    return row.role, row.split, row.level, row.speaker, row.utterance, row.voice.key
+
+
+def _write_mixture(mixture: Mapping[str, float]) -> str:
+    return " ".join(f"{name}={float(share)!r}" for name, share in mixture.items())
+
+
+def _read_mixture(cell: str) -> dict[str, float]:
+    """The shares of a cell. Raises ValueError where it is none."""
+    found = {name: float(share) for name, _, share in (part.rpartition("=") for part in cell.split())}
+    if not found or "" in found or not all(0 < share < math.inf for share in found.values()):
+        raise ValueError(cell)
+    return found
 
 
 def write_voices(target: Path | TextIO, assignments: Iterable[Assignment], parameter_names: Sequence[str]) -> None:
     """Write the voices to a file, under its name only when it is complete, or to an open text stream.
 
     Args:
-        parameter_names: the columns after the key (`Parameter.name`).
+        parameter_names: the columns after the key (`list_voice_columns`).
 
     Raises:
         MethodError: what `list_voice_rows` refuses, or a file that cannot be written.
@@ -203,13 +228,21 @@ def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names:
     if not sheet.has_width(line, cells, len(COLUMNS) + len(parameter_names)):
         return None
     fields = dict(zip(COLUMNS, map(unmark_text, cells), strict=False))
-    problems = [*_wrong_fields(fields), *_wrong_numbers(parameter_names, cells[len(COLUMNS) :])]
+    problems, mixture = list(_wrong_fields(fields)), dict[str, float]()
+    if list(parameter_names) == [MIXTURE]:
+        try:
+            mixture, parameter_names = _read_mixture(unmark_text(cells[-1])), ()
+        except ValueError:
+            found = f"“{cells[-1]}”"
+            problems.append(("shares such as af_sky=0.25 bf_emma=0.75", found, "Export the voices again."))
+    else:
+        problems += _wrong_numbers(parameter_names, cells[len(COLUMNS) :])
     for problem in problems:
         sheet.add("malformed-line", line, *problem)
     if problems:
         return None
-    numbers = map(float, cells[len(COLUMNS) :])
-    voice = PseudoSpeaker(fields["key"], dict(zip(parameter_names, numbers, strict=True)))
+    numbers = {name: float(cell) for name, cell in zip(parameter_names, cells[len(COLUMNS) :], strict=False)}
+    voice = PseudoSpeaker(fields["key"], numbers, mixture=mixture)
     role, level = cast("Role", fields["role"]), cast("Level", fields["level"])
     return Assignment(role, fields["split"], level, fields["speaker"], fields["utterance"], voice, line)
 

@@ -17,7 +17,15 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import MOST_PARAMETERS, MethodError, Parameter, PseudoSpeaker
+from anonymization.methods.contract import (
+    MOST_PARAMETERS,
+    Anonymizer,
+    MethodError,
+    Parameter,
+    PseudoSpeaker,
+    VoiceRequest,
+    plans_voices,
+)
 
 Role = Literal["enrolment", "trial", "training"]
 Level = Literal["speaker", "utterance"]
@@ -98,6 +106,21 @@ def draw_pseudo_speaker(key: str, parameters: Sequence[Parameter]) -> PseudoSpea
         word = int.from_bytes(digest[i * _WORD_BYTES : (i + 1) * _WORD_BYTES], "big")
         values[parameter.name] = parameter.at((word >> 11) / 2**53)
     return PseudoSpeaker(key, values)
+
+
+def draw_voice(method: Anonymizer, request: VoiceRequest) -> PseudoSpeaker:
+    """The voice that one request alone gets of a method without targets: planned by it, or drawn from the key."""
+    if plans_voices(method):
+        return plan_requests(method, [request])[0]
+    return draw_pseudo_speaker(request.key, method.parameters)
+
+
+def plan_requests(method: Anonymizer, requests: Sequence[VoiceRequest]) -> list[PseudoSpeaker]:
+    """The voices that a method plans, one for each request. Raises MethodError where it plans fewer, or none."""
+    voices = list(method.plan_voices(requests)) if plans_voices(method) else []
+    if len(voices) != len(requests):
+        raise MethodError(f"{method.name} planned {len(voices)} voices for {len(requests)} speakers or utterances.")
+    return voices
 
 
 def validate_parameters(parameters: Sequence[Parameter]) -> None:

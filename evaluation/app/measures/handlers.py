@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from anonymization.app.selectors import outputs_keep_duration
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.measures.services import draw_figures, find_or_store_f0
@@ -38,12 +39,13 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
     )
     measured = set(run.measures.values_list("file_id", flat=True))
     problems: list[Problem] = []
+    keeps = run.data_set is None or outputs_keep_duration(run.submission, run.data_set)
     for done, file in enumerate(files):
         context.progress("Measuring", done, len(files))
         if file.pk in measured:
             continue
         try:
-            context.problems += _measure_one(run, file)
+            context.problems += _measure_one(run, file, keeps_duration=keeps)
         except (AudioError, MetricInputError, OSError) as error:
             expected = "original and anonymised audio that can be compared"
             remedy = "Fix this utterance in the submission."
@@ -64,14 +66,14 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
     return {"utterances": len(files)}
 
 
-def _measure_one(run: EvaluationRun, file: SubmittedFile) -> list[Problem]:
+def _measure_one(run: EvaluationRun, file: SubmittedFile, *, keeps_duration: bool) -> list[Problem]:
     """Store the measures of one utterance; what is out of order in it."""
     original, rate = load_audio(file.utterance.audio)
     anonymised, anonymised_rate = load_audio(file.audio)
     if rate != anonymised_rate:
         raise MetricInputError(f"Expected {rate} Hz as in the original, found {anonymised_rate} Hz.")
     check = check_audio(original, anonymised, rate)
-    problems = audio_problems(check, file.utterance.name)
+    problems = audio_problems(check, file.utterance.name, keeps_duration=keeps_duration)
     try:
         pitch = _pitch_values(file, original, anonymised, rate)
     except MetricInputError as error:

@@ -6,7 +6,7 @@ them: who knows it can undo what the voices shall hide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -16,7 +16,8 @@ from django.http import Http404, HttpRequest
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import find_method, get_run, list_problems, list_settings
 from anonymization.app.voices import find_voice, list_parameters, pair_parameters
-from anonymization.methods.contract import Anonymizer, MethodError, Parameter
+from anonymization.methods.contract import Anonymizer, MethodError, Parameter, PseudoSpeaker, plans_voices
+from anonymization.methods.voices.files import list_voice_columns
 from anonymization.methods.voices.targets import SELECTIONS
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Gender, Speaker
@@ -26,6 +27,7 @@ from portal.jobs.selectors import with_estimates
 from portal.systems.selectors import View
 
 PAGE_SIZE = 50
+SHARES_SHOWN = 3
 LEVEL_TEXTS = {
     AnonymizationRun.Level.SPEAKER: "Speaker level: a voice for each speaker",
     AnonymizationRun.Level.UTTERANCE: "Utterance level: a voice for each utterance",
@@ -78,6 +80,8 @@ def find_voices(view: View, data_set: str) -> tuple[AnonymizationRun, list[str]]
     method = find_method(run)
     if method is None:
         raise Http404
+    if plans_voices(method):
+        return run, list_voice_columns(method)
     return run, [parameter.name for parameter in list_parameters(run, method)]
 
 
@@ -100,10 +104,12 @@ def _voice_rows(run: AnonymizationRun, method: Anonymizer, members: Sequence[Any
             "gender": Gender(gender).label,
             "utterance": last if is_utterance else "",
             "utterances": 1 if is_utterance else last,
-            "values": _values(run, method, speaker, last if is_utterance else speaker),
+            "values": pair_parameters(voice, method.parameters) if voice else [],
+            "mixture": _mixture_text(voice.mixture) if voice else "",
             "target": run.targets.get(last if is_utterance else speaker, ""),
         }
         for speaker, gender, last in members
+        for voice in [_find_voice(run, method, speaker, last if is_utterance else speaker)]
     ]
 
 
@@ -113,6 +119,7 @@ def _voices_table(run: AnonymizationRun, parameters: Sequence[Parameter], voices
     heads += [Column("speaker", "Speaker")]
     heads += [] if is_utterance else number_columns("Utterances")
     heads += [Column("target", "Target")] if run.target_set else []
+    heads += [Column("mixture", "Mixture")] if any(row["mixture"] for row in voices) else []
     heads += [Column(one.name, symbol(one.name), kind="num", unit=one.unit.strip()) for one in parameters]
     return plain_table(
         f"Voices of the {run.level}s of this data set",
@@ -128,12 +135,19 @@ def _voice_cells(run: AnonymizationRun, parameters: Sequence[Parameter], row: di
     cells: list[Cell | str] = [row["utterance"], speaker] if row["utterance"] else [speaker, f"{row['utterances']:,}"]
     target = [row["target"] or "none"] if run.target_set else []
     values = [decimals(value, 4) for _, value in row["values"]]
-    return [*cells, *target, *(values or ["none"] * len(parameters))]
+    mixture = [row["mixture"]] if row["mixture"] else []
+    return [*cells, *target, *mixture, *(values or ["none"] * len(parameters))]
 
 
-def _values(run: AnonymizationRun, method: Anonymizer, speaker: str, utterance: str) -> list[tuple[Parameter, float]]:
+def _find_voice(run: AnonymizationRun, method: Anonymizer, speaker: str, utterance: str) -> PseudoSpeaker | None:
     try:
-        voice = find_voice(run, speaker=speaker, utterance=utterance, method=method)
+        return find_voice(run, speaker=speaker, utterance=utterance, method=method)
     except MethodError:  # somebody who came into the corpus after the voices were planned
-        return []
-    return pair_parameters(voice, method.parameters)
+        return None
+
+
+def _mixture_text(mixture: Mapping[str, float]) -> str:
+    """The largest shares of a mixture; empty for a voice that is none."""
+    largest = sorted(mixture.items(), key=lambda each: -each[1])[:SHARES_SHOWN]
+    rest = len(mixture) - len(largest)
+    return ", ".join(f"{name} {decimals(share, 2)}" for name, share in largest) + (f", {rest} more" if rest > 0 else "")
