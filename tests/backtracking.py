@@ -108,7 +108,8 @@ class Matcher:
         if op in _LOOKS:
             return go_on(at) if self._looks(value, at) is (op is _constants.ASSERT) else None
         if op in _REPEATS:
-            return self._repeat(op, *value, at, go_on)
+            least, most, body = value
+            return self._repeat(op, least, most, body, at, go_on)
         raise NotImplementedError(f"{op} in a pattern: teach it to tests/backtracking.py or do without")
 
     def _looks(self, value: tuple[int, Any], at: int) -> bool:

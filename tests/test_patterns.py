@@ -29,7 +29,6 @@ MADE_WHILE_RUNNING: dict[str, list[str]] = {
     "evaluation/formats/results.py": [],  # found among what the module holds
     "evaluation/protocols/making.py": ["_f(?=_|$)"],
     "listening/analysis/figures/words.py": ["(?<=;) ", "(?<=[.;]) "],
-    "portal/demo/archives.py": [r"^(ASV-a_enrolls-a_trials_f\n +)EER: \S+%"],
     "portal/site/manual.py": ["clean|speech", "(clean|speech)"],
     "portal/submissions/rules.py": [r"T11-p(\d+)"],
     "speech/model_files/checkpoints.py": [
@@ -68,7 +67,7 @@ def uses_of_module(place: str, tree: ast.Module) -> Iterator[Use]:
         if not (name in COMPILERS and is_of(getattr(function, "value", None), "re")) and name not in FIELDS:
             continue
         given = call.args[COMPILERS[name] : COMPILERS[name] + 1] if name in COMPILERS else []
-        flags = next((one.value for one in call.keywords if one.arg == "flags"), *given or [None])
+        flags = next((one.value for one in call.keywords if one.arg == "flags"), given[0] if given else None)
         where = f"{place}, line {call.lineno}"
         for use in uses_of_call(tree, name, call, parents):
             try:
@@ -111,8 +110,9 @@ def asked_of(tree: ast.Module, name: str | None) -> set[str]:
 
 
 def is_in_function(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    while (node := parents.get(node)) is not None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+    outer: ast.AST | None = node
+    while (outer := parents.get(outer) if outer else None) is not None:
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return True
     return False
 

@@ -1,13 +1,16 @@
-"""The demo challenge: an edition whose three teams are simulated, with submissions that the portal really checks.
+"""The demo challenge: an edition that the portal evaluates, with two baselines and three simulated teams.
 
-The teams and their people are inventions of this module, and every name says *simulated*. Their archives are real: made
-by `archives` from the demo corpus, received like any upload, inspected, measured and ranked by the jobs of the portal.
+The teams and their people are inventions of this module, and every name says *simulated*. Their systems are not: the
+portal's own anonymisers make their speech, which is received like any upload, inspected, attacked, recognised and
+ranked by the jobs of the portal. Where the models of attacker or recogniser are missing, the attacker is one that needs
+none, and no words are recognised.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,92 +19,156 @@ from django.core.management.base import CommandError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from anonymization.methods.registry import explain_missing, get_method
 from common.memory import format_size
-from evaluation.formats.results import Speech
-from evaluation.scoring.results.expected import detection_name
+from evaluation.protocols.making import Engines, make_recipe, propose_choices, usable_trial_sets
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, Edition
+from portal.challenges.models import Corpus, DataSet, Edition
 from portal.challenges.services import create_edition
 from portal.core.models import AuditEvent
 from portal.demo import archives
-from portal.demo.terminal import LOOK_EVERY_S, Say, SubmissionTeller
+from portal.demo.terminal import LOOK_EVERY_S, Screen, SubmissionTeller
+from portal.editions.selectors import describe_sets, write_recipe
 from portal.jobs.models import Job, State
 from portal.jobs.terminal import failure_report
 from portal.leaderboard.services import publish_leaderboard
 from portal.submissions.models import Submission, System, Upload
 from portal.submissions.uploads import Plan, abandon_upload, create_upload, receive_part, unfinished_uploads
+from portal.systems.services import start_edition_baseline
 from portal.teams.models import Team
 from portal.teams.services import approve_team, register_team
+from speech.encoders import long_term_spectrum
+from speech.encoders import registry as encoders
+from speech.recognizers import registry as recognizers
 
-NAME, TITLE = "demo", "Demo challenge (simulated teams)"
-STAMP = "2026-11-01-12-00-00"
 SETTLED = (Submission.State.REFUSED, Submission.State.EVALUATED, Submission.State.WITHDRAWN)
-DESCRIPTION = (
-    "This challenge shows the portal at work. Its speech is synthetic, its teams are simulated, and its attacker knows "
-    "a voice by its long-term spectrum only. What its teams’ recogniser understood is simulated: the numbers are "
-    "computed as they stand, and say nothing about real anonymisers."
-)
-SYSTEM_DESCRIPTION = "A simulated system of the demo. Its hypotheses come from a simulated recogniser."
+SYSTEM_DESCRIPTION = "A system of a simulated team of the demo: the portal’s own anonymiser {method}."
+SPOILED_AT_LEAST = 10  # utterances that an archive needs to have every problem
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """One archive of the demo: whose, what made it, and what is wrong with it."""
+    """One system of the demo: whose, what made it, and whether its archive is spoiled."""
 
-    team: str  # empty for the organizer's baseline
+    team: str  # empty for the organizers' baselines, which the portal runs
     title: str
-    alphas: tuple[float, float]
+    method: str
     seed: int
+    label: str = ""  # of a baseline
+    options: Mapping[str, str] = field(default_factory=dict)
     kind: str = System.Kind.PRIMARY
-    problem: str = ""
+    is_spoiled: bool = False
 
 
 # Name, affiliation, country and whether it is academic.
 TEAMS = {
     "wide": ("Wide Range (simulated)", "University of Examples (simulated)", "FR", True),
-    "low": ("Low Coefficients (simulated)", "Example Labs (simulated)", "SG", False),
+    "low": ("Quick Pitch (simulated)", "Example Labs (simulated)", "SG", False),
     "hasty": ("Hasty Upload (simulated)", "Institute of Late Nights (simulated)", "DE", True),
 }
 ENTRIES = (
-    _Entry("", "B2", (0.5, 0.9), 2022),
-    _Entry("wide", "McAdams coefficient, α from 0.4 to 0.95", (0.4, 0.95), 1),
-    _Entry("low", "McAdams coefficient, α from 0.5 to 0.7", (0.5, 0.7), 4),
-    _Entry("low", "McAdams coefficient, α = 0.8 for everybody", (0.8, 0.8), 1, System.Kind.CONTRASTIVE, "overstated"),
-    _Entry("hasty", "McAdams coefficient, packed in a hurry", (0.5, 0.9), 3, problem="spoiled"),
+    _Entry("", get_method("mcadams-2022").title, "mcadams-2022", 2022, "B2"),
+    _Entry("", get_method("pitch-shift-vocoder").title, "pitch-shift-vocoder", 2022, "Pitch shift"),
+    _Entry("wide", "WORLD vocoder, other formants and F0", "world-formant-f0", 1),
+    _Entry("low", "TD-PSOLA, other pitch and formants", "pitch-shift-psola", 2),
+    _Entry(
+        *("low", "TD-PSOLA, other pitch only", "pitch-shift-psola", 3),
+        options={"formants": "kept"},
+        kind=System.Kind.CONTRASTIVE,
+    ),
+    _Entry("hasty", "TD-PSOLA, packed in a hurry", "pitch-shift-psola", 4, is_spoiled=True),
 )
 
 
-def run_demo_challenge(*, corpus: Corpus, folder: Path, recipe_text: str, people: dict[str, User], say: Say) -> Edition:
-    """Make what of the challenge is not there yet, wait until every submission is settled, and publish the leaderboard.
+def choose_engines(*, with_models: bool, say: Screen) -> Engines:
+    """The attacker and the recogniser of the demo; what is missing of them is told, and what stands in for it."""
+    attacker, recognizer = encoders.find_engine(encoders.DEFAULT), recognizers.find_engine(recognizers.DEFAULT)
+    spectrum = long_term_spectrum.ENGINE
+    if not with_models:
+        say(f"Without models: the attacker is {spectrum.title}, and no words are recognised")
+        return Engines((spectrum.name,))
+    if why := encoders.explain_missing(attacker):
+        say(f"{why} The attacker is {spectrum.title} instead.")
+        attacker = spectrum
+    if why := recognizers.explain_missing(recognizer):
+        say(f"{why} No words are recognised in the demo.")
+        return Engines((attacker.name,))
+    return Engines((attacker.name,), (recognizer.name,))
+
+
+def find_obstacle(corpus: Corpus) -> str:
+    """Why no challenge can be made of a corpus, in one sentence; empty where one can."""
+    if usable_trial_sets(describe_sets(corpus)):
+        return ""
+    return f"The corpus {corpus.name} has no trial set that can be attacked, so there is no challenge on it."
+
+
+def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say: Screen) -> Edition:
+    """The challenge on this corpus, by the recipe that the portal proposes; the one that is there, if there is."""
+    known = Edition.objects.filter(name=corpus.name, corpus=corpus).first()
+    if known is not None:
+        return known
+    sets = describe_sets(corpus)
+    title = "Demo challenge" if corpus.is_synthetic else f"Challenge of {corpus.name}"
+    engines = choose_engines(with_models=with_models, say=say)
+    recipe = make_recipe(sets, propose_choices(sets, engines, edition=corpus.name, title=title))
+    kind = "synthetic" if corpus.is_synthetic else "real"
+    return create_edition(
+        by=organizer,
+        organizers=[organizer],
+        name=corpus.name,
+        title=f"{title} (simulated teams)",
+        description=f"This challenge shows the portal at work. Its speech is {kind} and its teams are simulated. The "
+        "portal itself attacks, recognises and ranks what they hand in; so few voices say little about anonymisers.",
+        recipe_text=write_recipe(recipe, corpus),
+        corpus=corpus,
+        is_listed=True,
+        description_required=True,
+        shares_data=corpus.is_synthetic,
+    )
+
+
+def start_demo_baselines(*, edition: Edition, organizer: User, say: Screen) -> None:
+    """Let the portal make the baselines that are not there yet; what cannot run here is told."""
+    for entry in ENTRIES:
+        if why := explain_missing(get_method(entry.method)):
+            say(f"{entry.title} is left out. {why}")
+    for entry in _missing(edition):
+        if entry.team:
+            continue
+        say(f"Starting the baseline {entry.label}, which the portal runs, attacks and recognises")
+        data_sets = _data_sets(edition)
+        made: dict[str, Any] = {"method": entry.method, "seed": entry.seed, "data_sets": data_sets}
+        start_edition_baseline(edition=edition, label=entry.label, by=organizer, **made)
+
+
+def send_demo_systems(*, edition: Edition, people: Mapping[str, User], say: Screen) -> SubmissionTeller:
+    """Hand in what the teams make, as far as it is not there yet.
 
     Args:
-        folder: of the demo corpus on this machine.
         people: the account of the organizer, and of the owner of each simulated team by its key in `TEAMS`.
+
+    Returns:
+        What tells how the submissions go on.
+    """
+    teams = {key: _team(edition, key, people[key], people["organizer"]) for key in TEAMS}
+    teller = SubmissionTeller(say)
+    missing = [entry for entry in _missing(edition) if entry.team]
+    utterances = archives.read_utterances(_data_sets(edition)) if missing else []
+    for entry in missing:
+        if entry.is_spoiled and len({one.name for one in utterances}) < SPOILED_AT_LEAST:
+            continue
+        _send(edition, entry, teams[entry.team], people[entry.team], utterances, say)
+        teller(select_demo_submissions(edition), select_jobs(edition))
+    return teller
+
+
+def finish_demo_challenge(*, edition: Edition, organizer: User, teller: SubmissionTeller, say: Screen) -> None:
+    """Wait until every submission is settled, and publish the leaderboard.
 
     Raises:
         CommandError: the portal could not evaluate a submission.
     """
-    organizer = people["organizer"]
-    edition = Edition.objects.filter(name=NAME).first() or create_edition(
-        by=organizer,
-        organizers=[organizer],
-        name=NAME,
-        title=TITLE,
-        description=DESCRIPTION,
-        recipe_text=recipe_text,
-        corpus=corpus,
-        is_listed=True,
-        description_required=True,
-    )
-    teams = {key: _team(edition, key, people[key], organizer) for key in TEAMS}
-    teller = SubmissionTeller(say)
-    missing = [entry for entry in ENTRIES if not _is_sent(edition, entry)]
-    if missing:
-        say("Making the archives of three simulated teams: B2 with other settings, attacked by the untrained attacker")
-        utterances = archives.read_demo_corpus(folder)
-        for entry in missing:
-            _send(edition, entry, teams.get(entry.team), people[entry.team or "organizer"], utterances, say)
-            teller(select_demo_submissions(edition), _jobs(edition))
     _wait(edition, teller)
     edition.refresh_from_db()
     if not AuditEvent.objects.filter(
@@ -109,11 +176,10 @@ def run_demo_challenge(*, corpus: Corpus, folder: Path, recipe_text: str, people
     ).exists():  # whoever took it back later wants it so
         publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
         say("The leaderboard is published")
-    return edition
 
 
 def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
-    """What the demo itself submitted: for its own teams and, as the baseline, for the organizer."""
+    """What the demo itself submitted: for its own teams and, as baselines, for the organizer."""
     own = Q()
     for entry in ENTRIES:
         team = Q(system__team__name=TEAMS[entry.team][0]) if entry.team else Q(system__team=None)
@@ -121,10 +187,22 @@ def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
     return Submission.objects.filter(own, system__edition=edition, version=1)
 
 
-def find_submission(edition: Edition, problem: str) -> Submission | None:
-    """The first submission of the entry with this problem."""
-    title = next(entry.title for entry in ENTRIES if entry.problem == problem)
+def find_submission(edition: Edition, team: str, *, is_spoiled: bool = False) -> Submission | None:
+    """The first submission of the first such entry of a team, or of the organizers' baselines."""
+    title = next(entry.title for entry in ENTRIES if (entry.team, entry.is_spoiled) == (team, is_spoiled))
     return select_demo_submissions(edition).filter(system__title=title).first()
+
+
+def select_jobs(edition: Edition) -> QuerySet[Job]:
+    """The jobs of the challenge, without its mails."""
+    return Job.objects.filter(edition=edition.name).exclude(kind="send-notice")
+
+
+def _data_sets(edition: Edition) -> list[DataSet]:
+    """What every submission consists of: the sets of the recipe that the corpus has."""
+    if edition.corpus is None:
+        return []
+    return list(edition.corpus.data_sets.filter(name__in=edition.recipe.data_sets).order_by("name"))
 
 
 def _team(edition: Edition, key: str, owner: User, organizer: User) -> Team:
@@ -136,52 +214,53 @@ def _team(edition: Edition, key: str, owner: User, organizer: User) -> Team:
     return team if team.number else approve_team(team=team, by=organizer, now=timezone.now())
 
 
-def _is_sent(edition: Edition, entry: _Entry) -> bool:
-    return System.objects.filter(edition=edition, title=entry.title, submissions__isnull=False).exists()
+def _missing(edition: Edition) -> list[_Entry]:
+    """The systems that can be made here and are not there yet."""
+    sent = set(System.objects.filter(edition=edition, submissions__isnull=False).values_list("title", flat=True))
+    return [one for one in ENTRIES if one.title not in sent and not explain_missing(get_method(one.method))]
 
 
 def _send(
-    edition: Edition, entry: _Entry, team: Team | None, by: User, utterances: list[archives.DemoUtterance], say: Say
+    edition: Edition, entry: _Entry, team: Team, by: User, utterances: list[archives.DemoUtterance], say: Screen
 ) -> None:
     """Make the archive and hand it in part by part, as an upload from outside does."""
-    recipe = edition.recipe
-    submission = archives.anonymise(utterances, entry.alphas, entry.seed)
-    archives.add_results(submission, recipe, STAMP)
-    archives.add_hypotheses(submission, recipe, entry.seed)
-    submission.files["system_description.pdf"] = archives.describe(entry.title, SYSTEM_DESCRIPTION)
-    if entry.problem == "overstated":
-        for trials in recipe.sets("trial"):
-            lazy_informed = detection_name(recipe, trials, Speech.ANONYMISED, Speech.ANONYMISED)
-            archives.overstate(submission, lazy_informed, "EER: 20%")
-    if entry.problem == "spoiled":
-        archives.spoil(submission, recipe.anonymised_suffix)
+    suffix = edition.recipe.anonymised_suffix
+    work = f"{team} makes its speech: {entry.title}"
+    say(work)
+    submission = archives.anonymise(
+        utterances,
+        entry.method,
+        entry.seed,
+        entry.options,
+        lambda done, total: say.show(f"{work}: {done} of {total}"),
+    )
+    text = SYSTEM_DESCRIPTION.format(method=get_method(entry.method).title)
+    submission.files["system_description.pdf"] = archives.describe(entry.title, text)
+    if entry.is_spoiled:
+        archives.spoil(submission, suffix)
     for rest in unfinished_uploads(edition, team).filter(system_title=entry.title, created_by=by):
         abandon_upload(upload=rest, by=by)  # of a demo that was interrupted
     with TemporaryDirectory() as place:
-        archive = Path(place) / f"{entry.team or 'b2'}.zip"
-        archives.pack(submission, archive, recipe.anonymised_suffix)
+        archive = Path(place) / f"{entry.team}.zip"
+        archives.pack(submission, archive, suffix)
         size = archive.stat().st_size
-        say(f"Uploading {archive.name} ({format_size(size)}) for {team or 'the organizer'}: {entry.title}")
+        say(f"Uploading {archive.name} ({format_size(size)}) for {team}")
         plan = Plan(edition, team, kind=entry.kind, title=entry.title)
         upload: Upload = create_upload(plan=plan, file_name=archive.name, size=size, by=by, now=timezone.now())
         with archive.open("rb") as file:
             receive_part(upload=upload, offset=0, read=file.read, length=size, by=by)
 
 
-def _jobs(edition: Edition) -> QuerySet[Job]:
-    submissions = select_demo_submissions(edition)
-    return Job.objects.filter(Q(submission__in=submissions) | Q(evaluation_run__submission__in=submissions))
-
-
 def _wait(edition: Edition, teller: SubmissionTeller) -> None:
     """Wait until each submission is evaluated or refused."""
-    submissions, jobs = select_demo_submissions(edition), _jobs(edition)
+    submissions, jobs = select_demo_submissions(edition), select_jobs(edition)
     while submissions.exclude(state__in=SETTLED).exists():
-        teller(submissions, jobs)
+        teller(submissions, jobs.all())
         failed = Q(state=Submission.State.FAILED) | Q(job__state=State.FAILED)
+        failed |= Q(anonymization_runs__job__state=State.FAILED)
         if (one := submissions.filter(failed).first()) is not None:
-            of_it = jobs.filter(Q(submission=one) | Q(evaluation_run__submission=one), state=State.FAILED)
-            job = of_it.order_by("finished_at").last()
+            job = jobs.filter(state=State.FAILED).order_by("finished_at").last()
             raise CommandError(f"{one} failed. {failure_report(job) if job else ''}".strip())
         time.sleep(LOOK_EVERY_S)
-    teller(submissions, jobs)
+    teller(submissions, jobs.all())
+    teller.say.settle()

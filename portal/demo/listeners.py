@@ -1,7 +1,7 @@
 """The listeners of the demo's closed studies, who are simulated: nobody listened, and every session says so.
 
 What they answer follows `listening.analysis.simulation`. How good a sample sounds to them follows two numbers of the
-same utterance: its pitch correlation ρ with the original, and the word error rate w of the simulated recogniser. With
+same utterance: its pitch correlation ρ with the original, and the word error rate w of the portal's recogniser. With
 d = 1 − ρ, all latent and in [0, 1] (the formulas stand in `model_sound`):
 
     naturalness      0.85 − 0.60 d          distance to the same speaker       0.22 + 0.75 d

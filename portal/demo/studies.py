@@ -22,16 +22,16 @@ from listening.app.results.services import publish_results, start_analysis
 from listening.app.studies.designing import make_design
 from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
+from listening.design.plan import DesignError
 from portal.accounts.models import User
 from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
 from portal.demo.challenge import select_demo_submissions
 from portal.demo.listeners import answer_study
-from portal.demo.terminal import Say, finish_jobs
+from portal.demo.terminal import Screen, finish_jobs
 from portal.jobs.models import Job, State
 from portal.submissions.models import Submission
 
-NAME, TITLE = "demo-listening", "Demo listening test (systems of simulated teams)"
 SCREENING = DEFAULT_SCREENING | {"headphones": "none"}  # the link is tried on a phone, in a minute
 PLAN = {
     "evaluators": 6,
@@ -48,14 +48,19 @@ LASTED = timedelta(hours=3)  # from the launch to the end, on paper
 NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
 
 
-def run_demo_study(*, edition: Edition, organizer: User, say: Say) -> Study:
-    """Make what of the study is not there yet: its plan, its certified design, its stimuli, its launch.
+def run_demo_study(*, edition: Edition, organizer: User, say: Screen) -> Study | None:
+    """Make what of the open study is not there yet: its plan, its certified design, its stimuli, its launch.
+
+    Returns:
+        The study; None where the corpus has too little speech for it.
 
     Raises:
         CommandError: the stimuli could not be made.
     """
-    plan = Plan(NAME, TITLE, Study.Form.RATING, PLAN)
+    plan = Plan("listening", "Demo listening test (systems of simulated teams)", Study.Form.RATING, PLAN)
     study = _designed(edition, plan, organizer, say, "Planning a listening test on these systems")
+    if study is None:
+        return None
     if study.state == Study.State.PREPARING:
         finish_jobs([study.job], say)
         study.refresh_from_db()
@@ -77,7 +82,7 @@ def heard_submissions(edition: Edition) -> list[Submission]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A study of the demo; `numbers` are fields of `Study`."""
+    """A study of the demo; `name` follows that of the edition, `numbers` are fields of `Study`."""
 
     name: str
     title: str
@@ -87,20 +92,20 @@ class Plan:
 
 PLANS = (
     Plan(
-        "demo-ratings",
+        "ratings",
         "Demo ratings (simulated listeners)",
         Study.Form.RATING,
         {"evaluators": 24, "trials_per_evaluator": 16, "originals_per_evaluator": 8}
         | {"practice_trials": 1, "gold_trials": 1, "bridge_trials": 4},
     ),
     Plan(
-        "demo-voices",
+        "voices",
         "Demo voice map (simulated listeners)",
         Study.Form.LINKABILITY,
         {"evaluators": 12, "trials_per_evaluator": 1, "board_samples": 12, "board_groups": True} | NO_CONTROLS,
     ),
     Plan(
-        "demo-words",
+        "words",
         "Demo transcription (simulated listeners)",
         Study.Form.TRANSCRIPTION,
         {"evaluators": 12, "trials_per_evaluator": 10, "originals_per_evaluator": 2} | NO_CONTROLS,
@@ -108,14 +113,15 @@ PLANS = (
 )
 
 
-def begin_simulated_studies(*, edition: Edition, organizer: User, say: Say) -> list[Study]:
-    """Plan and design what of these studies is not there yet, and start making their recordings."""
+def begin_simulated_studies(*, edition: Edition, organizer: User, say: Screen) -> list[Study]:
+    """Plan and design what of these studies is not there yet and the corpus has speech for; start their recordings."""
     simulated = {"is_simulated": True, "seed": 2022, "screening": SCREENING}
     plans = (replace(plan, numbers=simulated | plan.numbers) for plan in PLANS)
-    return [_designed(edition, plan, organizer, say, f"Planning {plan.title}") for plan in plans]
+    found = (_designed(edition, plan, organizer, say, f"Planning {plan.title}") for plan in plans)
+    return [study for study in found if study is not None]
 
 
-def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: Say) -> None:
+def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: Screen) -> None:
     """Bring them to published results.
 
     Raises:
@@ -134,30 +140,39 @@ def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: 
             say(f"{study}: the results are published")
 
 
-def _designed(edition: Edition, plan: Plan, organizer: User, say: Say, begins: str) -> Study:
+def _designed(edition: Edition, plan: Plan, organizer: User, say: Screen, begins: str) -> Study | None:
     """The study with its design, and the job that makes its recordings started. `begins`: said of a new one."""
-    study = Study.objects.filter(name=plan.name).first()
-    if study is None:
+    study = Study.objects.filter(name=f"{edition.name}-{plan.name}").first()
+    if study is None or not study.is_designed:
         say(begins)
-        study = create_study(
-            edition=edition,
-            by=organizer,
-            systems=heard_submissions(edition),
-            data_sets=edition.corpus.data_sets.all() if edition.corpus else (),
-            name=plan.name,
-            title=plan.title,
-            form=plan.form,
-            responsible="Whoever runs this demo",
-            contact=organizer.email,
-            keep_months=12,
-            **plan.numbers,
-        )
-    if study.state == Study.State.DRAFT:
-        if not study.is_designed:
-            make_design(study, organizer)
-        prepare_study(study, organizer)
-        study.refresh_from_db()
+    try:
+        with transaction.atomic():
+            study = study or _create(edition, plan, organizer)
+            if study.state == Study.State.DRAFT:
+                if not study.is_designed:
+                    make_design(study, organizer)
+                prepare_study(study, organizer)
+                study.refresh_from_db()
+    except DesignError as error:
+        say(f"{plan.title} is left out: {error}")
+        return None
     return study
+
+
+def _create(edition: Edition, plan: Plan, organizer: User) -> Study:
+    return create_study(
+        edition=edition,
+        by=organizer,
+        systems=heard_submissions(edition),
+        data_sets=edition.corpus.data_sets.filter(name__in=edition.recipe.data_sets) if edition.corpus else (),
+        name=f"{edition.name}-{plan.name}",
+        title=plan.title,
+        form=plan.form,
+        responsible="Whoever runs this demo",
+        contact=organizer.email,
+        keep_months=12,
+        **plan.numbers,
+    )
 
 
 @transaction.atomic

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -52,35 +54,75 @@ def answer_to_network(address: str) -> None:
         os.environ["PORTAL_ALLOWED_HOSTS"] = ",".join(dict.fromkeys(hosts))
 
 
-def wait_for_jobs(jobs: Iterable[Job], say: Say) -> list[Job]:
-    """Wait until all of these have ended; each end is told at once, how far the others are every ten seconds."""
-    known = list(jobs)
-    keys, told = [job.pk for job in known], {job.pk for job in known if job.has_ended}
-    last = time.monotonic()
-    while True:
-        now = {job.pk: job for job in Job.objects.filter(pk__in=keys)}
-        is_time = time.monotonic() - last >= TELL_EVERY_S
-        for key in keys:
-            job = now[key]
-            if (job.has_ended and key not in told) or (is_time and job.state == State.RUNNING):
-                say(progress_line(job))
-                last = time.monotonic()
-            if job.has_ended:
-                told.add(key)
-        if len(told) == len(keys):
-            return [now[key] for key in keys]
-        time.sleep(LOOK_EVERY_S)
+class Screen:
+    """Lines on the terminal and, below them, one that moves; where output is no terminal, a line every ten seconds.
+
+    Args:
+        write: takes text as it is to be printed.
+        moves: whether a line can be written again.
+    """
+
+    def __init__(self, write: Callable[[str], Any], *, moves: bool) -> None:
+        self._write, self._moves = write, moves
+        self._moving, self._said_at = "", time.monotonic()
+        self._lock = threading.Lock()  # the processes say something, too
+
+    def __call__(self, line: str) -> None:
+        """Say a line for good."""
+        with self._lock:
+            self._said_at = time.monotonic()
+            self._write(f"{self._clear()}{line}\n{self._moving}")
+
+    def show(self, line: str) -> None:
+        """Say how far something is."""
+        if not self._moves:
+            if time.monotonic() - self._said_at >= TELL_EVERY_S:
+                self(line)
+            return
+        with self._lock:
+            width = shutil.get_terminal_size().columns - 1
+            clear, self._moving = self._clear(), line if len(line) <= width else f"{line[: width - 1]}…"
+            self._write(f"{clear}{self._moving}")
+
+    def settle(self) -> None:
+        """Take the moving line away."""
+        with self._lock:
+            self._write(self._clear())
+            self._moving = ""
+
+    def _clear(self) -> str:
+        return "\r\x1b[K" if self._moving else ""
 
 
-def finish_jobs(jobs: Iterable[Job | None], say: Say) -> None:
-    """Wait until all of these have succeeded.
+def describe_jobs(jobs: Iterable[Job]) -> str:
+    """Such as ``12 of 31 jobs done · Attack on T01-p1: Speaker vectors 12 of 48 (25 %)``; what runs stands behind."""
+    every = list(jobs)
+    parts = [f"{sum(job.has_ended for job in every)} of {len(every)} jobs done"]
+    return " · ".join([*parts, *(progress_line(job) for job in every if job.state == State.RUNNING)])
+
+
+def finish_jobs(jobs: Iterable[Job | None], say: Screen) -> None:
+    """Wait until all of these have succeeded; each end is told at once, how far the others are as it changes.
 
     Raises:
         CommandError: one has not.
     """
-    for ended in wait_for_jobs(filter(None, jobs), say):
-        if ended.state != State.SUCCEEDED:
-            raise CommandError(failure_report(ended))
+    keys = [job.pk for job in jobs if job is not None]
+    told = {job.pk for job in Job.objects.filter(pk__in=keys) if job.has_ended}
+    while True:
+        now = {job.pk: job for job in Job.objects.filter(pk__in=keys)}
+        for job in (now[key] for key in keys):
+            if job.has_ended and job.pk not in told:
+                say(progress_line(job))
+                told.add(job.pk)
+        if len(told) == len(set(keys)):
+            break
+        say.show(describe_jobs(now.values()))
+        time.sleep(LOOK_EVERY_S)
+    say.settle()
+    for key in keys:
+        if now[key].state != State.SUCCEEDED:
+            raise CommandError(failure_report(now[key]))
 
 
 def wait_for_mails() -> None:
@@ -95,26 +137,19 @@ def wait_for_mails() -> None:
 class SubmissionTeller:
     """Tells what becomes of submissions from now on."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Screen) -> None:
         self.say = say
         newest = SubmissionEvent.objects.order_by("pk").last()
         self._after = newest.pk if newest else 0
-        self._last = time.monotonic()
 
     def __call__(self, submissions: Iterable[Submission], jobs: Iterable[Job]) -> None:
-        """Say each step that has been taken, and every ten seconds without one how many jobs are done."""
+        """Say each step that has been taken, and how far the jobs are."""
         events = SubmissionEvent.objects.filter(submission__in=submissions, pk__gt=self._after).order_by("pk")
         for event in events.select_related("submission__system"):
             self._after = event.pk
             if event.state in TOLD:
-                self._say(": ".join(part for part in (str(event), event.note) if part))
-        if time.monotonic() - self._last >= TELL_EVERY_S:
-            every = list(jobs)
-            self._say(f"{sum(job.has_ended for job in every)} of {len(every)} jobs of the submissions are done")
-
-    def _say(self, line: str) -> None:
-        self.say(line)
-        self._last = time.monotonic()
+                self.say(": ".join(part for part in (str(event), event.note) if part))
+        self.say.show(describe_jobs(jobs))
 
 
 class QuietMail:

@@ -21,10 +21,12 @@ def test_only_what_the_demo_handed_in_gets_simulated_ratings():
     own = make_team_system(make_team(edition, name=TEAMS[entry.team][0]), title=entry.title)
     visitors = make_team(edition)
     theirs = [make_team_system(visitors, "p1"), make_team_system(visitors, "p2", title=entry.title)]
-    baseline = System.objects.create(name="demo-b2", label="B2", title="B2", edition=edition, is_baseline=True)
+    baseline = System.objects.create(
+        name="demo-b2", label="B2", title=ENTRIES[0].title, edition=edition, is_baseline=True
+    )
     select_demo_submissions = [make_submission(one) for one in (own, baseline)]
     for system in theirs:
         make_submission(system)
     make_submission(own)  # a second version, by whoever tries the demo as this team
-    make_submission(make_team_system(own.team, "c1", title=ENTRIES[3].title), state="refused")
+    make_submission(make_team_system(own.team, "c1", title=ENTRIES[4].title), state="refused")
     assert heard_submissions(edition) == select_demo_submissions

@@ -139,7 +139,7 @@ def _environment(folder):
 class Portal:
     """The programs of a test; worker, scheduler and web server stand for all tests until one of them kills them."""
 
-    made = []
+    made: list["Portal"] = []
 
     def __init__(self, folder):
         Portal.made.append(self)

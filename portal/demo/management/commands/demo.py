@@ -1,8 +1,8 @@
-"""Show the portal at work: import a small corpus, anonymise it with B2, measure the result, and open the pages.
+"""Show the portal at work: a challenge that the portal evaluates, from a corpus to its leaderboard and listening tests.
 
-On the demo corpus a challenge of three simulated teams follows: uploads, checks, numbers, a leaderboard; then
-a listening test on their systems, open to whoever follows its link, and closed ones whose listeners are simulated, with
-their results beside the leaderboard.
+The portal runs two baselines and evaluates them and the systems of three simulated teams: it attacks, recognises,
+measures and ranks. Then a listening test on these systems is open to whoever follows its link, and closed ones, whose
+listeners are simulated, have their results beside the leaderboard.
 
 Everything runs as it would for an organizer: the web server, the worker and the scheduler are started, the jobs go
 through the queue, and their progress is printed here. A second run keeps what the first one made.
@@ -35,19 +35,26 @@ from portal.challenges.models import Corpus, Edition
 from portal.challenges.services import start_import
 from portal.core.addresses import own_address
 from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
-from portal.demo.challenge import TEAMS, find_submission, run_demo_challenge
+from portal.demo.challenge import (
+    TEAMS,
+    find_obstacle,
+    find_submission,
+    finish_demo_challenge,
+    make_demo_edition,
+    send_demo_systems,
+    start_demo_baselines,
+)
 from portal.demo.studies import begin_simulated_studies, evaluator_link, finish_simulated_studies, run_demo_study
-from portal.demo.terminal import QuietMail, answer_to_network, finish_jobs, network_address, wait_for_mails
+from portal.demo.terminal import QuietMail, Screen, answer_to_network, finish_jobs, network_address, wait_for_mails
 from portal.jobs.models import Job, State
 from portal.manage.services import DEMO_CORPUS
 from portal.submissions.models import System
 from portal.systems.services import start_baseline
 
 METHOD, SEED = "mcadams-2022", 2022
-RECIPE = settings.BASE_DIR / "demo" / "edition.toml"
 DOMAIN = "demo.example"
 ROLES = {"organizer": {"is_organizer": True}, "operator": {"is_staff": True, "is_superuser": True}}
-DUTIES = {"organizer": "runs the challenge and sees everything of it", "operator": "looks after the portal"}
+Pages = dict[str, tuple[str, str]]  # address and words by name
 
 
 class Command(BaseCommand):
@@ -55,14 +62,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--speech", type=Path, help="a folder of real speech with a manifest instead of the demo")
+        parser.add_argument("--without-models", action="store_true", help="an untrained attacker, and no words")
         parser.add_argument("--and-exit", action="store_true", help="end when the job is done, with 0 if it succeeded")
 
     def handle(self, **options: Any) -> None:
         folder: Path = (options["speech"] or DEMO_CORPUS).absolute()
         if not folder.is_dir():
             raise CommandError(f"There is no folder {folder}. Name one with make demo SPEECH=<folder with a manifest>.")
-        tell = QuietMail(self._say, DOMAIN)
-        guide = _Guide(folder, synthetic=options["speech"] is None, and_exit=options["and_exit"], tell=tell)
+        screen = Screen(self._print, moves=self.stdout.isatty())
+        guide = _Guide(folder, screen, options, synthetic=options["speech"] is None)
         with hold(settings.DATA_DIR, settings.ADDRESS):
             require_free(settings.ADDRESS)
             self._run(guide)
@@ -70,7 +78,7 @@ class Command(BaseCommand):
             raise CommandError(guide.failure)
 
     def _run(self, guide: _Guide) -> None:
-        self._say("Preparing the database and the static files")
+        guide.say("Preparing the database and the static files")
         prepare()
         open_for_imports(DEMO_CORPUS, guide.folder)
         answer_to_network(settings.ADDRESS)
@@ -80,34 +88,35 @@ class Command(BaseCommand):
         )
         Supervisor(processes, guide.tell).run()
 
-    def _say(self, line: str) -> None:
-        self.stdout.write(line)
+    def _print(self, text: str) -> None:
+        self.stdout.write(text, ending="")
         self.stdout.flush()
 
 
 class _Guide:
     """Does, beside the running portal, what an organizer would do."""
 
-    def __init__(self, folder: Path, *, synthetic: bool, and_exit: bool, tell: QuietMail) -> None:
+    def __init__(self, folder: Path, say: Screen, options: dict[str, Any], *, synthetic: bool) -> None:
         self.folder = folder
         self.synthetic = synthetic
-        self.and_exit = and_exit
-        self.tell = tell
-        self.say = tell.say
+        self.with_models = not options["without_models"]
+        self.and_exit: bool = options["and_exit"]
+        self.say = say
+        self.tell = QuietMail(say, DOMAIN)
         self.failure = ""
-        self.name = "demo" if synthetic else slugify(folder.name)[:57] or "speech"
+        self.name = "demo" if synthetic else slugify(folder.name)[:40].strip("-_") or "speech"
+        self.base = f"http://{own_address(settings.ADDRESS)}"
 
     def run(self) -> None:
         try:
             people = self._accounts()
-            organizer = people["organizer"]
-            corpus = self._import(organizer)
-            system = self._anonymize(corpus, organizer)
-            edition = self._challenge(corpus, people) if self.synthetic else None
-            study, heard = self._listen(edition, organizer) if edition else (None, [])
-            wait_for_mails()
-            self.tell.over = True
-            self._point_at(system, edition, study, heard)
+            corpus = self._import(people["organizer"])
+            if obstacle := find_obstacle(corpus):
+                self.say(obstacle)
+                system = self._anonymize(corpus, people["organizer"])
+                self._point_at({"Organizer": {"result": (system.get_absolute_url(), "the corpus by B2, to hear")}})
+            else:
+                self._challenge(corpus, people)
         except CommandError as error:
             self.failure = str(error)
         except Exception as error:
@@ -119,7 +128,7 @@ class _Guide:
 
     def _accounts(self) -> dict[str, User]:
         """The accounts of the demo by the first part of their log-in name."""
-        rights: dict[str, dict[str, bool]] = ROLES | ({key: {} for key in TEAMS} if self.synthetic else {})
+        rights: dict[str, dict[str, bool]] = ROLES | {key: {} for key in TEAMS}
         accounts = {}
         for key, given in rights.items():
             name = f"Demo {key}" + ("" if given else " (simulated)")
@@ -135,7 +144,7 @@ class _Guide:
             self.say(f"The corpus {self.name} is there already.")
             return known
         if self.synthetic:
-            self.say("Running a small challenge from its corpus to its leaderboard; this takes a minute or two")
+            self.say("Running a small challenge from its corpus to its leaderboard; this takes a few minutes")
         job = _newest("import-corpus", self.name) or start_import(
             folder=str(self.folder), name=self.name, is_synthetic=self.synthetic, is_shared=True, by=organizer
         )
@@ -155,71 +164,86 @@ class _Guide:
         finish_jobs(jobs.order_by("created_at"), self.say)
         return system
 
-    def _challenge(self, corpus: Corpus, people: dict[str, User]) -> Edition:
-        text = RECIPE.read_text(encoding="utf-8")
-        return run_demo_challenge(corpus=corpus, folder=self.folder, recipe_text=text, people=people, say=self.say)
-
-    def _listen(self, edition: Edition, organizer: User) -> tuple[Study, list[Study]]:
-        """The open listening test, and the closed ones; their recordings are made at the same time."""
+    def _challenge(self, corpus: Corpus, people: dict[str, User]) -> None:
+        """The challenge, and listening tests on its systems: an open one, and closed ones with simulated listeners."""
+        organizer = people["organizer"]
+        edition = make_demo_edition(corpus=corpus, organizer=organizer, with_models=self.with_models, say=self.say)
+        start_demo_baselines(edition=edition, organizer=organizer, say=self.say)
+        _wait_until_open(f"{self.base}/health/live")
+        if edition.published_at is None:
+            self.say(f"The portal is open already: {self.base}{edition.get_absolute_url()}")
+            self.say("  Still computed: the numbers of all systems, then the leaderboard and the listening tests.")
+            self.say(f"  Log in as organizer@{DOMAIN} with {demo_password(f'organizer@{DOMAIN}')} to see more of it.")
+        teller = send_demo_systems(edition=edition, people=people, say=self.say)
+        finish_demo_challenge(edition=edition, organizer=organizer, teller=teller, say=self.say)
         heard = begin_simulated_studies(edition=edition, organizer=organizer, say=self.say)
         study = run_demo_study(edition=edition, organizer=organizer, say=self.say)
         finish_simulated_studies(heard, organizer=organizer, say=self.say)
-        return study, heard
+        wait_for_mails()
+        self.tell.over = True
+        self._point_at(_list_journeys(edition, study, heard))
 
-    def _point_at(self, system: System, edition: Edition | None, study: Study | None, heard: list[Study]) -> None:
-        base = f"http://{own_address(settings.ADDRESS)}"
-        _wait_until_open(f"{base}/health/live")
-        pages = {"result": (system.get_absolute_url(), "the corpus by B2, to hear as organizer")}
-        accounts = DUTIES
-        if heard:
-            address = reverse("studies:results", args=[heard[0].name])
-            pages = {"heard": (address, "what listeners said, simulated, for everybody")} | pages
-        if study is not None:
-            pages = _pages_of_study(study) | pages
-        if edition is not None:
-            pages = _list_pages(edition) | pages
-            accounts = accounts | {key: f"owns the team {name}" for key, (name, *_) in TEAMS.items()}
-        lines = ["", f"The portal is open at {base}/"]
-        lines += list_addresses(base, pages)
-        if study is not None:
-            lines += _words_for_a_phone(evaluator_link(study))
-        lines += ["Log in with one of these names and its password to see more"]
-        emails = {f"{key}@{DOMAIN}": words for key, words in accounts.items()}
-        lines += [f"  {email:<24}{demo_password(email)}  {words}" for email, words in emails.items()]
+    def _point_at(self, journeys: dict[str, Pages]) -> None:
+        _wait_until_open(f"{self.base}/health/live")
+        lines = ["", f"The portal is open at {self.base}/", *list_addresses(self.base, journeys)]
         for line in [*lines, f"Ctrl-C ends it; the data stays in {settings.DATA_DIR}"]:
             self.say(line)
 
 
-def list_addresses(base: str, pages: Mapping[str, tuple[str, str]]) -> list[str]:
-    """A line for each page, in columns: its name, its address, what it shows."""
-    name_width = max(map(len, pages))
-    width = max(len(base + address) for address, _ in pages.values())
-    return [f"  {name:<{name_width}}  {base + address:<{width}}  {words}" for name, (address, words) in pages.items()]
+def list_addresses(base: str, journeys: Mapping[str, Pages]) -> list[str]:
+    """The pages of each journey below its heading, in columns: name, address, what it shows."""
+    pages = [(name, address) for found in journeys.values() for name, (address, _) in found.items()]
+    name_width = max(len(name) for name, _ in pages)
+    width = max(len(base + address) for _, address in pages)
+    lines = []
+    for heading, found in journeys.items():
+        lines += ["", heading]
+        for name, (address, words) in found.items():
+            lines.append(f"  {name:<{name_width}}  {base + address:<{width}}  {words}")
+    return lines
 
 
-def _list_pages(edition: Edition) -> dict[str, tuple[str, str]]:
-    """What is worth seeing in the challenge of the demo: address and words by name."""
-    pages = {"leaderboard": (reverse("leaderboard:detail", args=[edition.name]), "the ranking, for everybody")}
-    if refused := find_submission(edition, "spoiled"):
-        pages["report"] = (refused.get_absolute_url(), "problems of an archive, for hasty and organizer")
-    if overstated := find_submission(edition, "overstated"):
-        address = overstated.system.get_absolute_url()
-        pages["reported"] = (address, "reported and recomputed numbers, for low and organizer")
-    return pages
-
-
-def _pages_of_study(study: Study) -> dict[str, tuple[str, str]]:
-    return {
-        "listen": (evaluator_link(study), "the listening test, as an evaluator meets it"),
-        "monitor": (reverse("studies:monitor", args=[study.name]), "who listens just now, for organizer"),
+def _list_journeys(edition: Edition, study: Study | None, heard: list[Study]) -> dict[str, Pages]:
+    """What is worth seeing in the demo, for each who comes to a challenge."""
+    named = {"edition": edition.name}
+    board = reverse("leaderboard:detail", kwargs=named)
+    reader: Pages = {"leaderboard": (board, "originals, baselines and teams, ranked by the portal's own evaluation")}
+    if shown := find_submission(edition, "wide") or find_submission(edition, ""):
+        reader["system"] = (shown.system.get_absolute_url(), "numbers and figures of one system")
+    for one in heard[:1]:
+        reader["heard"] = (reverse("studies:results", args=[one.name]), "what listeners said; they are simulated")
+    organizer: Pages = {
+        "challenge": (edition.get_absolute_url(), "its teams, rules and what is next"),
+        "new": (reverse("editions:new"), "a challenge of your own, by a form"),
     }
+    if baseline := find_submission(edition, ""):
+        organizer["baseline"] = (baseline.system.get_absolute_url(), "what the portal anonymised, to hear")
+    team: Pages = {"data": (reverse("editions:data", kwargs=named), "the speech, and what to hand in")}
+    if refused := find_submission(edition, "hasty", is_spoiled=True):
+        team["report"] = (refused.get_absolute_url(), "all problems of a refused archive, for hasty")
+    journeys = {
+        "Reader, without a log-in": reader,
+        f"Organizer, logged in as {_log_in('organizer')}": organizer,
+        f"Team, logged in as {', '.join(map(_log_in, TEAMS))}": team,
+        f"Operator, logged in as {_log_in('operator')}": {"operations": (reverse("operations"), "how the portal does")},
+    }
+    if study is not None:
+        organizer["monitor"] = (reverse("studies:monitor", args=[study.name]), "who listens just now")
+        link = evaluator_link(study)
+        journeys[f"Evaluator, without a log-in. {_words_for_a_phone(link)}"] = {"listen": (link, "the listening test")}
+    return journeys
 
 
-def _words_for_a_phone(link: str) -> list[str]:
+def _log_in(key: str) -> str:
+    email = f"{key}@{DOMAIN}"
+    return f"{email} {demo_password(email)}"
+
+
+def _words_for_a_phone(link: str) -> str:
     """The same link for other machines, or how to get one."""
     if place := network_address(settings.ADDRESS):
-        return [f"On a phone in the same network, listen at http://{place}{link}"]
-    return ["To listen on a phone in the same network, start with make demo ADDRESS=0.0.0.0:8000"]
+        return f"On a phone in the same network: http://{place}{link}"
+    return "For a phone in the same network, start with make demo ADDRESS=0.0.0.0:8000"
 
 
 def open_for_imports(*folders: Path) -> None:
