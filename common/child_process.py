@@ -25,15 +25,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from common.progress import ignore_progress
 
 PR_SET_PDEATHSIG = 1
+MOST_DEATHS = 3
 _ASK_EVERY_S = 0.2
 _READ_BYTES = 1 << 16
 _MOST_FILES = 4096  # that are closed where the system knows no limit
 _SLOTS, _SLOT_BYTES = 16, 512
+T = TypeVar("T")
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -61,6 +63,10 @@ class ChildEnded(Exception):  # noqa: N818 - an outcome with a reason, not a def
     def __init__(self, how: How, places: list[str]) -> None:
         super().__init__(f"{how}{' at ' if places else ''}{', '.join(places)}")
         self.how, self.places = how, places
+
+    def where(self, unknown: str) -> str:
+        """The files that it looked at, or the given name where that is not known."""
+        return ", ".join(self.places) or unknown
 
 
 class ChildFailedError(Exception):
@@ -164,6 +170,26 @@ def run_in_child(
     return last["result"]
 
 
+def try_until_third_death(attempt: Callable[[int], T], tell: Callable[[ChildEnded], None] = ignore_progress) -> T:
+    """What an attempt returns: another follows where its child died or was not done in time, but no fourth.
+
+    Args:
+        attempt: takes how many ended before.
+        tell: called with each end.
+
+    Raises:
+        ChildEnded: a child broke its limit of processor time or memory, which it would again, or the third one ended.
+    """
+    for deaths in range(MOST_DEATHS):
+        try:
+            return attempt(deaths)
+        except ChildEnded as ended:
+            tell(ended)
+            if ended.how in (How.CPU, How.MEMORY) or deaths + 1 == MOST_DEATHS:
+                raise
+    raise AssertionError
+
+
 def end_with_parent(number: int = signal.SIGKILL) -> None:
     """In a new process, on Linux: get a signal when the thread that started it ends."""
     if _libc:
@@ -173,7 +199,7 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 def _listen(pipe: int, answering: int, ends: float, doing: tuple[Callable[..., Any], ...]) -> dict[str, Any] | None:
     """The last word of the child; None where it ended without one."""
     check, hear, answer = doing
-    held = b""
+    held = bytearray()
     waiting = select.poll()
     waiting.register(pipe, select.POLLIN)
     while True:
@@ -186,9 +212,8 @@ def _listen(pipe: int, answering: int, ends: float, doing: tuple[Callable[..., A
             return None
         *lines, last = data.split(b"\n")
         if lines:
-            lines[0], held = held + lines[0], last
-        else:
-            held += last
+            lines[0], held = bytes(held) + lines[0], bytearray()
+        held += last
         for line in lines:
             message: dict[str, Any] = json.loads(line.decode("utf-8", "surrogatepass"))
             if "said" in message:

@@ -1,5 +1,6 @@
 """Import of a corpus as a job: read its lists, examine and keep its audio, then write everything in one transaction.
 
+A folder is read by a process of its own within limits, as archives are: an organizer passes on what others sent.
 Nothing is written to the database before all checks have passed, and a failed import reports every error at once. What
 was examined and kept stands in a journal beside the job, so an interrupted import continues where it was. What a corpus
 holds never changes, because results rest on it; it only grows: importing the same folder again changes nothing,
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from common import text_files
+from common.child_process import Child, ChildEnded, ChildLimits, run_in_child, try_until_third_death
 from common.problems import Problem, ProblemList, Severity, count_problems, has_errors
+from common.progress import sparse_progress
 from evaluation.formats.kaldi import write_trials
 from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
@@ -30,12 +34,17 @@ from portal.core.storage import keep_audio, refresh, store_bytes
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
 from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
 from portal.intake.expectation import CHALLENGE_RATE_HZ
+from portal.intake.sentences import describe
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError, AudioFacts, inspect_audio, read_pcm16, resample
 
 BATCH = 500
+# What the process may use that reads an organizer's folder: 300,000 utterances are listed in half of it.
+LISTS = ChildLimits(cpu_s=120, memory_bytes=2 << 30, time_s=1200)
+CPU_S, CPU_S_PER_MEGABYTE, MEMORY_BYTES = 30.0, 1.0, 1 << 30
+SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a slow disk
 GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 
 
@@ -44,21 +53,27 @@ def run_import(context: JobContext) -> dict[str, Any]:
     """Body of the import job; returns how many of each thing the corpus gained."""
     wanted = context.parameters
     context.progress("Reading the lists", 0, 1)
-    draft = read_corpus(
-        Path(wanted["folder"]),
-        Layout(wanted["layout"]) if wanted["layout"] else None,
-        audio_root=Path(wanted["audio_root"]) if wanted["audio_root"] else None,
-        without_audio=wanted["without_audio"],
-    )
     journal = Journal(settings.DATA_DIR / "journals" / f"{context.job.pk}.jsonl")
     report = ProblemList()
-    report.keep(draft.problems)
-    facts = _examine(context, draft, journal, report)
-    report.keep(check_duplicates({name: fact.sha256 for name, fact in facts.items()}))
+    try:
+        draft = CorpusDraft.from_told(_run_apart(context, lambda child: _read_lists(wanted, child), LISTS))
+        report.keep(draft.problems)
+        limits = _limits_of_audio(draft)
+        told = _run_apart(context, lambda child: _examine_and_keep(wanted, draft, journal.file, child), limits)
+    except ChildEnded as ended:
+        places = ended.where(wanted["folder"])
+        raise _refused([describe("cannot-be-read/corpus", places, places=places, how=str(ended.how))]) from None
+    if told["changed"]:
+        raise JobFailure(
+            f"The file {told['changed']} changed while the corpus was imported. Nothing was changed.",
+            actor=Actor.ORGANIZER,
+            remedy="Start the import again once nobody writes to the folder.",
+        )
+    report.keep(Problem(**one | {"severity": Severity(one["severity"])}) for one in told["problems"])
     problems = report.report()
     if has_errors(problems) or not draft.utterances:
         raise _refused(problems)
-    kept = _keep(context, draft, facts, journal)
+    kept = {name: KeptAudio(**one) for name, one in told["kept"].items()}
     context.progress("Writing the corpus", 0, 1)
     gained = save_corpus(
         draft,
@@ -120,17 +135,70 @@ class Journal:
         self.file.unlink(missing_ok=True)
 
 
-def _examine(context: JobContext, draft: CorpusDraft, journal: Journal, report: ProblemList) -> dict[str, AudioFacts]:
+# Reading in a process of its own -------------------------------------------------------------------
+
+
+def _run_apart(context: JobContext, work: Callable[[Child], dict[str, Any]], limits: ChildLimits) -> Any:
+    """What the work returns from a process of its own, which a hostile folder may hang or crash.
+
+    Raises:
+        ChildEnded: it broke a limit, or died again and again.
+    """
+    return try_until_third_death(
+        lambda _: run_in_child(work, limits, check=context.check, hear=context.progress),
+        lambda ended: context.note(
+            f"The process that reads the corpus was ended at {ended.where('an unknown file')}: {ended.how}."
+        ),
+    )
+
+
+def _limits_of_audio(draft: CorpusDraft) -> ChildLimits:
+    """What decoding may use: it grows with the bytes of the audio."""
+    files = (one.audio for one in draft.utterances if one.audio)
+    megabytes = sum(file.stat().st_size for file in files if file.exists()) / 10**6
+    cpu_s = CPU_S + CPU_S_PER_MEGABYTE * megabytes
+    return ChildLimits(cpu_s, MEMORY_BYTES, SLOWEST * cpu_s + SLOWEST_START_S)
+
+
+def _read_lists(wanted: Mapping[str, Any], child: Child) -> dict[str, Any]:
+    text_files.on_reading = lambda path: child.look_at(str(path))
+    draft = read_corpus(
+        Path(wanted["folder"]),
+        Layout(wanted["layout"]) if wanted["layout"] else None,
+        audio_root=Path(wanted["audio_root"]) if wanted["audio_root"] else None,
+        without_audio=wanted["without_audio"],
+    )
+    return draft.told()
+
+
+def _examine_and_keep(wanted: Mapping[str, Any], draft: CorpusDraft, file: Path, child: Child) -> dict[str, Any]:
+    """Decode every file and, unless there are errors, store it; what is wrong, and what is stored by utterance."""
+    journal, problems = Journal(file), ProblemList()
+    facts = _examine(child, draft, journal, problems, resample=wanted["resample"])
+    problems.keep(check_duplicates({name: fact.sha256 for name, fact in facts.items()}))
+    found = problems.report()
+    told: dict[str, Any] = {"problems": [asdict(one) for one in found], "kept": {}, "changed": ""}
+    if not has_errors(found) and not has_errors(draft.problems):
+        try:
+            told["kept"] = {name: asdict(one) for name, one in _keep(child, draft, facts, journal)}
+        except _ChangedError as changed:
+            told["changed"] = str(changed)
+    return told
+
+
+def _examine(
+    child: Child, draft: CorpusDraft, journal: Journal, report: ProblemList, *, resample: bool
+) -> dict[str, AudioFacts]:
     """Decode every file once; facts by utterance, and all that is wrong into the report."""
     facts: dict[str, AudioFacts] = {}
-    for utterance, audio in _counted(context, "Examining audio", draft.utterances):
+    for utterance, audio in _counted(child, "Examining audio", draft.utterances):
         try:
             known = _facts(audio, journal)
         except AudioError as error:
             report.add(error.problem(utterance.file or str(audio)))
             continue
         facts[utterance.name] = known
-        report.keep(check_utterance_audio(utterance, known, resample=context.parameters["resample"]))
+        report.keep(check_utterance_audio(utterance, known, resample=resample))
     return facts
 
 
@@ -145,28 +213,26 @@ def _facts(audio: Path, journal: Journal) -> AudioFacts:
 
 
 def _keep(
-    context: JobContext, draft: CorpusDraft, facts: dict[str, AudioFacts], journal: Journal
-) -> dict[str, KeptAudio]:
-    """Store every file, converted where it must be; what is stored, by utterance."""
-    kept: dict[str, KeptAudio] = {}
-    for utterance, audio in _counted(context, "Keeping audio", draft.utterances):
+    child: Child, draft: CorpusDraft, facts: dict[str, AudioFacts], journal: Journal
+) -> Iterator[tuple[str, KeptAudio]]:
+    """Store every file, converted where it must be; each utterance with what is stored of it."""
+    for utterance, audio in _counted(child, "Keeping audio", draft.utterances):
         fact = facts[utterance.name]
         key = f"kept {utterance.name} {fact.sha256}"
         if key not in journal.entries or not refresh(journal.entries[key]["key"]):
             journal.add(key, asdict(_store(audio, fact)))
-        kept[utterance.name] = KeptAudio(**journal.entries[key])
-    return kept
+        yield utterance.name, KeptAudio(**journal.entries[key])
+
+
+class _ChangedError(Exception):
+    """A file is no longer what was examined; its name."""
 
 
 def _store(audio: Path, facts: AudioFacts) -> KeptAudio:
     if facts.rate_hz == CHALLENGE_RATE_HZ and facts.encoding == "PCM_16":
         content = audio.read_bytes()
         if hashlib.sha256(content).hexdigest() != facts.sha256:
-            raise JobFailure(
-                f"The file {audio.name} changed while the corpus was imported. Nothing was changed.",
-                actor=Actor.ORGANIZER,
-                remedy="Start the import again once nobody writes to the folder.",
-            )
+            raise _ChangedError(audio.name)
         key = store_bytes(content, f".{facts.format.lower()}")
         return KeptAudio(key=key, samples=facts.samples, rate_hz=CHALLENGE_RATE_HZ)
     samples = resample(*read_pcm16(audio), CHALLENGE_RATE_HZ)
@@ -174,16 +240,16 @@ def _store(audio: Path, facts: AudioFacts) -> KeptAudio:
     return KeptAudio(keep_audio(samples, CHALLENGE_RATE_HZ), samples.size, CHALLENGE_RATE_HZ, was)
 
 
-def _counted(
-    context: JobContext, stage: str, utterances: Iterable[DraftUtterance]
-) -> Iterator[tuple[DraftUtterance, Path]]:
-    """The utterances that have audio, telling the job's progress one by one."""
+def _counted(child: Child, stage: str, utterances: Iterable[DraftUtterance]) -> Iterator[tuple[DraftUtterance, Path]]:
+    """The utterances that have audio, telling the job's progress and which file is looked at."""
     with_audio = [(utterance, utterance.audio) for utterance in utterances if utterance.audio]
+    progress = sparse_progress(child.say)
     for done, (utterance, audio) in enumerate(with_audio):
-        context.progress(stage, done, len(with_audio))
+        progress(stage, done, len(with_audio))
+        child.look_at(utterance.file or str(audio))
         yield utterance, audio
     if with_audio:
-        context.progress(stage, len(with_audio), len(with_audio))
+        progress(stage, len(with_audio), len(with_audio))
 
 
 def _refused(problems: Sequence[Problem]) -> JobFailure:

@@ -19,7 +19,15 @@ from typing import Any, TypeVar
 from django.db import transaction
 
 from common import text_files
-from common.child_process import Child, ChildEnded, ChildLimits, How, run_in_child
+from common.child_process import (
+    MOST_DEATHS,
+    Child,
+    ChildEnded,
+    ChildLimits,
+    How,
+    run_in_child,
+    try_until_third_death,
+)
 from common.problems import Severity
 from common.progress import sparse_progress
 from portal.accounts.rules import NotificationKind
@@ -60,7 +68,6 @@ EXAMPLES_IN_MAIL = 10
 CPU_S, CPU_S_PER_MEGABYTE = 10.0, 1.0
 MEMORY_BYTES, MEMORY_PER_BYTE, MOST_MEMORY_BYTES = 192 << 20, 48, 1 << 30
 SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a slow disk
-MOST_DEATHS = 3
 ENDED = {
     How.CPU: "cannot-be-read/cpu",
     How.MEMORY: "cannot-be-read/memory",
@@ -227,17 +234,18 @@ def _check(
     if (twin := _find_twin(submission, upload.sha256)) is not None:
         return _refused(upload.file_name, edition, "same-archive", twin=twin), StagedFiles(staging)
     expected = describe_requirements(edition, context.progress)
-    deaths = 0
-    while True:
-        try:
-            return read_apart(context, submission, edition, expected, inheritance, is_careful=deaths > 0)
-        except ChildEnded as ended:
-            deaths += 1
-            places = ", ".join(ended.places) or upload.file_name
-            context.note(f"The process that reads the archive was ended at {places}: {ended.how}.")
-            if ended.how in (How.CPU, How.MEMORY) or deaths == MOST_DEATHS:
-                said = {"places": places, "deaths": deaths}
-                return _refused(upload.file_name, edition, ENDED[ended.how], **said), StagedFiles(staging)
+
+    def read(deaths: int) -> tuple[IntakeReport, StagedFiles]:
+        return read_apart(context, submission, edition, expected, inheritance, is_careful=deaths > 0)
+
+    def tell(ended: ChildEnded) -> None:
+        context.note(f"The process that reads the archive was ended at {ended.where(upload.file_name)}: {ended.how}.")
+
+    try:
+        return try_until_third_death(read, tell)
+    except ChildEnded as ended:
+        said = {"places": ended.where(upload.file_name), "deaths": MOST_DEATHS}
+        return _refused(upload.file_name, edition, ENDED[ended.how], **said), StagedFiles(staging)
 
 
 def _refused(file_name: str, edition: Edition, kind: str, **values: Any) -> IntakeReport:

@@ -30,6 +30,7 @@ Source = Path | BinaryIO | bytes
 MOST_BYTES = 1 << 30
 MOST_CHARACTERS = 100_000_000  # of a column, each cell as long as the longest: 400 MB
 LONGEST_CELL = 300
+_PIECE = 1 << 20
 EXAMPLES = 10
 _DELIMITERS = (",", ";", "\t")
 _NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASCII)
@@ -243,7 +244,11 @@ def _unzipped(data: bytes, name: str) -> bytes:
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return _limited(file.read(MOST_BYTES + 1), name)
+            pieces, size = list[bytes](), 0
+            while size <= MOST_BYTES and (piece := file.read(_PIECE)):  # all at once takes the memory of the longest
+                pieces.append(piece)
+                size += len(piece)
+            return _limited(b"".join(pieces), name)
     except EOFError:
         sentence = f"{name}: expected a whole gzip file, found its end missing. Send it again."
         raise AnalysisInputError(sentence) from None

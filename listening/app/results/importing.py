@@ -8,6 +8,7 @@ objective numbers then stand beside its ratings. Public: `import_study`, `check_
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 import zlib
@@ -20,7 +21,8 @@ import numpy as np
 from django.db import transaction
 from django.utils import timezone
 
-from listening.analysis.bundle import write_inputs
+from common.child_process import Child, ChildEnded, ChildLimits, run_in_child, try_until_third_death
+from listening.analysis.bundle import read_inputs, write_inputs
 from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Ratings, Settings
 from listening.analysis.reading.ratings import ReadOptions, read_ratings
 from listening.app.models import Analysis, Participant, Session, Study
@@ -44,6 +46,10 @@ ENDINGS = (".csv", ".csv.gz")
 LONGEST_TOKEN = 120
 GZIP = b"\x1f\x8b"
 PIECE = 1 << 20
+# What reading a file may use: 36 MB of text took 14 to 17 s and 22 times its size.
+CPU_S, CPU_S_PER_MEGABYTE = 10.0, 2.0
+MEMORY_BYTES, MEMORY_PER_BYTE, MOST_MEMORY_BYTES = 192 << 20, 48, 3 << 30
+SLOWEST = 5  # by the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,7 @@ def import_study(
         AnalysisInputError: what is wrong with the file, a sentence for each problem.
         StudyProblems: the name is taken.
     """
-    check_size(file, file_name)
-    found = read_ratings(file, file_name, ReadOptions(original or None, study=name, title=title))
+    found = _read_apart(file, file_name, ReadOptions(original or None, study=name, title=title))
     ratings = _ratings(found, file_name)
     with transaction.atomic():
         study = _make_study(edition, by, found, name=name, title=title, is_simulated=is_simulated)
@@ -102,8 +107,48 @@ def import_study(
     return Imported(study, analysis, len(ratings), tuple(matched))
 
 
-def check_size(file: BinaryIO, file_name: str) -> None:
+def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions) -> Inputs:
+    """Read the ratings in a process of its own, within limits: a hostile file may hang or fill its reader.
+
+    Raises:
+        AnalysisInputError: something is wrong with the file, or that process was ended.
+    """
+    text_bytes = check_size(file, file_name)
+    content = file.read()
+
+    def work(_: Child) -> dict[str, Any]:
+        try:
+            found = read_ratings(io.BytesIO(content), file_name, options)
+            _ratings(found, file_name)
+        except AnalysisInputError as error:
+            return {"problems": error.problems}
+        return {"inputs": base64.b64encode(write_inputs(found, Settings())).decode()}
+
+    try:
+        told = try_until_third_death(lambda _: run_in_child(work, child_limits(text_bytes)))
+    except ChildEnded as ended:
+        raise AnalysisInputError(
+            f"{file_name}: expected ratings that are read in the time and memory that their size allows, found that "
+            f"the process that reads them was ended: {ended.how}. Correct the file, or import parts as studies of "
+            "their own."
+        ) from None
+    if "problems" in told:
+        raise AnalysisInputError(told["problems"])
+    return read_inputs(base64.b64decode(told["inputs"]))[0]
+
+
+def child_limits(text_bytes: int) -> ChildLimits:
+    """What reading so many bytes of text, unzipped, may use: about four times what an honest file needs."""
+    cpu_s = CPU_S + CPU_S_PER_MEGABYTE * text_bytes / MEGABYTE
+    memory_bytes = min(MEMORY_BYTES + MEMORY_PER_BYTE * text_bytes, MOST_MEMORY_BYTES)
+    return ChildLimits(cpu_s, memory_bytes, SLOWEST * cpu_s)
+
+
+def check_size(file: BinaryIO, file_name: str) -> int:
     """Refuse what is too large, unzipped or once it is; the file stands at its beginning again.
+
+    Returns:
+        Bytes of its text, unzipped.
 
     Raises:
         AnalysisInputError: it is.
@@ -122,6 +167,7 @@ def check_size(file: BinaryIO, file_name: str) -> None:
             f"{file_name}: expected at most {LARGEST_FILE // MEGABYTE} MB, or {LARGEST_TEXT // MEGABYTE} MB once "
             "unzipped, found more. Leave out columns that are not read, or import parts as studies of their own."
         )
+    return max(size, text)
 
 
 def _ratings(found: Inputs, file_name: str) -> Ratings:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from common.problems import Problem, ProblemList, has_errors
+from common.problems import Problem, ProblemList, Severity, has_errors
 from evaluation.formats.kaldi import Trial
 from evaluation.metrics.word_errors import normalise_transcript
 from portal.intake.sentences import describe
@@ -117,6 +117,42 @@ class CorpusDraft:
     @property
     def is_usable(self) -> bool:
         return bool(self.utterances) and not has_errors(self.problems)
+
+    def told(self) -> dict[str, Any]:
+        """The whole draft as JSON can hold it; `from_told` makes it again."""
+        plain = {one: getattr(self, one) for one in ("layout", "synthetic", "licence")}
+        rows = {one: [_values(row) for row in getattr(self, one)] for one in _PARTS}
+        return plain | rows | {"problems": [asdict(one) for one in self.problems]}
+
+    @classmethod
+    def from_told(cls, told: Mapping[str, Any]) -> CorpusDraft:
+        """The draft of which `told` came."""
+        return cls(
+            layout=told["layout"] and Layout(told["layout"]),
+            speakers=tuple(DraftSpeaker(*row) for row in told["speakers"]),
+            utterances=tuple(
+                DraftUtterance(name, speaker, transcript, None if audio is None else Path(audio), *stated)
+                for name, speaker, transcript, audio, *stated in told["utterances"]
+            ),
+            data_sets=tuple(
+                DraftDataSet(name, role, split, tuple(names)) for name, role, split, names in told["data_sets"]
+            ),
+            trial_lists=tuple(
+                replace(DraftTrialList(*row), trials=row[-1] and tuple(Trial(*one) for one in row[-1]))
+                for row in told["trial_lists"]
+            ),
+            synthetic=told["synthetic"],
+            licence=told["licence"],
+            problems=tuple(Problem(**row | {"severity": Severity(row["severity"])}) for row in told["problems"]),
+        )
+
+
+_PARTS = ("speakers", "utterances", "data_sets", "trial_lists")
+
+
+def _values(row: Any) -> list[Any]:
+    values = [getattr(row, one.name) for one in fields(row)]
+    return [str(one) if isinstance(one, Path) else one for one in values]
 
 
 def empty_draft(layout: Layout | None, problems: tuple[Problem, ...]) -> CorpusDraft:

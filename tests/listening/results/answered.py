@@ -53,7 +53,7 @@ def analysed(analysis):
     """The analysis after its job has run in this process."""
     if analysis.job is not None:
         job = execute(analysis.job.pk) or Job.objects.get(pk=analysis.job.pk)
-        assert job.state == "succeeded", (job.failure, job.events.order_by("-pk").first().text)
+        assert job.state == "succeeded", (job.failure, [one.text for one in job.events.order_by("-pk")[:1]])
     analysis.refresh_from_db()
     return analysis
 

@@ -4,8 +4,11 @@ import gzip
 import html
 import io
 import json
+import os
 import re
+import signal
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -16,6 +19,7 @@ from django.core.management.base import CommandError
 from django.urls import reverse
 from django.utils import timezone
 
+from common.child_process import ChildLimits
 from listening.analysis.bundle import read_inputs
 from listening.analysis.reading.inputs import AnalysisInputError
 from listening.app.models import Participant, Session, Study
@@ -31,6 +35,7 @@ from tests.listening.results.answered import CHOSEN, analysed
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
+T = TypeVar("T")
 VCC2020 = Path(__file__).resolve().parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
 
 
@@ -56,6 +61,12 @@ def csv_of(listeners=12, systems=("original", "T01-p1", "T02-p1"), utterances=4,
     return ("\n".join(lines) + "\n").encode()
 
 
+def found(value: T | None) -> T:
+    """What is there."""
+    assert value is not None
+    return value
+
+
 @pytest.fixture
 def edition():
     return make_edition(make_corpus("tones", speakers=2, utterances=2))
@@ -75,7 +86,7 @@ def test_imported_ratings_are_a_closed_study_with_an_analysis(edition):
     results = parsed_results(analysis.results)
     assert (results.counts["ratings"], results.counts["listeners"]) == (144, 12)
     assert (results.study["name"], results.study["attribution"]) == ("elsewhere", "Some laboratory, CC BY 4.0")
-    means = {row["system"]: row["mean"] for row in results.table("raw", "summary").records(task="naturalness")}
+    means = {row["system"]: row["mean"] for row in found(results.table("raw", "summary")).records(task="naturalness")}
     assert means["original"] > 3.8 > 3 > means["T01-p1"]
     event = AuditEvent.objects.get(action="study.imported")
     assert (event.data["ratings"], event.data["file"]) == (144, "ratings.csv")
@@ -88,9 +99,9 @@ def test_names_of_the_file_are_known_to_organizers_alone(edition):
     with default_storage.open(study.imported) as stored:
         content = stored.read()
     inputs, _ = read_inputs(content)
-    tokens = {*inputs.ratings.listener.tolist(), *inputs.ratings.session.tolist()}
+    tokens = {*found(inputs.ratings).listener.tolist(), *found(inputs.ratings).session.tolist()}
     assert not any("worker" in one or "visit" in one for one in tokens)
-    assert set(inputs.ratings.session.tolist()) == set(keys_of_sessions(study))
+    assert set(found(inputs.ratings).session.tolist()) == set(keys_of_sessions(study))
     states = dict(Session.objects.values_list("participant__platform_id", "state"))
     assert [who for who, state in states.items() if state != "finished"] == ["worker-11"]
     assert set(Session.objects.values_list("flagged_at", flat=True)) != {None}
@@ -103,12 +114,12 @@ def test_sessions_can_be_left_out_and_counted_again(edition):
     basis = compute_basis(study)
     rule = create_rule(study=study, by=None, reason="slept", session=session)
     assert is_outdated(first, study)
-    excluded = collect_inputs(study).ratings.excluded
+    excluded = found(collect_inputs(study).ratings).excluded
     assert excluded.tolist().count("slept") == 12
     second = analysed(start_analysis(study, None, CHOSEN))
     assert parsed_results(second.results).counts["listeners"] == 11
     revoke_rule(rule=rule, by=None, now=timezone.now())
-    assert not collect_inputs(study).ratings.excluded.any()
+    assert not found(collect_inputs(study).ratings).excluded.any()
     assert compute_basis(study) == basis
 
 
@@ -136,8 +147,8 @@ def test_systems_called_as_in_the_edition_are_taken_for_these(edition):
 def test_scale_and_original_can_be_named_otherwise(edition):
     content = csv_of(systems=("natural", "A")).replace(b",naturalness,", b",mos,")
     study = bring(edition, content, original="natural").study
-    assert set(collect_inputs(study).ratings.system.tolist()) == {"original", "A"}
-    assert set(collect_inputs(study).ratings.task.tolist()) == {"naturalness"}
+    assert set(found(collect_inputs(study).ratings).system.tolist()) == {"original", "A"}
+    assert set(found(collect_inputs(study).ratings).task.tolist()) == {"naturalness"}
 
 
 def test_every_problem_of_a_file_is_said_at_once(edition):
@@ -175,6 +186,49 @@ def test_files_that_unzip_to_too_much_are_refused_before_they_are_read(edition, 
         bring(edition)
 
 
+def hang(*_):
+    re.fullmatch(r"(a+)+", "a" * 60 + "b")
+
+
+def fill(*_):
+    return [bytearray(1 << 26) for _ in range(100)]
+
+
+def crash(*_):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@pytest.mark.parametrize(("end", "how"), [(hang, "processor time"), (fill, "memory"), (crash, "it died")])
+def test_ratings_that_would_end_their_reader_are_refused(edition, monkeypatch, end, how):
+    monkeypatch.setattr(importing, "read_ratings", end)
+    monkeypatch.setattr(importing, "child_limits", lambda _: ChildLimits(1, 1 << 28, 60))
+    with pytest.raises(AnalysisInputError, match=rf"ratings\.csv: .* was ended: .*{how}"):
+        bring(edition)
+    assert not Study.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'"' * 3_000_001,
+        b"w1,v1,naturalness,T1,u,s,f," + b"9" * 90_000 + b",1",
+        b"w,v,naturalness,T,u,s,f,1e999,1",
+    ],
+    ids=["quotes", "digits", "infinite"],
+)
+def test_hostile_lines_are_refused_in_words(edition, line):
+    content = csv_of(listeners=2) + line + b"\n"
+    with pytest.raises(AnalysisInputError, match=r"ratings\.csv, line "):
+        bring(edition, content)
+    assert not Study.objects.exists()
+
+
+def test_limits_of_reading_grow_with_the_text():
+    small, large = importing.child_limits(0), importing.child_limits(100 * importing.MEGABYTE)
+    assert (small.cpu_s, large.cpu_s) == (10, 210)
+    assert (small.memory_bytes, large.memory_bytes) == (192 << 20, 3 << 30)
+
+
 @pytest.mark.parametrize("name", ["import", "new", "there"])
 def test_names_that_are_taken_are_refused(edition, name):
     bring(edition, name="there")
@@ -208,7 +262,7 @@ def test_the_name_of_the_file_is_not_published(edition):
     lines[1] = ",".join((*lines[1].split(",")[:7], "", "1"))
     analysis = analysed(bring(edition, "\n".join(lines).encode(), file_name="secret-name.csv").analysis)
     results = parsed_results(analysis.results)
-    told = " ".join(results.remarks) + str(results.table("raw", "listeners").rows)
+    told = " ".join(results.remarks) + str(found(results.table("raw", "listeners")).rows)
     assert "1 line of the file without a rating left out." in told
     assert "marked as not valid in the file" in told
     assert "secret-name" not in told
@@ -346,6 +400,6 @@ def test_real_ratings_of_2020_become_a_study(edition):
         )
     assert made.ratings > 50_000
     inputs = collect_inputs(made.study)
-    assert len(inputs.ratings) == made.ratings
+    assert len(found(inputs.ratings)) == made.ratings
     assert "CC BY 4.0" in inputs.study.attribution
-    assert len(np.unique(inputs.ratings.system)) > 30
+    assert len(np.unique(found(inputs.ratings).system)) > 30

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import re
+import signal
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +16,14 @@ import soundfile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
+from common.child_process import ChildLimits
 from portal.challenges import handlers
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.challenges.services import start_import
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
-from portal.jobs.runner import JobReleased, execute
+from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible
 from portal.jobs.terminal import report_lines
 from tests.portal.factories import make_organizer
@@ -55,9 +60,15 @@ def counts() -> list[int]:
     return [model.objects.count() for model in MODELS]
 
 
+def executed(job: Job) -> Job:
+    done = execute(job.pk)
+    assert done is not None
+    return done
+
+
 def run(folder: Path, name: str = "little", **options) -> Job:
     job = start_import(folder=str(folder), name=name, run_here=True, **options)
-    return execute(job.pk)
+    return executed(job)
 
 
 def test_import_brings_speakers_utterances_sets_and_trials(corpus):
@@ -236,23 +247,98 @@ def test_other_rate_is_converted_when_asked_and_recorded(corpus):
     assert np.argmax(spectrum) == 200
 
 
-def test_interrupted_import_continues_without_examining_again(corpus, monkeypatch):
-    examined = []
+def test_interrupted_import_continues_without_examining_again(corpus, monkeypatch, tmp_path):
+    examined, stopping = tmp_path / "examined", tmp_path / "stopping"
     original = handlers.inspect_audio
+    examined.touch()
 
     def inspect(path):
-        if len(examined) == 5:
-            raise JobReleased
-        examined.append(path.name)
+        if len(examined.read_text().split()) == 5 and not stopping.exists():
+            stopping.touch()
+            signal.pause()
+        with examined.open("a") as file:
+            file.write(f"{path.name} ")
         return original(path)
+
+    def check(context):
+        if stopping.exists():
+            raise JobReleased
 
     monkeypatch.setattr(handlers, "inspect_audio", inspect)
     job = start_import(folder=str(corpus), name="little", run_here=True)
-    assert execute(job.pk).state == State.WAITING
-    monkeypatch.setattr(handlers, "inspect_audio", lambda path: examined.append(path.name) or original(path))
-    assert execute(job.pk).state == State.SUCCEEDED
-    assert len(examined) == len(set(examined)) == 12
+    with monkeypatch.context() as patch:
+        patch.setattr(JobContext, "check", check)
+        assert executed(job).state == State.WAITING
+    assert executed(job).state == State.SUCCEEDED
+    names = examined.read_text().split()
+    assert len(names) == len(set(names)) == 12
     assert not list((handlers.settings.DATA_DIR / "journals").glob(f"{job.pk}*"))
+
+
+# What would hang, fill or crash its reader ---------------------------------------------------------
+
+
+def hang(*_, **__):
+    re.fullmatch(r"(a+)+", "a" * 60 + "b")
+
+
+def fill(*_, **__):
+    return [bytearray(1 << 26) for _ in range(100)]
+
+
+def crash(*_, **__):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@pytest.mark.parametrize(
+    ("reader", "end", "found", "times"),
+    [
+        ("inspect_audio", hang, "a-0.flac: it used more processor time than its limit", 1),
+        ("inspect_audio", fill, "a-0.flac: it used more memory than its limit", 1),
+        ("inspect_audio", crash, "a-0.flac: it died", 3),
+        ("read_corpus", hang, "little: it used more processor time than its limit", 1),
+    ],
+)
+def test_folder_that_would_end_its_reader_is_refused_with_the_file(corpus, monkeypatch, reader, end, found, times):
+    limits = ChildLimits(1, 1 << 28, 60)
+    monkeypatch.setattr(handlers, "LISTS", limits)
+    monkeypatch.setattr(handlers, "_limits_of_audio", lambda _: limits)
+    monkeypatch.setattr(handlers, reader, end)
+    job = run(corpus)
+    assert (job.state, [problem["code"] for problem in job.problems]) == (State.FAILED, ["cannot-be-read"])
+    assert found in job.problems[0]["found"]
+    assert job.events.filter(text__startswith="The process that reads the corpus was ended at").count() == times
+    assert not Corpus.objects.exists()
+
+
+def header_of(rate: int, channels: int, frames: int) -> bytes:
+    """A WAV file whose header promises what its one sample does not hold."""
+    size = frames * channels * 2
+    start = struct.pack(
+        "<4sI4s4sIHHIIHH", b"RIFF", 36 + size & 0xFFFFFFFF, b"WAVE", b"fmt ", 16, 1, channels, rate, 0, 2, 16
+    )
+    return start + struct.pack("<4sI", b"data", size & 0xFFFFFFFF) + b"\0\0"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a-0.flac", header_of(1, 65_535, 1)),
+        ("a-0.flac", header_of(4_294_967_295, 1, 1 << 30)),
+        ("a-0.flac", b"fLaC" + b"\xff" * 4000),
+        ("utterances.csv", HEADER.encode() + b"\n" + b'"' * 3_000_001),
+        ("utterances.csv", HEADER.encode() + b"\n" + b"1" * 3_000_000 + b",a,F,x,y,trial,1e999999999,A,B,c.flac\n"),
+        ("utterances.csv", HEADER.encode() + b"\n" + b"\xff\0,,,,,,,,,\n" * 100_000),
+    ],
+    ids=["channels", "length", "flac", "quotes", "digits", "bytes"],
+)
+def test_hostile_files_are_refused_in_words(corpus, name, content):
+    (corpus / name).write_bytes(content)
+    job = run(corpus)
+    assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
+    assert "The corpus was not imported" in job.failure
+    assert name in {problem["file"] for problem in job.problems}
+    assert not Corpus.objects.exists()
 
 
 def test_second_import_of_a_corpus_under_way_is_refused(corpus):

@@ -1,5 +1,6 @@
 """Kaldi data directories: the real ones, and toy ones broken in every way."""
 
+import json
 import re
 import time
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.problems import Severity
-from portal.intake.corpora.draft import Layout, trial_pairs
+from portal.intake.corpora.draft import CorpusDraft, Layout, trial_pairs
 from portal.intake.corpora.reading import detect_layout, read_corpus
 from tests.portal.challenges import corpora
 from tests.portal.challenges.corpora import found, sentence, sizes
@@ -74,6 +75,7 @@ def test_toy_directories_are_read_with_their_audio(tmp_path):
         4,
     )
     assert trial_list.name == f"{ENROLLS}-{TRIALS}"
+    assert CorpusDraft.from_told(json.loads(json.dumps(draft.told()))) == draft
 
 
 def test_audio_is_found_by_basename_below_the_audio_root(tmp_path):
