@@ -59,7 +59,7 @@ def vctk(folder, sentences=(1, 24, 25, 26, 27, 28, 29, 30), audio="wav48_silence
 
 def kaldi(folder, *, with_audio=True):
     """An enrolment set of two women and a trial set of three, of whom one is not enrolled."""
-    sets = {
+    sets: dict[str, dict[str, tuple[str, ...]]] = {
         "toy_dev_enrolls": {"11": ("11-a", "11-b"), "12": ("12-a", "12-b")},
         "toy_dev_trials_f": {"11": ("11-c",), "12": ("12-c",), "13": ("13-c",)},
     }
