@@ -114,7 +114,8 @@ class _Guide:
             if obstacle := find_obstacle(corpus):
                 self.say(obstacle)
                 system = self._anonymize(corpus, people["organizer"])
-                self._point_at({"Organizer": {"result": (system.get_absolute_url(), "the corpus by B2, to hear")}})
+                result = (system.get_absolute_url(), "the corpus by B2, to hear")
+                self._point_at({f"Organizer, logged in as {_log_in('organizer')}": {"result": result}})
             else:
                 self._challenge(corpus, people)
         except CommandError as error:
@@ -168,6 +169,10 @@ class _Guide:
         """The challenge, and listening tests on its systems: an open one, and closed ones with simulated listeners."""
         organizer = people["organizer"]
         edition = make_demo_edition(corpus=corpus, organizer=organizer, with_models=self.with_models, say=self.say)
+        if not edition.recipe.evaluation.by_portal:
+            self.say(f"An older demo made the challenge {edition.name}. Delete it as the operator, then start again.")
+            deleting = {"delete": (reverse("manage:index"), "the button that removes the demo's data")}
+            return self._point_at({f"Operator, logged in as {_log_in('operator')}": deleting})
         start_demo_baselines(edition=edition, organizer=organizer, say=self.say)
         _wait_until_open(f"{self.base}/health/live")
         if edition.published_at is None:
@@ -181,7 +186,7 @@ class _Guide:
         finish_simulated_studies(heard, organizer=organizer, say=self.say)
         wait_for_mails()
         self.tell.over = True
-        self._point_at(_list_journeys(edition, study, heard))
+        return self._point_at(_list_journeys(edition, study, heard))
 
     def _point_at(self, journeys: dict[str, Pages]) -> None:
         _wait_until_open(f"{self.base}/health/live")
