@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ADDRESS ?=
 SPEECH ?=
+MODELS ?=
 # Python compiles a package when it is first imported: to compile all that is installed would take as long as installing it.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 PYTEST := $(BIN)/python -m pytest -q
@@ -48,7 +49,7 @@ help: ## list the targets
 # The demo listens to the whole network, so that a phone can be the evaluator; ADDRESS=127.0.0.1:8000 keeps it here.
 demo: $(BIN)/vp ## run the main job on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
 	@echo "Starting the portal with $(if $(SPEECH),the speech in $(SPEECH),its demo corpus)"
-	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),0.0.0.0:8000)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)")
+	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),0.0.0.0:8000)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)") $(if $(filter no,$(MODELS)),--without-models)
 
 run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
