@@ -59,6 +59,8 @@ class Curve:
         least: smallest rates that are drawn, of misses and of false alarms, such as 1 / (2 N).
         is_anchor: what others are compared with, such as original speech.
         place: of its system among colours, markers and dashes (`style.place_systems`); None for its place in the panel.
+        told: what hovering over it tells; empty for its words.
+        link: where it leads in a page (`style.mark_artist`).
     """
 
     words: str
@@ -68,6 +70,8 @@ class Curve:
     least: tuple[float, float] = (1e-7, 1e-7)
     is_anchor: bool = False
     place: int | None = None
+    told: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
         break_ = "\n" if len(label) > _LONGEST_LABEL else " "
         words = f"{label}:{break_}EER {100 * rate:.{eer.decimals}f} %, {MIN_CLLR.label} {test.min_cllr:.3f}"
         words += ", in the corner" if not rate else ""
-        curves.append(Curve(words, corners.miss_rate, corners.false_alarm_rate, rate))
+        curves.append(Curve(words, corners.miss_rate, corners.false_alarm_rate, rate, link=label))
     return DetPlot(
         curves,
         [range(len(curves))],
@@ -288,13 +292,19 @@ def _draw_curve(axes: Axes, curve: Curve, position: int, step: float, palette: s
         "markersize": 8 - 0.5 * position,
     }
     marker |= {"markeredgecolor": palette.ink, "markeredgewidth": 0.8}
-    axes.plot(*_thin_out(curve, step), zorder=3, **line)
+    points = _thin_out(curve, step)
+    told = curve.told or " ".join(curve.words.split())
+    axes.plot(*points, zorder=3, **line)
+    # As wide as a finger, and seen by nobody.
+    [band] = axes.plot(*points, color=palette.ink, linewidth=9, alpha=0, zorder=5)
+    style.mark_artist(band, told, curve.link)
     if curve.miss_rate.size <= _FEW_POINTS:
         axes.plot(*_clip_ends(curve), "o", color=line["color"], markersize=2.6, markeredgewidth=0, zorder=3.2)
     if curve.eer is not None:
         at = to_probit(np.array([np.clip(curve.eer, min(curve.least), 1 - min(curve.least))]))
         at = np.maximum(at, axes.get_xlim()[0])  # an attacker without an error stands in the corner
-        axes.plot(at, at, color=line["color"], zorder=4, linestyle="none", clip_on=False, **marker)
+        [point] = axes.plot(at, at, color=line["color"], zorder=6, linestyle="none", clip_on=False, **marker)
+        style.mark_artist(point, told, curve.link)
     return axes.plot([], [], **line, **marker)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.figures.rows import set_value_axis
-from evaluation.figures.style import MARKERS, SMALL, Look, Palette, Size, fit_legend
+from evaluation.figures.style import MARKERS, SMALL, Look, Palette, Size, fit_legend, mark_artist
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,13 +72,15 @@ class CountPlot:
 
 @dataclass(frozen=True, slots=True)
 class MapPoint:
-    """`y` is None on a line; `name` stands below the point in a plane."""
+    """`y` is None on a line; `name` stands below the point in a plane; `told` and `link`: as in `mark_artist`."""
 
     x: float
     y: float | None
     speaker: str
     system: str
     name: str = ""
+    told: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ class MapPlot:
         edge: Look = {"markeredgecolor": palette.ink, "markeredgewidth": 0.8, "linestyle": "none"}
         for point, y in zip(self.points, up, strict=True):
             look: Look = {"marker": markers[point.speaker], "color": colours[point.system], "clip_on": False}
-            axes.plot([point.x], [y], markersize=9, **look, **edge)
+            [drawn] = axes.plot([point.x], [y], markersize=9, **look, **edge)
+            mark_artist(drawn, point.told, point.link)
             if point.name and not self.is_line:
                 share = (point.x - min(across)) / ((max(across) - min(across)) or 1.0)
                 side = "left" if share < 0.12 else "right" if share > 0.88 else "center"

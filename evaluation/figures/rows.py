@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figures.style import SMALL, TEXT, Look, Palette, Size, draw_limit
+from evaluation.figures.style import SMALL, TEXT, Look, Palette, Size, draw_limit, mark_artist
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +43,7 @@ class Rows:
         bold: rows whose names are set in bold.
         breaks: rows above which a line is drawn.
         roomy: inches of a row where there are few.
+        told: of each row its whole name and where it leads (`mark_artist`); empty for nothing.
     """
 
     names: Sequence[str]
@@ -50,6 +51,7 @@ class Rows:
     bold: Collection[int] = ()
     breaks: Collection[int] = ()
     roomy: float = 0.27
+    told: Sequence[tuple[str, str]] = ()
 
     @property
     def row_inches(self) -> float:
@@ -87,7 +89,12 @@ class Rows:
         size = SMALL if self.is_dense else TEXT
         for row, name in enumerate(self.names if count <= _NAMELESS else ()):
             look: Look = {"ha": "right", "va": "center_baseline", "fontsize": size}
-            write(-5, row, name, fontweight="bold" if row in self.bold else "normal", **look)
+            drawn_name = write(-5, row, name, fontweight="bold" if row in self.bold else "normal", **look)
+            if self.told:
+                mark_artist(drawn_name, self._words(row), self.told[row][1])
+        for row, (_, link) in enumerate(self.told):  # the whole row tells, not only its points
+            band = axes.axhspan(row - 0.5, row + 0.5, color=palette.ink, alpha=0, linewidth=0, zorder=9)
+            mark_artist(band, self._words(row), link)
         shift = 7.0
         for head, texts in self.columns:
             drawn = [write(shift, -0.5, head, va="bottom", color=palette.muted, fontsize=SMALL)]
@@ -96,6 +103,12 @@ class Rows:
             ]
             widest = max(drawn, key=lambda one: len(one.get_text()))
             shift += 72 / axes.figure.dpi * widest.get_window_extent().width + 9
+
+    def _words(self, row: int) -> str:
+        """Its whole name and what stands on the right, such as ``T01-p1: EER, % 22.5; group a``."""
+        name = self.told[row][0]
+        beside = "; ".join(f"{head} {texts[row]}" for head, texts in self.columns if texts[row])
+        return f"{name}: {beside}" if name and beside else name
 
 
 def set_value_axis(axes: Axes, limits: tuple[float, float], words: str, *, room: float = 0.0, most: int = 10) -> None:
@@ -350,6 +363,7 @@ class MatrixPlot:
     strengths: Sequence[Sequence[int | None]]
     levels: str
     bold: Collection[int] = ()
+    told: Sequence[tuple[str, str]] = ()
 
     @property
     def is_dense(self) -> bool:
@@ -358,7 +372,7 @@ class MatrixPlot:
     @property
     def _rows(self) -> Rows:
         names = [f"{name}  {rank}" for rank, name in enumerate(self.names, start=1)] if self.is_dense else self.names
-        return Rows(names, bold=self.bold, roomy=0.34 if self.is_dense else 0.27)
+        return Rows(names, bold=self.bold, roomy=0.34 if self.is_dense else 0.27, told=self.told)
 
     @property
     def size(self) -> Size:

@@ -13,7 +13,7 @@ import json
 import re
 import threading
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -45,6 +45,7 @@ _XLINK = "http://www.w3.org/1999/xlink"
 _PLACES = re.compile(rb' (?:d|x|y)="[^"]*"')
 _DECIMALS = re.compile(rb"(\.\d\d)\d+")
 _MARK = "mark:"
+_LINK = "data-link"
 FIGURE_COLOURS = (
     *(f"--figure-{name}" for name in ("ink", "muted", "line", "grid", "warning")),
     *(f"--figure-series-{number}" for number in range(1, 5)),
@@ -165,7 +166,11 @@ def make_figure(plot: Plot, theme: Theme = "light") -> Figure:
 
 
 def mark_artist(artist: Artist, words: str, link: str = "") -> None:
-    """What an SVG tells of an artist when somebody hovers over it, and where a click on it leads."""
+    """What an SVG tells of an artist when somebody hovers over it, and where a click on it leads within a page.
+
+    Args:
+        link: an address, or what `for_page` makes one of.
+    """
     if words or link:
         artist.set_gid(_MARK + json.dumps([words, link]))
 
@@ -175,7 +180,7 @@ def place_systems(labels: Iterable[str]) -> dict[str, int]:
     return {label: place for place, label in enumerate(sorted(set(labels)))}
 
 
-def for_page(svg: bytes, name: str, words: str) -> str:
+def for_page(svg: bytes, name: str, words: str, find_address: Callable[[str], str] = str) -> str:
     """An SVG in the light palette as a part of a page, whose style sheet gives the colours of its theme.
 
     Links inside of it lead somewhere, which those of an image do not. It holds no script and no style.
@@ -183,6 +188,7 @@ def for_page(svg: bytes, name: str, words: str) -> str:
     Args:
         name: begins its ids, so that two figures in a page do not clash.
         words: what it shows, for those who cannot see it.
+        find_address: the address of a link that `mark_artist` took; empty for none.
     """
     root = ElementTree.fromstring(svg)  # noqa: S314 (drawn here and kept in our own storage)
     colours = dict(zip(_flatten(PALETTES["light"]), FIGURE_COLOURS, strict=True))
@@ -196,6 +202,11 @@ def for_page(svg: bytes, name: str, words: str) -> str:
                 element.set(key, f"url(#{name}-{value[5:]}")
             elif value in colours:
                 element.set(key, f"var({colours[value]})")
+    reached: set[str] = set()
+    for group in [one for one in root.iter() if _LINK in one.attrib]:
+        if address := find_address(group.attrib.pop(_LINK)):
+            _lead(group, address, is_again=address in reached)
+            reached.add(address)
     for child in list(root):
         if child.tag in (f"{{{_SVG}}}title", f"{{{_SVG}}}desc"):  # a tooltip over everything would hide the others
             root.remove(child)
@@ -203,6 +214,11 @@ def for_page(svg: bytes, name: str, words: str) -> str:
         root.attrib.pop(key, None)
     root.attrib |= {"role": "group", "aria-label": words, "class": "drawn"}
     return str(_write_svg(root, encoding="unicode"))
+
+
+def leads_anywhere(svg: bytes) -> bool:
+    """Whether something in an SVG tells of itself and leads on within a page (`mark_artist`)."""
+    return f" {_LINK}=".encode() in svg
 
 
 def darken(svg: bytes) -> bytes:
@@ -333,15 +349,22 @@ def _tell(group: ElementTree.Element, name: str) -> None:
         return
     words, link = json.loads(name.removeprefix(_MARK))
     if link:
-        inner = ElementTree.Element(f"{{{_SVG}}}a", {"href": link, "aria-label": words})
-        inner.extend(list(group))
-        for child in list(group):
-            group.remove(child)
-        group.append(inner)
-        group = inner
+        group.set(_LINK, link)
     told = ElementTree.Element(f"{{{_SVG}}}title")
     told.text = words
     group.insert(0, told)
+
+
+def _lead(group: ElementTree.Element, address: str, *, is_again: bool) -> None:
+    """Put what a group holds into a link. `is_again`: another one leads there, so that the keyboard skips this."""
+    words = group.findtext(f"{{{_SVG}}}title") or ""
+    inner = ElementTree.Element(f"{{{_SVG}}}a", {"href": address, "aria-label": words})
+    if is_again:
+        inner.set("tabindex", "-1")
+    inner.extend(list(group))
+    for child in list(group):
+        group.remove(child)
+    group.append(inner)
 
 
 def _without_styles(svg: bytes, *, title: str, description: str) -> bytes:

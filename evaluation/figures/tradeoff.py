@@ -55,6 +55,7 @@ class SystemPoint:
         eer_interval, utility_interval: limits, drawn as thin lines; None for none.
         words: what hovering over it tells; empty for nothing.
         link: where it leads in an SVG; empty for nowhere.
+        place: of a system among colours and markers; None for its place by the labels of those that are drawn.
     """
 
     name: str
@@ -67,6 +68,7 @@ class SystemPoint:
     utility_interval: tuple[float, float] | None = None
     words: str = ""
     link: str = ""
+    place: int | None = None
 
 
 def draw_tradeoff(
@@ -145,7 +147,8 @@ class _TradeoffPlot:
         self._draw_axes(axes, palette)
         looks = place_systems(point.name for point in self.points if point.kind == "system")
         for point in sorted(self.points, key=lambda one: _KINDS.index(one.kind), reverse=True):
-            _draw_point(axes, point, looks.get(point.name, 0), palette)
+            place = looks.get(point.name, 0) if point.place is None else point.place
+            _draw_point(axes, point, place, palette)
         if engine := figure.get_layout_engine():
             engine.execute(figure)  # names are placed by what they would cover
         _name_points(axes, self.points, palette)

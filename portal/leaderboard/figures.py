@@ -19,9 +19,9 @@ from django.http import Http404
 from django.urls import reverse
 
 from evaluation.figures import tradeoff
-from evaluation.figures.bars import SystemBar, size_of_system_bars
+from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
 from evaluation.figures.described import describe_bars, describe_tradeoff
-from evaluation.figures.style import ImageFormat, Size, Theme, for_page
+from evaluation.figures.style import ImageFormat, Size, Theme, for_page, place_systems
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.averages import check_gate
 from evaluation.protocols.published import PublishedSystem
@@ -64,18 +64,19 @@ class Drawing:
         """How large it is drawn."""
         if self.points:
             return tradeoff.size_of(len(self.points), narrow=narrow)
-        return size_of_system_bars(len(self.bars))
+        return size_of_system_bars(len(self.bars), narrow=narrow)
 
     def description(
         self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False, linked: bool = False
     ) -> str:
         """All of it, as the process that draws it reads it. `linked`: whether its points lead somewhere."""
         look: dict[str, Any] = {"metric": self.column.key, "estimator": self.column.estimator}
-        look |= {"theme": theme, "image_format": image_format}
+        look |= {"theme": theme, "image_format": image_format, "narrow": narrow}
         if self.points:
             points = self.points if linked else tuple(replace(point, link="") for point in self.points)
-            return describe_tradeoff(points, minimum_eers=self.limits, narrow=narrow, **look)
-        return describe_bars(self.bars, minimum=self.minimum, **look)
+            return describe_tradeoff(points, minimum_eers=self.limits, **look)
+        bars = self.bars if linked else tuple(replace(bar, link="") for bar in self.bars)
+        return describe_bars(bars, minimum=self.minimum, **look)
 
 
 def list_drawings(leaderboard: Leaderboard, *, with_published: bool = True) -> dict[str, Drawing]:
@@ -108,7 +109,7 @@ def figure_file(
     *,
     with_published: bool = True,
 ) -> bytes:
-    """A figure of a leaderboard as a file, or "not found". The trade-off has a ``narrow`` shape for phones."""
+    """A figure of a leaderboard as a file, or "not found"; the shape ``narrow`` is for phones."""
     drawing = list_drawings(leaderboard, with_published=with_published).get(slug)
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
@@ -117,7 +118,7 @@ def figure_file(
 
 
 def drawn_in_page(drawing: Drawing, words: str) -> dict[str, str]:
-    """The trade-off as parts of a page, ``wide`` and ``narrow``: SVG whose points tell and lead on.
+    """A figure as parts of a page, ``wide`` and ``narrow``: SVG whose points and bars tell and lead on.
 
     Nothing where it cannot be drawn just now, so that the page shows it as an image, which may be asked for again.
 
@@ -179,6 +180,7 @@ def figure_key(description: str, extension: str) -> str:
 def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]:
     """EER and a utility of whatever can be ranked and of the references."""
     unrankable = {one.entry.key for one in leaderboard.table.unrankable}
+    places = _places(leaderboard)
     return [
         SystemPoint(
             name=entry.label,
@@ -189,11 +191,21 @@ def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]
             eer_interval=entry.privacy.interval,
             utility_interval=utility.interval,
             words=_point_words(entry.label, entry.team_name, entry.privacy.value, utility.value, column),
-            link="" if entry.kind == "original" else reverse("systems:detail", args=[entry.key]),
+            link=_link(entry),
+            place=places.get(entry.label),
         )
         for entry in leaderboard.entries
         if entry.key not in unrankable and entry.privacy and (utility := entry.utilities.get(column.key))
     ]
+
+
+def _places(leaderboard: Leaderboard) -> dict[str, int]:
+    """Of each system among the colours: the same in every figure of the page."""
+    return place_systems(entry.label for entry in leaderboard.entries if entry.kind == "system")
+
+
+def _link(entry: Entry) -> str:
+    return "" if entry.kind == "original" else reverse("systems:detail", args=[entry.key])
 
 
 def _published_points(
@@ -224,6 +236,7 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
     """An average that decides no rank, of each system and baseline, the highest first."""
     found = [(entry, measured) for entry in leaderboard.entries if (measured := entry.averages.get(column.key))]
     found.sort(key=lambda pair: (-pair[1].value, pair[0].label))
+    places, unit = _places(leaderboard), f" {column.metric.unit}" if column.metric.unit else ""
     return [
         SystemBar(
             entry.label,
@@ -232,6 +245,9 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
             measured.high,
             _least(entry, one) if one else None,
             is_baseline=entry.kind == "baseline",
+            place=places.get(entry.label, 0),
+            words=f"{entry.label} ({entry.team_name or entry.kind}): {format_value(measured.value)}{unit}",
+            link=_link(entry),
         )
         for entry, measured in found
     ]

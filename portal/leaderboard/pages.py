@@ -113,13 +113,12 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice) -> dict[
         return f"{where}?{urlencode({'v': mark} | hidden | form)}"
 
     words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(drawing)
-    if drawing.points:
-        words["drawn"] = {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, words["alt"]).items()}  # noqa: S308
-        words["narrow"] = {
-            "size": drawing.size(narrow=True),
-            "image": address("svg", shape=NARROW),
-            "dark": address("svg", shape=NARROW, theme="dark"),
-        }
+    words["drawn"] = {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, words["alt"]).items()}  # noqa: S308
+    words["narrow"] = {
+        "size": drawing.size(narrow=True),
+        "image": address("svg", shape=NARROW),
+        "dark": address("svg", shape=NARROW, theme="dark"),
+    }
     return words | {
         "slug": drawing.slug,
         "size": drawing.size(),

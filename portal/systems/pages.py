@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from django.core.files.storage import default_storage
 from django.core.paginator import Paginator
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest
+from django.utils.safestring import SafeString, mark_safe
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import find_method, list_runs, list_settings, sum_speech
@@ -18,7 +20,7 @@ from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.measures import selectors
 from evaluation.app.models import EvaluationRun
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, size_of
-from evaluation.figures.style import ImageFormat, Size, Theme
+from evaluation.figures.style import ImageFormat, Size, Theme, for_page
 from evaluation.metrics.averages import Distribution, distribute
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
@@ -188,6 +190,16 @@ class Figure:
     downloads: list[dict[str, str]]
     size: Size | None = None
     engine: str = ""
+    stored_as: str = ""
+    drawn: dict[str, SafeString] = field(default_factory=dict)
+
+
+def drawn_in_page(key: str, name: str, words: str) -> dict[str, SafeString]:
+    """A stored SVG as a part of a page, whose curves tell what they are; nothing for one that is not stored."""
+    if not default_storage.exists(key):
+        return {}
+    with default_storage.open(key) as stored:
+        return {"wide": mark_safe(for_page(stored.read(), name, words, lambda _: ""))}  # noqa: S308 - drawn by us
 
 
 def sign_figure(request: HttpRequest, key: Callable[[Theme, ImageFormat], str], **words: Any) -> Figure:

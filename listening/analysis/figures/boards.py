@@ -76,6 +76,8 @@ def _make_map(view: View, name: str, place: int, board: str, rows: Sequence[Reco
                 str(row["speaker"]),
                 str(row["system"]),
                 "" if row["system"] == ORIGINAL else view.short[str(row["system"])],
+                f"{view.labels[str(row['system'])]}, speaker {row['speaker']}",
+                str(row["system"]),
             )
             for row in rows
         ],

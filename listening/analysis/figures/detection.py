@@ -81,6 +81,8 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         replace(
             _make_curve(view.short[name], points[name], rates[name], is_anchor=name == ORIGINAL),
             place=view.places.get(name),
+            told=f"{view.labels[name]}: EER {percent(rates[name]['eer'])} %",
+            link=name,
         )
         for name in names
     ]
@@ -272,7 +274,13 @@ def plot_values(
     values += [end for _, *ends in [*bands, *(span for one in marks for span in one.spans)] for end in ends]
     breaks = [place for place in headings if place] + [place + 1 for place in anchors if place + 1 < len(shown)]
     panel = RowPanel(
-        Rows([label for label, _ in shown], columns, bold=[*headings, *anchors], breaks=breaks),
+        Rows(
+            [label for label, _ in shown],
+            columns,
+            bold=[*headings, *anchors],
+            breaks=breaks,
+            told=[(label if row else "", str(row.get("system", "")) if row else "") for label, row in shown],
+        ),
         marks,
         find_limits([*values, chance, 0.0 if beside else None], 0.05 * unit),
         axis,

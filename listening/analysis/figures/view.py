@@ -190,6 +190,10 @@ class View:
         places = place_systems(labels.values())
         return {name: places[label] for name, label in labels.items()}
 
+    def told(self, system: str) -> tuple[str, str]:
+        """A system's label and its name, of which a page makes a link."""
+        return self.labels.get(system, system), system
+
     @cached_property
     def slugs(self) -> dict[str, str]:
         """Each system as part of the name of a figure."""

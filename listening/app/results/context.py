@@ -115,19 +115,27 @@ def page_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
 # What is kept --------------------------------------------------------------------------------------
 
 
-def _key(shown: Shown, reader: Reader) -> tuple[str, frozenset[str], str, Reader]:
+Files = tuple[tuple[str, str], ...]  # path of each drawn file, and its key in the storage
+
+
+def _key(shown: Shown, reader: Reader) -> tuple[str, Files, str, Reader]:
     assert shown.analysis is not None  # noqa: S101
-    return shown.analysis.results, frozenset(shown.analysis.figures), shown.analysis.fingerprint[:12], reader
+    return (
+        shown.analysis.results,
+        tuple(sorted(shown.analysis.figures.items())),
+        shown.analysis.fingerprint[:12],
+        reader,
+    )
 
 
 @lru_cache(maxsize=PAGES_KEPT)
 def _study_page(
-    results: str, drawn: frozenset[str], mark: str, reader: Reader, sorting: tuple[str, Order], notes: tuple[str, ...]
+    results: str, drawn: Files, mark: str, reader: Reader, sorting: tuple[str, Order], notes: tuple[str, ...]
 ) -> tuple[dict[str, Any], SafeString]:
     found = replace(parsed_results(results), remarks=notes)
     if not reader.sees_listeners:
         found = replace(found, tables={path: rows_for_everybody(table) for path, table in found.tables.items()})
-    shown = shown_figures(results, reader, drawn, mark)
+    shown = shown_figures(results, reader, dict(drawn), mark)
     figures = [one for one in shown if not one["system"] and not one["is_about_listeners"]]
     page = results_page(found, reader, figures, sorting)
     return page, render_to_string("listening/results/_body.html", {"page": page, "study": found.study})
@@ -135,17 +143,17 @@ def _study_page(
 
 @lru_cache(maxsize=PAGES_KEPT)
 def _system_page(
-    results: str, drawn: frozenset[str], mark: str, reader: Reader, name: str
+    results: str, drawn: Files, mark: str, reader: Reader, name: str
 ) -> tuple[dict[str, Any] | None, SafeString]:
-    shown = shown_figures(results, reader, drawn, mark)
+    shown = shown_figures(results, reader, dict(drawn), mark)
     figures = [one for one in shown if one["system"] == name and not one["is_about_listeners"]]
     page = system_page(parsed_results(results), reader, name, figures)
     return page, render_to_string("listening/results/_system_body.html", {"page": page})
 
 
 @lru_cache(maxsize=PAGES_KEPT)
-def _listeners_page(results: str, drawn: frozenset[str], mark: str, reader: Reader) -> dict[str, Any]:
-    figures = [one for one in shown_figures(results, reader, drawn, mark) if one["is_about_listeners"]]
+def _listeners_page(results: str, drawn: Files, mark: str, reader: Reader) -> dict[str, Any]:
+    figures = [one for one in shown_figures(results, reader, dict(drawn), mark) if one["is_about_listeners"]]
     return listeners_page(parsed_results(results), reader, figures)
 
 

@@ -6,15 +6,17 @@ library. Widths and heights are in units of the view box; rates are shares in [0
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from common.tables import Table, number_table
+from evaluation.figures.style import for_page, leads_anywhere
 from listening.analysis.figures import Figure
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS
@@ -77,12 +79,12 @@ class Reader:
         return self.tables >= ABOUT_LISTENERS
 
 
-def shown_figures(results: str, reader: Reader, drawn: Container[str], mark: str) -> list[ShownFigure]:
+def shown_figures(results: str, reader: Reader, drawn: Mapping[str, str], mark: str) -> list[ShownFigure]:
     """The figures of the reader's scores, and of neither, that they may see and whose files are drawn, in their order.
 
     Args:
         results: key of the stored results.
-        drawn: paths of the files.
+        drawn: paths of the files, and their keys in the storage.
         mark: changes with what is drawn, so that a browser may keep a file.
     """
     if not drawn:
@@ -96,7 +98,7 @@ def shown_figures(results: str, reader: Reader, drawn: Container[str], mark: str
     ]
 
 
-def _shown(figure: Figure, reader: Reader, mark: str, drawn: Container[str]) -> ShownFigure:
+def _shown(figure: Figure, reader: Reader, mark: str, drawn: Mapping[str, str]) -> ShownFigure:
     def address(extension: str, theme: str = "") -> str:  # SVG has a dark form
         url = reader.address("results-figure", figure.scores, figure.name, extension)
         return f"{url}?v={mark}" + (f"&theme={theme}" if theme else "")
@@ -110,10 +112,22 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Container[str]) -> 
     place, table = next(found, ("figures", ""))
     if not is_short and table and (file := reader.csv(figure.scores, table)):
         downloads.append({"url": file, "label": "Numbers, CSV"})
-    shown = {"place": place, "numbers": numbers, "downloads": downloads}
+    shown: dict[str, Any] = {"place": place, "numbers": numbers, "downloads": downloads}
     shown |= {"image": address("svg"), "dark": address("svg", "dark")}
     shown |= {"caption": figure.reading, "method": figure.caption}
+    shown["drawn"] = _drawn_in_page(drawn[f"{stem}-light.svg"], f"{figure.scores}-{figure.name}", figure.alt, reader)
     return {name: getattr(figure, name) for name in OF_FIGURE} | shown
+
+
+def _drawn_in_page(key: str, name: str, words: str, reader: Reader) -> dict[str, SafeString]:
+    """A figure as a part of the page, whose systems lead to their pages; nothing for one that leads nowhere."""
+    if not default_storage.exists(key):
+        return {}
+    with default_storage.open(key) as stored:
+        svg = stored.read()
+    if not leads_anywhere(svg):
+        return {}
+    return {"wide": mark_safe(for_page(svg, name, words, reader.system))}  # noqa: S308 - drawn by us
 
 
 def _numbers(figure: Figure) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ from portal.leaderboard.selectors import build_leaderboard, make_entry, policy_b
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective.answer import answer
 from portal.systems.objective.tables import TableMaker, find_standing, list_mismatches
-from portal.systems.pages import Figure, describe_progress, describe_provenance, set_figure, sign_figure
+from portal.systems.pages import Figure, describe_progress, describe_provenance, drawn_in_page, set_figure, sign_figure
 from portal.systems.selectors import SystemNumbers, View, edition_of
 from portal.systems.tables import extremes_tables
 
@@ -55,11 +56,15 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     standing = find_standing(values, policy, list_reasons(view, values))
     figures = det_figures(request, values, estimator_of(edition.recipe), score_sets)
     first = next((one for one in figures if policy.split in one.title), figures[0] if figures else None)
+    shown = first
+    if first is not None:
+        key = det_key(values.run or 0, first.stored_as, "light", "svg")
+        shown = replace(first, drawn=drawn_in_page(key, "det", first.alt))
     is_on_leaderboard = edition.published_at is not None and not view.query
     leaderboard = build_leaderboard(edition) if values.run and is_on_leaderboard else None
     return view.context | {
         "answer": answer(values, standing, leaderboard, system.name) if values.run else [],
-        "first_figure": first,
+        "first_figure": shown,
         "versions": view.versions,
         "progress": describe_progress(system) if view.is_own else None,
         "provenance": describe_provenance(submission) if view.is_own and system.is_baseline else None,
@@ -113,5 +118,6 @@ def det_figures(
         of = f"{data_set} by {engine}" if engine else data_set
         alt = f"DET curves of {of}. {metric.label}: {', '.join(said)}."
         key = partial(det_key, values.run or 0, name)
-        figures.append(sign_figure(request, key, title=data_set, alt=alt, size=size_of(len(numbers)), engine=engine))
+        size = size_of(len(numbers))
+        figures.append(sign_figure(request, key, title=data_set, alt=alt, size=size, engine=engine, stored_as=name))
     return figures
