@@ -21,7 +21,7 @@ from portal.core.fields import posted, show_form
 from portal.core.media import voice_sources
 from portal.jobs.services import NotPossible
 
-PAGE_SIZE = 50
+PAGE_SIZE = 25
 
 
 @organizer_read

@@ -36,7 +36,7 @@ from portal.teams.selectors import data_files_for, find_chosen_team
 from portal.teams.services import find_active_team
 
 PAGE_SIZE = 25
-EVENTS_ON_A_PAGE = 25
+EVENTS_ON_A_PAGE = 20
 DRAFT = "new-challenge"  # in the session: by corpus and rules, what was filled in
 
 

@@ -200,8 +200,8 @@ def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]
 
 
 def _places(leaderboard: Leaderboard) -> dict[str, int]:
-    """Of each system among the colours: the same in every figure of the page."""
-    return place_systems(entry.label for entry in leaderboard.entries if entry.kind == "system")
+    """Of each system among the colours: the same in every figure of the page, and of a study with all systems."""
+    return place_systems(entry.label for entry in leaderboard.entries if entry.kind != "original")
 
 
 def _link(entry: Entry) -> str:

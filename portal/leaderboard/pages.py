@@ -57,6 +57,10 @@ def leaderboard_page(
     drawings = list_drawings(leaderboard, with_published=choice.shows_published) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
+    figures: list[dict[str, Any]] = []
+    for one in [*([beside] if beside else []), *(one for one in drawings.values() if one.bars)]:
+        # Where one cannot be drawn just now, nobody waits for the next ones.
+        figures.append(_figure(leaderboard, one, choice, is_drawn=all(figure["drawn"] for figure in figures)))
     return {
         "leaderboard": leaderboard,
         "edition": leaderboard.edition,
@@ -65,8 +69,8 @@ def leaderboard_page(
         "switches": switches(leaderboard, choice, has_published=bool(published)),
         "table": leaderboard_table(leaderboard, choice, lines),
         "reasons": list_reasons(lines),
-        "tradeoff": _figure(leaderboard, beside, choice) if beside else None,
-        "bars": [_figure(leaderboard, one, choice) for one in drawings.values() if one.bars],
+        "tradeoff": figures[0] if beside else None,
+        "bars": figures[1:] if beside else figures,
         "published": _published_table(leaderboard),
         "rules": policy_in_words(leaderboard.policy),
         "weights": _weights(leaderboard),
@@ -103,8 +107,12 @@ def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[st
     return found
 
 
-def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice) -> dict[str, Any]:
-    """A figure as `components/figure.html` takes it. Its address changes with what it shows."""
+def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice, *, is_drawn: bool) -> dict[str, Any]:
+    """A figure as `components/figure.html` takes it. Its address changes with what it shows.
+
+    Args:
+        is_drawn: as a part of the page, and not as an image only.
+    """
     mark = figure_key(drawing.description(), "svg").rpartition("/")[2][:12]
     hidden = {} if choice.shows_published else {"published": HIDE}
 
@@ -113,7 +121,8 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice) -> dict[
         return f"{where}?{urlencode({'v': mark} | hidden | form)}"
 
     words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(drawing)
-    words["drawn"] = {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, words["alt"]).items()}  # noqa: S308
+    parts = drawn_in_page(drawing, words["alt"]) if is_drawn else {}
+    words["drawn"] = {name: mark_safe(svg) for name, svg in parts.items()}  # noqa: S308
     words["narrow"] = {
         "size": drawing.size(narrow=True),
         "image": address("svg", shape=NARROW),

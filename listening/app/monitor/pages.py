@@ -31,7 +31,7 @@ from portal.core.labels import duration, moment_cell
 from portal.core.models import AuditEvent
 
 State = Session.State
-PAGE_SIZE = 50
+PAGE_SIZE = 10
 LOG_SIZE = 50
 MOST_CLIPS = 20
 PLAYED = (

@@ -154,6 +154,7 @@ SECTIONS = {
         ),
     ),
 }
+FOLDED = frozenset({"before", "platform"})  # which start with what most studies take
 PLAN_SECTIONS = frozenset({"heard", "asked", "plan"})
 # The fields of a study that its form fills in: its own ones, and those that are made of several.
 _OF_STUDY = {field.name for field in Study._meta.concrete_fields}
@@ -395,7 +396,8 @@ class StudyForm(forms.Form):
                 {"is_narrow": is_narrow, "fields": list(members)}
                 for is_narrow, members in groupby(fields, key=lambda one: one.name in NARROW)
             ]
-            found.append({"name": name, "title": title, "groups": groups})
+            is_folded = name in FOLDED and not any(field.errors for field in fields)
+            found.append({"name": name, "title": title, "groups": groups, "is_folded": is_folded})
         return found
 
     def clean_languages(self) -> list[str]:
