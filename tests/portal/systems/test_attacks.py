@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
@@ -278,7 +279,7 @@ def closed_to_others(system):
         "recognition/progress",
         "recognition/utterances.csv",
         f"attacks/{attack.pk}/results.zip",
-        f"attacks/{attack.pk}/scores/{attack.score_sets.first().pk}/",
+        f"attacks/{attack.pk}/scores/{attack.score_sets.earliest('pk').pk}/",
     )
 
 
@@ -308,9 +309,9 @@ def test_public_pages_hold_no_text_speaker_or_recording(client, system):
 
 def test_public_page_of_a_frozen_leaderboard_shows_what_was_measured_by_then(client, system):
     attacked(submission_of(system), eers=FALLING | {LAZY: (11.0, 10.0, 12.0)})
-    Job.objects.filter(kind="attack").update(finished_at=timezone.now() - timezone.timedelta(days=2))
-    Submission.objects.update(evaluated_at=timezone.now() - timezone.timedelta(days=2))
-    publish(system, frozen_at=timezone.now() - timezone.timedelta(days=1))
+    Job.objects.filter(kind="attack").update(finished_at=timezone.now() - timedelta(days=2))
+    Submission.objects.update(evaluated_at=timezone.now() - timedelta(days=2))
+    publish(system, frozen_at=timezone.now() - timedelta(days=1))
     attacked(submission_of(system), eers=FALLING | {LAZY: (22.0, 20.0, 24.0)})
     place = ("tones_trials_f", "lazy-informed")
     system.refresh_from_db()
@@ -351,7 +352,7 @@ def test_score_files_of_this_system_alone_are_fetched_here(client, system):
     other = make_team_system(make_team(system.edition))
     make_submission(other)
     of_other = attacked(submission_of(other))
-    path = f"attacks/{attack.pk}/scores/{attack.score_sets.first().pk}/"
+    path = f"attacks/{attack.pk}/scores/{attack.score_sets.earliest('pk').pk}/"
     response = get(client, owner_of(system), system, path)
     assert b"".join(response.streaming_content) == b"tones-s0 tones-s0-002 1.5\n"
     assert "scores.txt" in response["Content-Disposition"]
@@ -463,7 +464,9 @@ def test_attack_is_started_runs_and_is_shown(client, system):
     assert "hx-get" in text_of(page)
     assert "Cancel" in text_of(page)
     while job := Job.objects.filter(state=State.WAITING).order_by("created_at", "pk").first():
-        assert execute(job.pk).state == State.SUCCEEDED
+        ended = execute(job.pk)
+        assert ended is not None
+        assert ended.state == State.SUCCEEDED
     page = get(client, organizer, system, "attacks/")
     assert "hx-get" not in text_of(page)
     cells = cells_of(page.context["table"])
@@ -524,7 +527,7 @@ def test_live_part_ends_with_the_runs(client, system):
 
 def test_failed_attack_says_why_and_goes_on(client, system):
     run = attacked(submission_of(system), state="failed")
-    failed = Job.objects.filter(state="failed").order_by("created_at").first()
+    failed = Job.objects.filter(state="failed").earliest("created_at")
     Job.objects.filter(pk=failed.pk).update(failure="The weights are missing.", failure_remedy="Fetch them.")
     text = text_of(get(client, organizer_of(system), system, "attacks/"))
     assert "The weights are missing. Fetch them." in text
@@ -539,7 +542,7 @@ def test_run_of_another_system_or_kind_is_no_run_of_this_one(client, system):
     other = make_team_system(make_team(system.edition))
     make_submission(other)
     foreign = attacked(submission_of(other), state="running")
-    objective = EvaluationRun.objects.filter(kind="objective").first()
+    objective = EvaluationRun.objects.filter(kind="objective").earliest("pk")
     for run in (foreign.pk, objective.pk, 999_999):
         assert post(client, organizer_of(system), system, f"engine-runs/{run}/cancel").status_code == 404
 
