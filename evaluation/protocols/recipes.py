@@ -350,6 +350,9 @@ def parse_recipe(
     return recipe
 
 
+_hints = cache(get_type_hints)
+
+
 class TableReader:
     """Dataclasses from the tables of a TOML file, each field held against its annotation.
 
@@ -391,7 +394,7 @@ class TableReader:
             self.add_problem(f"{place}: expected a table, found {shown(table)}.")
             return None
         before = len(self.problems)
-        hints = get_type_hints(kind)
+        hints = _hints(kind)  # type: ignore[arg-type]
         known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
         for name in table:
             if name not in known or name in built:

@@ -7,7 +7,7 @@ corpus by a recipe.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from django.conf import settings
 from django.core.validators import MinValueValidator
@@ -209,8 +209,14 @@ class Edition(models.Model):
             RecipeError: the recipe cannot be read; forms let none of these through.
         """
         if self.recipe_text:
-            return parse_recipe(self.recipe_text, file=f"{self.name}.toml")
+            return _parse_own(self.recipe_text, self.name)
         return load_recipe(self.protocol)
+
+
+@lru_cache(maxsize=64)
+def _parse_own(text: str, name: str) -> Recipe:
+    """An edition's own recipe, which cannot be changed; each text is read once in a process."""
+    return parse_recipe(text, file=f"{name}.toml")
 
 
 class DataFile(models.Model):

@@ -104,11 +104,20 @@ def evaluate(submission):
     return submission
 
 
-def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(recognizer, client):
-    edition = edition_by("portal")
-    submission = make_speech(edition)
-    understood(recognizer, ["tones-s0-002"])
-    evaluate(submission)
+def make_evaluated():
+    """Speech that the portal alone has attacked and recognised, with one word wrong."""
+    submission = make_speech(edition_by("portal"))
+    understood(registry.find_engine(RECOGNIZER), ["tones-s0-002"])
+    return evaluate(submission)
+
+
+@pytest.fixture
+def evaluated(once):
+    return once(make_evaluated)
+
+
+def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(evaluated, client):
+    submission, edition = evaluated, evaluated.system.edition
     assert submission.state == Submission.State.EVALUATED
     kinds = [run.kind for run in submission.evaluation_runs.order_by("pk")]
     assert kinds == ["measures", "measures", "measures", "attack", "recognition", "objective"]
@@ -273,11 +282,8 @@ def test_voices_of_a_part_of_a_set_give_no_number(recognizer):
     assert values.number(voices[0], "official", data_set="tones_trials_m")
 
 
-def test_two_speakers_give_neither_interval_nor_voice_distinctiveness_but_the_reason(recognizer):
-    submission = make_speech(edition_by("portal"))
-    understood(recognizer)
-    evaluate(submission)
-    values = read_values_of_submission(submission)
+def test_two_speakers_give_neither_interval_nor_voice_distinctiveness_but_the_reason(evaluated):
+    values = read_values_of_submission(evaluated)
     assert values.number("gain_of_voice_distinctiveness", "official", data_set=TRIALS) is None
     few = f"{TRIALS} has 2 speakers; it takes 3 to say how voices differ"
     assert few in {one.reason for one in values.missing}
@@ -286,11 +292,8 @@ def test_two_speakers_give_neither_interval_nor_voice_distinctiveness_but_the_re
     assert not any(one.low is not None and one.low == one.high for one in rates)
 
 
-def test_evaluating_again_computes_nothing_that_is_kept(recognizer):
-    edition = edition_by("portal")
-    submission = make_speech(edition)
-    understood(recognizer)
-    evaluate(submission)
+def test_evaluating_again_computes_nothing_that_is_kept(evaluated):
+    submission = evaluated
     first, kept = find_objective_run(submission), SpeakerVector.objects.count()
     evaluate_again(submission=submission, by=make_organizer())
     work()
