@@ -1,4 +1,4 @@
-"""The errors that libraries raise; the text of each is a sentence that says what to correct in the input."""
+"""The errors that libraries and services raise; the text of each is a sentence for the person who caused it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ class MetricInputError(ValueError):
 
 class CommandError(Exception):
     """Bad usage or an input that cannot be read: one sentence for the person at the terminal."""
+
+
+class NotPossible(Exception):  # noqa: N818
+    """A wish came too late or at the wrong time; the message says why."""
 
 
 class ProblemsError(ValueError):

@@ -14,11 +14,11 @@ from django.core.validators import EmailValidator
 from django.db import transaction
 from django.http import HttpRequest
 
+from common.errors import NotPossible
 from portal.accounts.models import AccessToken, User
 from portal.accounts.people import invite_person
 from portal.accounts.rules import DECLINABLE, TO_ORGANIZERS
 from portal.accounts.services import forget_invited, vouch_for_address
-from portal.core.errors import NotPossible
 from portal.core.fields import LineField
 
 PASSWORD_RULE = "At least 8 characters; not one that many people use, and not your name or address."  # noqa: S105

@@ -15,11 +15,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.urls import reverse
 
+from common.errors import NotPossible
 from portal.accounts.models import User
 from portal.accounts.selectors import operators
 from portal.accounts.services import vouch_for_address
 from portal.core import audit
-from portal.core.errors import NotPossible
 from portal.core.mail import absolute, render_mail
 
 ONLY_OPERATOR = "{} is the only operator who can log in. Make somebody else an operator first."

@@ -17,6 +17,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from common.errors import NotPossible
 from portal.accounts import people, selectors, services, tokens
 from portal.accounts.access import (
     member_action,
@@ -37,7 +38,6 @@ from portal.accounts.forms import (
 )
 from portal.accounts.models import User
 from portal.accounts.pages import people_table, roles_in_words, state_cell
-from portal.core.errors import NotPossible
 from portal.core.fields import posted, show_form
 from portal.core.mail import NOT_SENT
 

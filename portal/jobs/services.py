@@ -15,10 +15,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
+from common.errors import NotPossible as NotPossible
 from common.problems import Problem
 from portal.core import audit
 from portal.core.clock import read_clock
-from portal.core.errors import NotPossible as NotPossible
 from portal.jobs.kinds import call_on_end, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State
 from portal.jobs.retries import is_last_attempt

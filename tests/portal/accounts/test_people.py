@@ -8,10 +8,10 @@ from django.core import mail
 from django.db import connection
 from django.test import Client
 
+from common.errors import NotPossible
 from portal.accounts.models import User
 from portal.accounts.people import change_roles
 from portal.accounts.selectors import operators
-from portal.core.errors import NotPossible
 from portal.core.models import AuditEvent
 from tests.pages import read_page
 from tests.portal.factories import make_operator, make_organizer, make_user
