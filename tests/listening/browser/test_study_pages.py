@@ -108,7 +108,7 @@ def test_design_and_texts(page, check_page, edition):
 
 def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     page.clock.install()
-    edition = make_heard_edition(organizer=organizer, with_audio=True, speakers=4, utterances=12)
+    edition = make_heard_edition(organizer=organizer, with_audio=True, speakers=8, utterances=8)
     page.goto(edition.get_absolute_url())
     page.get_by_role("link", name="Listening studies").click()
     page.get_by_role("link", name="Make the first study").click()
