@@ -16,6 +16,7 @@ from typing import Any
 from django.http import Http404
 
 from evaluation.app.objective.selectors import Extent, read_objective_values
+from evaluation.app.portal_evaluation.selectors import read_originals
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
@@ -25,7 +26,7 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
-from evaluation.scoring.values import Number, ObjectiveValues
+from evaluation.scoring.values import AVERAGE, Number, ObjectiveValues
 from portal.challenges.models import Edition
 from portal.submissions.models import SharedPart, Submission
 from portal.submissions.rules import Part, Relation, may_see
@@ -277,13 +278,14 @@ def _measured(number: Number | None) -> Measured | None:
 def _original(
     edition: Edition, track: Track, policy: LeaderboardPolicy, values: Iterable[ObjectiveValues]
 ) -> Entry | None:
-    """The speech before anonymisation: as published with the recipe, else as a submission's own test found it.
+    """The speech before anonymisation: as published with the recipe, as a submission's own test found it, or by itself.
 
     Numbers of one source where one has all of them; else each that is known from the first that has it.
     """
     published = {average.metric: _published(edition, average, policy.split) for average in track.averages}
     wanted = [policy.privacy.metric, *(utility.metric for utility in policy.utilities)]
     sources = [{metric: published.get(metric) for metric in wanted}, *(_tested(one, policy) for one in values)]
+    sources.append(_evaluated(edition, policy))
     sources.sort(key=lambda one: None in one.values())  # whole ones first
     measured = {
         metric: number
@@ -295,6 +297,18 @@ def _original(
     privacy = measured.pop(policy.privacy.metric, None)
     words: dict[str, Any] = {"title": "Speech before anonymisation", "kind": "original"}
     return Entry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, **words)
+
+
+def _evaluated(edition: Edition, policy: LeaderboardPolicy) -> dict[str, Measured | None]:
+    """What the portal found of the originals before any system."""
+    found, data_set = read_originals(edition, edition.frozen_at), f"{AVERAGE}{policy.split}"
+    wanted = [(policy.privacy.metric, policy.privacy.estimator)]
+    wanted += [(one.metric, one.estimator) for one in policy.utilities]
+    keys = {metric: (metric, estimator, data_set) for metric, estimator in wanted}
+    return {
+        metric: Measured(found[key].value, found[key].low, found[key].high) if key in found else None
+        for metric, key in keys.items()
+    }
 
 
 def _published(edition: Edition, average: Average, split: str) -> Measured | None:

@@ -9,6 +9,7 @@ from django.db import transaction
 from anonymization.app.services import start_anonymization
 from anonymization.methods.registry import get_method
 from evaluation.app.measures.services import start_measures
+from evaluation.app.portal_evaluation.services import start_originals
 from portal.challenges.models import Corpus, Edition
 from portal.submissions.models import System
 from portal.submissions.services import create_baseline, create_edition_baseline
@@ -34,11 +35,13 @@ def start_baseline(*, name: str, corpus: Corpus, method: str, by: Any = None, **
 def start_edition_baseline(*, edition: Edition, label: str, method: str, by: Any = None, **asked: Any) -> System:
     """Create a baseline of an edition and the jobs that make its files; arguments as of `start_baseline`.
 
-    Once all have succeeded the submission is accepted, and evaluated as those of teams.
+    Once all have succeeded the submission is accepted, and evaluated as those of teams. Where the portal evaluates,
+    the original speech is evaluated beside the first of them.
 
     Raises:
         MethodError: as `start_anonymization`.
     """
     submission = create_edition_baseline(edition=edition, label=label, title=get_method(method).title, by=by)
     start_anonymization(submission=submission, method=method, by=by, **asked)
+    start_originals(submission=submission, by=by)
     return submission.system

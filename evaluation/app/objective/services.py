@@ -50,7 +50,7 @@ def start_objective(
         submission=submission,
         kind=OBJECTIVE.kind,
         recipe=f"objective-{edition.recipe.edition}"[:40],
-        recipe_version=f"{OBJECTIVE.version}-{_recipe_hash(edition)}",
+        recipe_version=f"{OBJECTIVE.version}-{recipe_hash(edition)}",
         parameters=describe_parts(parts) if parts else {},
     )
     after = after or start_missing_measures(submission=submission, by=by)
@@ -151,7 +151,8 @@ def _unmeasured(submission: Submission) -> list[DataSet]:
     return list(DataSet.objects.filter(pk__in=with_audio).exclude(pk__in=seen).order_by("name"))
 
 
-def _recipe_hash(edition: Edition) -> str:
+def recipe_hash(edition: Edition) -> str:
+    """By which numbers of another recipe are told apart."""
     return hashlib.sha256(export_recipe(edition).encode()).hexdigest()[:12]
 
 

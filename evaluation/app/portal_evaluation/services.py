@@ -16,7 +16,8 @@ from django.db import transaction
 
 from evaluation.app.attacks.trained import engine_key
 from evaluation.app.models import EvaluationRun
-from evaluation.app.objective.services import edition_of, start_missing_measures, start_objective
+from evaluation.app.objective.services import edition_of, recipe_hash, start_missing_measures, start_objective
+from evaluation.app.portal_evaluation.selectors import ORIGINALS
 from evaluation.app.recognition.services import RULE
 from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKind, describe_engine
@@ -25,7 +26,7 @@ from evaluation.app.training.services import ANY_DEVICE, KIND_GPU
 from evaluation.attackers.training.recipe import SEEDS, find_preset
 from portal.core.clock import read_clock
 from portal.jobs.models import Job, Queue, State
-from portal.jobs.services import run_again
+from portal.jobs.services import create_job, run_again
 from portal.jobs.workers import served_queues
 from portal.submissions.models import Submission
 
@@ -48,6 +49,23 @@ def start_evaluation(*, submission: Submission, by: Any = None) -> EvaluationRun
     return start_objective(submission=submission, parts=[one for one in parts if one], after=chain.last, by=by)
 
 
+def start_originals(*, submission: Submission, by: Any = None) -> Job | None:
+    """Evaluate the original speech of the edition, once for a recipe; None where that is done or not the portal's.
+
+    Args:
+        submission: a baseline of the edition, whatever has been made of it.
+    """
+    edition = edition_of(submission)
+    if not edition.recipe.evaluation.by_portal:
+        return None
+    parameters = {"submission": submission.pk, "recipe": recipe_hash(edition)}
+    done = Job.objects.filter(kind=ORIGINALS, edition=edition.name, parameters__recipe=parameters["recipe"])
+    if done.exclude(state__in=[State.FAILED, State.CANCELLED]).exists():
+        return None
+    title = f"Original speech of {edition}"[:200]
+    return create_job(kind=ORIGINALS, title=title, parameters=parameters, by=by, edition=edition.name)
+
+
 class _Chain:
     """The jobs of one submission, each after the other.
 
@@ -63,7 +81,7 @@ class _Chain:
     def attack(self, engine: str) -> EvaluationRun | None:
         """An attack on all trial sets that can be attacked; None where there is none."""
         run = ATTACK.make_run(self.submission, recipe="attack", engine=engine)
-        run.parameters = {"engine_key": _engine_key(ATTACK, engine)}
+        run.parameters = {"engine_key": key_of_engine(ATTACK, engine)}
         return self._attack(run, self.context.trial_sets())
 
     def recognize(self, engine: str) -> EvaluationRun | None:
@@ -71,7 +89,7 @@ class _Chain:
         wanted = {part.name for one in self.context.recipe.sets("recognition") for part in self.context.find_parts(one)}
         names = [one.name for one in self.context.spoken_sets() if one.name in wanted and not one.refusal]
         run = RECOGNITION.make_run(self.submission, recipe="recognition", engine=engine)
-        run.parameters = {"engine_key": _engine_key(RECOGNITION, engine), "rule": RULE, "data_sets": names}
+        run.parameters = {"engine_key": key_of_engine(RECOGNITION, engine), "rule": RULE, "data_sets": names}
         return self._add(RECOGNITION, run, names)
 
     def train_and_attack(self, preset: str) -> EvaluationRun | None:
@@ -127,7 +145,7 @@ class _Chain:
         return run
 
 
-def _engine_key(kind: EngineRunKind, name: str) -> str:
+def key_of_engine(kind: EngineRunKind, name: str) -> str:
     """Name and version of an engine; the name alone of one that this portal has no more, which its job tells."""
     engine = kind.engines.engines().get(name)
     return name if engine is None else engine.key

@@ -40,8 +40,17 @@ GENDERS = {"all": Gender.ALL, "f": Gender.FEMALE, "m": Gender.MALE}
 def extract_words(context: JobContext) -> dict[str, Any]:
     """What is not recognised yet of one data set, originals first."""
     run = load_run(context)
+    return extract_data_set(context, run, make_extractor(run))
+
+
+def make_extractor(run: EvaluationRun) -> Extractor[str]:
+    """How the words of a run are recognised and kept.
+
+    Raises:
+        JobFailure: this portal has no such engine, or another version of it, or something it needs is missing.
+    """
     engine = load_engine(RECOGNITION, run)
-    extractor = Extractor(
+    return Extractor(
         title=engine.title,
         what="words",
         cache=hypothesis_cache(engine.key),
@@ -50,7 +59,6 @@ def extract_words(context: JobContext) -> dict[str, Any]:
         stage="Words",
         refuses_silence=False,  # a recogniser that hears words in it shows it
     )
-    return extract_data_set(context, run, extractor)
 
 
 @job_kind("recognition", title="The portal's own speech recognition", queue=Queue.CPU)

@@ -14,6 +14,7 @@ from evaluation.app.attacks.trained import REPORT
 from evaluation.app.measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective.selectors import list_score_sets
+from evaluation.app.portal_evaluation.services import start_originals
 from evaluation.app.training.handlers import _Turn
 from evaluation.app.training.services import KIND_GPU
 from evaluation.formats.results import AttackModel, Speech
@@ -23,7 +24,7 @@ from portal.core.health import beat
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import run_again
-from portal.leaderboard.selectors import ORIGINAL, build_leaderboard
+from portal.leaderboard.selectors import ORIGINAL, ORIGINAL_LABEL, build_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
@@ -156,6 +157,25 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(evaluat
     for page in ("", "attacks/"):
         text = client.get(f"/systems/{submission.system.name}/{page}").text
         assert ("Long-term spectrum" in text, "Uploaded scores" in text) == (True, False)
+
+
+def test_original_stands_on_the_leaderboard_before_any_system_does(recognizer, client):
+    edition = edition_by("portal")
+    submission = make_speech(edition)
+    understood(recognizer)
+    job = start_originals(submission=submission)
+    assert start_originals(submission=submission) is None  # once for a recipe
+    assert job is not None
+    execute(job.pk)
+    board = build_leaderboard(edition)
+    [alone] = board.entries
+    client.force_login(edition.organizers.get())
+    page = client.get(f"/editions/{edition.name}/leaderboard/")
+    assert "No system has been evaluated yet" in page.text
+    assert ORIGINAL_LABEL in page.text.partition("<table")[2]
+    evaluate(submission)
+    original, _ = build_leaderboard(edition).entries
+    assert alone == original
 
 
 def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):

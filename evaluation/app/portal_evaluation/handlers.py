@@ -1,0 +1,98 @@
+"""The original speech of an edition, evaluated as its systems are, before any of them has its numbers.
+
+The leaderboard then says from the first day what the attacker and the recogniser reach on speech that nobody
+anonymised. Vectors and words are kept by content, so no system has them computed again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.app.attacks import handlers as attacks
+from evaluation.app.models import EvaluationRun
+from evaluation.app.portal_evaluation.selectors import ORIGINALS
+from evaluation.app.portal_evaluation.services import key_of_engine
+from evaluation.app.recognition import handlers as recognition
+from evaluation.app.recognition.services import RULE
+from evaluation.app.runs.context import EvaluationContext, list_recordings
+from evaluation.app.runs.feature_cache import Extractor, Pace, extract, vector_cache
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION
+from evaluation.app.runs.portal_results import PortalResults
+from evaluation.formats.results import AttackModel, Speech
+from evaluation.protocols.recipes import DataSet
+from evaluation.scoring.attack import average_models, choose_scorer, list_pairs, score_trials_into
+from evaluation.scoring.compute import compute_objective
+from evaluation.scoring.results.folders import ScoreFile
+from evaluation.scoring.values import ATTACKS, AVERAGE
+from portal.jobs.kinds import job_kind
+from portal.jobs.models import Queue
+from portal.jobs.runner import JobContext
+from portal.submissions.models import Submission
+
+
+@job_kind(ORIGINALS, title="Original speech of an edition", queue=Queue.CPU)
+def evaluate_originals(context: JobContext) -> dict[str, Any]:
+    """Unprotected EER and word error rate, each as the edition averages it; what cannot be computed is left out."""
+    submission = Submission.objects.select_related("system__edition__corpus").get(pk=context.parameters["submission"])
+    evaluation = EvaluationContext(submission)
+    by = evaluation.recipe.evaluation
+    attack = ATTACK.make_run(submission, recipe="attack", engine=by.attackers[0])
+    attack.parameters = {"engine_key": key_of_engine(ATTACK, attack.engine)}
+    words = RECOGNITION.make_run(submission, recipe="recognition", engine=by.recognizer)
+    words.parameters = {"engine_key": key_of_engine(RECOGNITION, words.engine), "rule": RULE}
+    with tempfile.TemporaryDirectory(prefix="originals-") as place:
+        folder = Path(place)
+        scores = tuple(_attack(context, evaluation, attack, folder))
+        results = PortalResults(evaluation, (), words if by.recognizer else None)
+        if by.recognizer:
+            parts = [part.name for one in evaluation.recipe.sets("recognition") for part in evaluation.find_parts(one)]
+            _extract(context, evaluation, recognition.make_extractor(words), parts)
+        system = replace(results.write(folder), scores=scores)
+        sources = replace(evaluation.sources, find_references=results.find_references)
+        numbers = compute_objective(folder, system, sources, progress=context.progress).numbers
+    averages = [
+        {"metric": key.metric, "estimator": key.estimator, "data_set": key.data_set}
+        | {"value": one.value, "low": one.low, "high": one.high}
+        for key, one in numbers.items()
+        if key.data_set.startswith(AVERAGE) and key.speech is Speech.ORIGINAL
+    ]
+    return {"recipe": context.parameters["recipe"], "averages": averages}
+
+
+def _attack(
+    context: JobContext, evaluation: EvaluationContext, run: EvaluationRun, folder: Path
+) -> Iterator[ScoreFile]:
+    """The scores of the unprotected test of every trial set that has its speech and its trials."""
+    sets = [one for one in evaluation.recipe.sets("trial") if {one.name, one.enrolment} <= set(evaluation.data_sets)]
+    names = dict.fromkeys(name for one in sets for name in (one.enrolment, one.name))
+    _extract(context, evaluation, attacks.make_extractor(run), list(names))
+    for one in sets:
+        if (path := _score(evaluation, run, one, folder)) is not None:
+            yield ScoreFile(path, path.name, one.name, *ATTACKS[AttackModel.UNPROTECTED])
+
+
+def _score(evaluation: EvaluationContext, run: EvaluationRun, one: DataSet, folder: Path) -> Path | None:
+    trials = evaluation.sources.read_trials(one)
+    if trials is None:
+        return None
+    stored, path = vector_cache(run.parameters["engine_key"]), folder / one.name / "scores"
+    enrolled, tested = (
+        list_recordings(run.submission, evaluation.data_sets[name], Speech.ORIGINAL)
+        for name in (one.enrolment, one.name)
+    )
+    pairs, speakers = list_pairs(trials), {recording.utterance: recording.speaker for recording in enrolled}
+    models = average_models(stored.read(enrolled), speakers, {model for model, _ in pairs})
+    score_trials_into(path, models, stored.read(tested), pairs, choose_scorer(run.engine, ""))
+    return path
+
+
+def _extract(context: JobContext, evaluation: EvaluationContext, extractor: Extractor[Any], names: list[str]) -> None:
+    """What is not there yet of the originals of these data sets."""
+    for name in names:
+        originals = list_recordings(evaluation.submission, evaluation.data_sets[name], Speech.ORIGINAL)
+        stage = f"{extractor.stage} of {name}"[:80]
+        context.problems += extract(context, extractor, originals, stage, Pace(extractor.cache.engine))

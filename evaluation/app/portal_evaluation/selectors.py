@@ -1,0 +1,41 @@
+"""What the portal found of the original speech of an edition, before any system has its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from evaluation.app.objective.services import recipe_hash
+from portal.challenges.models import Edition
+from portal.jobs.models import Job, State
+
+ORIGINALS = "originals"
+
+
+@dataclass(frozen=True)
+class OriginalAverage:
+    """An average over original speech, with its interval where it has one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tuple[str, str, str], OriginalAverage]:
+    """The averages of the newest evaluation of the originals by this recipe: metric, estimator and data set → average.
+
+    Args:
+        as_of: what had been computed by then; None for now.
+    """
+    if not edition.recipe.evaluation.by_portal:
+        return {}
+    jobs = Job.objects.filter(kind=ORIGINALS, edition=edition.name, state=State.SUCCEEDED)
+    if as_of is not None:
+        jobs = jobs.filter(finished_at__lte=as_of)
+    result = jobs.order_by("-finished_at").values_list("result", flat=True).first()
+    if result is None or result["recipe"] != recipe_hash(edition):
+        return {}
+    return {
+        (one["metric"], one["estimator"], one["data_set"]): OriginalAverage(one["value"], one["low"], one["high"])
+        for one in result["averages"]
+    }
