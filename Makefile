@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --unsafe-package pip
 # What not every machine can have, each with a file of pins of its own, so that one that fails stops nothing else. The
 # order matters: what follows keeps to what was pinned before.
-PARTS := world torch whisper moonshine
+PARTS := world torch whisper moonshine kokoro
 # The wheels of torch for Linux on the public index bring gigabytes of CUDA; here are those for the processor alone.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -108,7 +108,7 @@ bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@echo "Measuring speed; this takes some minutes"
 	@$(BIN)/python -m benchmarks
 
-models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers and recognisers (about 500 MB)
+models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers, recognisers and synthesiser (about 560 MB)
 	@$(BIN)/python -m evaluation models
 
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
@@ -141,7 +141,7 @@ $(VENV)/base: $(VENV)/bin/python requirements.txt
 
 # What cannot be installed here is named; the portal says so again where it is asked for, and its tests are skipped.
 $(VENV)/portal: $(VENV)/base $(PARTS:%=requirements/%.txt)
-	@echo "Installing WORLD, PyTorch and the speech recognisers (about 1.2 GB)"
+	@echo "Installing WORLD, PyTorch, recognisers and synthesiser (about 1.2 GB)"
 	@$(INSTALL) --require-hashes --requirement requirements/world.txt 2>/dev/null \
 		|| echo "pyworld could not be built (it needs a C++ compiler): formant scaling and the F0 estimators DIO and Harvest will not run."
 	@$(INSTALL) --require-hashes --extra-index-url $(TORCH_INDEX) --retries 1 --requirement requirements/torch.txt 2>/dev/null \
@@ -151,6 +151,8 @@ $(VENV)/portal: $(VENV)/base $(PARTS:%=requirements/%.txt)
 		|| echo "faster-whisper could not be installed: the recogniser Whisper base will not run."
 	@$(INSTALL) --require-hashes --requirement requirements/moonshine.txt 2>/dev/null \
 		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
+	@$(INSTALL) --require-hashes --requirement requirements/kokoro.txt 2>/dev/null \
+		|| echo "hibari-tts could not be installed: the synthesiser Kokoro and the anonymiser t04 will not run."
 	@touch $@
 
 # The program of teams, of this checkout.
@@ -163,6 +165,6 @@ $(VENV)/dev: $(VENV)/portal requirements-dev.txt | $(BIN)/vp
 	@touch $@
 
 $(VENV)/models: $(VENV)/base
-	@echo "Fetching the models of attackers and recognisers (about 500 MB)"
+	@echo "Fetching the models of attackers, recognisers and synthesiser (about 560 MB)"
 	@$(BIN)/python -m evaluation models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@

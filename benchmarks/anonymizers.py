@@ -22,7 +22,7 @@ from statistics import fmean, pstdev
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Anonymizer, PseudoSpeaker, takes_targets
+from anonymization.methods.contract import Anonymizer, PseudoSpeaker, plans_voices, takes_targets
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import plan_voices
 from benchmarks._attackers import Attacker, Rates, attackers
@@ -309,6 +309,8 @@ def main() -> int:
             print(f"not run: {method.name}. {missing}")
         elif takes_targets(method):
             print(f"not run: {method.name}, whose voices are those of targets: see benchmarks.experiments")
+        elif plans_voices(method):
+            print(f"not run: {method.name}, whose voices are mixtures: see docs/methods.md")
         else:
             chosen.append(method)
     missed = print_pitch(chosen, speech, options.pitch) if "pitch" in options.parts else 0

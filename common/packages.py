@@ -11,6 +11,7 @@ _PARTS = {
     "pyworld": "world",
     "faster_whisper": "whisper",
     "moonshine_voice": "moonshine",
+    "hibari": "kokoro",
 }
 _NEEDED = {"world": "; it needs a C++ compiler"}
 

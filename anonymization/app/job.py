@@ -28,6 +28,7 @@ from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
 from anonymization.methods.contract import (
     Anonymizer,
     CommandStopped,
+    Described,
     Item,
     Method,
     MethodError,
@@ -156,7 +157,7 @@ class Work:
             self._go_through([[canary]], 1, progress)
             if self.failed:
                 return
-        at_once = ALONE if isinstance(self.method, Method) else TOGETHER
+        at_once = ALONE if type(self.method).anonymize_batch is Described.anonymize_batch else TOGETHER
         n_threads = 1 if self.method.needs_gpu else threads()
         self._go_through(batches(tasks, at_once), n_threads, progress)
 

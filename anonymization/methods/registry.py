@@ -20,6 +20,7 @@ from anonymization.methods.external.method import load_command
 from anonymization.methods.knn import method as knn_world
 from anonymization.methods.mcadams import method as mcadams
 from anonymization.methods.pitch_shift import method as pitch_shift
+from anonymization.methods.recognize_and_speak import method as recognize_and_speak
 from anonymization.methods.world import method as world_voice
 
 GROUP = "voiceprivacy.anonymizers"
@@ -100,7 +101,8 @@ def _known() -> tuple[tuple[Anonymizer, ...], tuple[BrokenPlugin, ...]]:
 
 
 def _built_in() -> tuple[Anonymizer, ...]:
-    return (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS, *knn_world.METHODS)
+    signal = (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS, *knn_world.METHODS)
+    return (*signal, *recognize_and_speak.METHODS)
 
 
 @cache

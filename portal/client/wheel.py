@@ -133,7 +133,7 @@ def _sources() -> dict[str, bytes]:
     """Modules, and what lies beside them and is no module, by path from the root."""
     paths = set(find_modules()[0].values())
     for folder in {path.parent for path in paths}:
-        paths |= {path for path in folder.iterdir() if path.suffix == ".toml"}
+        paths |= {path for path in folder.iterdir() if path.suffix in (".toml", ".npy")}
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in sorted(paths)}
 
 

@@ -14,13 +14,15 @@ from anonymization.methods.knn import method as knn_world
 from anonymization.methods.mcadams import method as mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 from anonymization.methods.pitch_shift import method as pitch_shift
+from anonymization.methods.recognize_and_speak import method as recognize_and_speak
 from anonymization.methods.registry import broken, explain_missing, find_method, get_method, methods
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from anonymization.methods.world import method as world_voice
 from tests.anonymization.programs import describe
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILT_IN = [method.name for module in (mcadams, pitch_shift, world_voice, knn_world) for method in module.METHODS]
+MODULES = (mcadams, pitch_shift, world_voice, knn_world, recognize_and_speak)
+BUILT_IN = [method.name for module in MODULES for method in module.METHODS]
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "soxr", "torch")
 METHOD = """
 from anonymization.methods.contract import Method, Parameter

@@ -1,0 +1,158 @@
+"""Speech is recognised and the words are spoken anew by a synthesiser, in a voice mixed for each speaker.
+
+Nothing but the words goes through: voice, melody, timing and loudness are the synthesiser's, the mean level excepted.
+What the recogniser mishears is said wrongly, what it does not hear is lost, and English is written whatever is spoken.
+
+After system T04 of the VoicePrivacy 2022 challenge (Meyer, Tilli, Denisov, Lux, Koch, Vu), which recognises phonemes,
+draws the voice from a generative network of speaker vectors and speaks by FastSpeech 2 and HiFi-GAN; here are other
+models and a mixture of ready voices. Conventions: samples are int16, mono, 16 kHz.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
+from typing import cast
+
+import numpy as np
+
+from anonymization.methods.audio_conversion import convert_audio
+from anonymization.methods.contract import (
+    Described,
+    Item,
+    MethodError,
+    OptionValue,
+    PseudoSpeaker,
+    Recording,
+    Samples,
+    TargetPool,
+    VoiceRequest,
+    read_methods,
+    validate_samples,
+)
+from anonymization.methods.world.method import Level, set_level
+from common.errors import MetricInputError
+from speech.pitch.estimators import STEP_S, track_f0_praat
+from speech.recognizers import registry as recognizers
+from speech.recognizers.contract import Recognizer
+from speech.recognizers.long_recordings import list_pieces
+from speech.synthesizers import kokoro
+
+RATE_HZ = 16_000
+# What is spoken at once: as much as the recogniser hears at once.
+_PIECE_S = 30.0
+_PAUSE_S = 0.3
+# Shares below this are inaudible; without them a voice is short to write.
+_SMALLEST_SHARE = 0.01
+# Where nobody says it: above this median F0 the voice is taken for a woman's, if so much of it is voiced.
+_GENDER_HZ = 165.0
+_HEARD_S, _VOICED_S = 10.0, 1.0
+
+
+@dataclass(frozen=True)
+class RecognizeAndSpeak(Described):
+    """Speech is recognised and its words are spoken anew by a synthesiser, in a voice that is mixed for each speaker of
+    the synthesiser's voices of the same gender. Melody, timing and accent are the synthesiser's; what is misheard is
+    said wrongly.
+
+    recognizer: a name of `speech.recognizers.registry`; concentration: of the Dirichlet distribution of the shares,
+    small where few voices make a mixture; fidelity: whether it is the published system, or one of lighter parts.
+    """
+
+    recognizer: str = field(kw_only=True)
+    concentration: float = field(kw_only=True)
+    fidelity: str = field(kw_only=True)
+
+    def missing(self) -> str:
+        return recognizers.explain_missing(recognizers.find_engine(self.recognizer)) or kokoro.missing()
+
+    def plan_voices(
+        self,
+        requests: Sequence[VoiceRequest],
+        pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the voices are the synthesiser's
+    ) -> list[PseudoSpeaker]:
+        """Each voice by its key alone, among those of the gender: as told, else by the median F0 of recordings."""
+        return [self._mix(request.key, request.gender or _guess_gender(request.recordings)) for request in requests]
+
+    def _mix(self, key: str, gender: str) -> PseudoSpeaker:
+        names = kokoro.voices_of_gender(gender if gender in ("f", "m") else "")
+        seed = int.from_bytes(hashlib.sha256(f"{key}|mixture".encode()).digest(), "big")
+        shares = np.random.default_rng(seed).dirichlet(np.full(len(names), self.concentration))
+        shares = np.where(shares < _SMALLEST_SHARE, 0.0, shares)
+        shares /= shares.sum()
+        mixture = {name: round(float(share), 4) for name, share in zip(names, shares, strict=True) if share > 0}
+        return PseudoSpeaker(key, {}, mixture=mixture)
+
+    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+        """Digital silence stays, and what holds no word becomes silence of its length: no sound of it is kept."""
+        samples = item.samples
+        if threads < 1:
+            raise MethodError(f"At least one thread is needed; found threads={threads}.")
+        validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
+        if not item.pseudo_speaker.mixture:
+            raise MethodError(f"{self.name} takes a voice that is a mixture, as it plans them; found one that is none.")
+        spoken: list[kokoro.Floats32] = []
+        try:
+            for text in self._hear(samples):
+                sound = kokoro.shared().speak(text, item.pseudo_speaker.mixture)
+                if sound.size:
+                    spoken += [np.zeros(round(_PAUSE_S * kokoro.RATE_HZ), np.float32)] * bool(spoken) + [sound]
+        except MetricInputError as error:
+            raise MethodError(str(error)) from error
+        if not spoken:
+            return np.zeros_like(samples)
+        return set_level(_at_rate(np.concatenate(spoken)), samples, cast("Level", options["level"]))
+
+    def _hear(self, samples: Samples) -> Iterable[str]:
+        """What is said in each piece, in their order."""
+        for piece in list_pieces(samples, _PIECE_S):
+            with _TURN:
+                [text] = _recognizer(self.recognizer, os.getpid()).transcribe([piece], RATE_HZ)
+            if text:
+                yield text
+
+
+# A recogniser serves one thread at a time.
+_TURN = Lock()
+
+
+@lru_cache(maxsize=2)
+def _recognizer(name: str, process: int) -> Recognizer:  # noqa: ARG001 - a forked process loads its own
+    return recognizers.load(name)
+
+
+def _at_rate(sound: kokoro.Floats32) -> kokoro.Floats32:
+    import soxr
+
+    resampled: kokoro.Floats32 = soxr.resample(sound, kokoro.RATE_HZ, RATE_HZ, quality="VHQ")
+    return resampled
+
+
+def _guess_gender(recordings: Iterable[Recording]) -> str:
+    """f or m by the median F0 of the first seconds of speech; empty where too little of them is voiced.
+
+    Raises:
+        MethodError: a recording that cannot be read.
+    """
+    voiced: list[float] = []
+    for recording in recordings:
+        try:
+            given = convert_audio(*recording())
+        except (OSError, ValueError) as error:
+            raise MethodError(f"A recording of a speaker cannot be read: {error}") from error
+        with suppress(MetricInputError):  # too short for a contour
+            track = track_f0_praat(given.samples[: round(_HEARD_S * RATE_HZ)], given.rate_hz)
+            voiced += [float(hz) for hz in track.hz if hz > 0]
+        if len(voiced) * STEP_S >= _HEARD_S / 2:
+            break
+    if len(voiced) * STEP_S < _VOICED_S:
+        return ""
+    return "f" if float(np.median(voiced)) > _GENDER_HZ else "m"
+
+
+METHODS = tuple(RecognizeAndSpeak(**about) for about in read_methods(__file__))
