@@ -39,7 +39,9 @@ REQUIRES: Mapping[str, str] = {
     "zstandard": "zstandard>=0.23",
 }
 # Methods that need them say so and the others run.
-OPTIONAL = frozenset({"pyworld", "torch"})
+OPTIONAL = frozenset(
+    {"ctranslate2", "faster_whisper", "hibari", "onnxruntime", "parselmouth", "pyworld", "torch", "torchaudio"}
+)
 _MOMENT = (2020, 1, 1, 0, 0, 0)
 _START = '''"""The VoicePrivacy Portal from the shell: the program vp."""
 
