@@ -97,7 +97,8 @@ def trial_scores(
         if place[speaker] == (trial.gender, trial.corpus)
     ]
     owner = {trial.name: trial.speaker for trial in trials}
-    target, nontarget = [], []
+    target: list[float] = []
+    nontarget: list[float] = []
     for speaker, name, score in score_trials(of_speaker, tests, pairs):
         (target if owner[name] == speaker else nontarget).append(score)
     return target, nontarget

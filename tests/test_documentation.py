@@ -271,7 +271,6 @@ ANONYMIZATION_COMMANDS = (
     f"{ANONYMIZATION}run {B2} data anon --seed 2022 --suffix _anon",
     f"{ANONYMIZATION}voices data --method knn-world --seed 2022 --targets demo/corpus --out targets.csv",
     f"{ANONYMIZATION}run --method knn-world data converted --seed 2022 --targets demo/corpus --target-selection random",
-    f"{ANONYMIZATION}voices demo/corpus --method t04 --seed 2022 --out mixtures.csv",
 )
 
 

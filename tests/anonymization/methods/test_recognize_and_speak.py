@@ -6,12 +6,11 @@ import pytest
 from anonymization.conformance import make_vowel
 from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, keeps_duration, plans_voices
 from anonymization.methods.recognize_and_speak import method as module
-from anonymization.methods.registry import get_method
 from common.errors import MetricInputError
 from speech.recognizers.contract import RATE_HZ
 from speech.synthesizers import kokoro
 
-T04 = get_method("t04")
+[T04] = module.METHODS
 KEYS = ["1" * 64, "2" * 64]
 VOICE = PseudoSpeaker(KEYS[0], {}, mixture={"af_sky": 0.75, "bf_emma": 0.25})
 
