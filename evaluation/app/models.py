@@ -144,7 +144,8 @@ class MetricValue(models.Model):
 class ScoreSet(models.Model):
     """The scores of one verification test, kept sorted for DET curves and further numbers.
 
-    `key`: a stored npz with `targets` and `nontargets`, float64, ascending.
+    `key`: a stored npz with `targets` and `nontargets`, float64, ascending, and what of them is known by speaker and
+    by rank (`evaluation.app.runs.services.make_score_set`).
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="score_sets")

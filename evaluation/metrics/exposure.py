@@ -287,7 +287,8 @@ def bootstrap_exposure(
 
     Trials are drawn as in `bootstrap_detection`: a target as often as its speaker, a nontarget as often as its model
     times its speaker. Ranks stay those among all models, drawn with their speaker. Of the worst speaker, of the worst
-    rank and of what follows from the sign there is no interval: with other speakers another one is the worst.
+    rank and of what follows from the sign there is no interval: with other speakers another one is the worst. Nor of
+    shares of exposed speakers: where none is exposed, no resample holds one, although other speakers may be.
 
     Args:
         trial_speakers: shape (trials,), speaker of each trial utterance.
@@ -308,8 +309,6 @@ def bootstrap_exposure(
         eers = np.array([one.kaldi_eer for one in exposure.speakers])
         names = [one.name for one in exposure.speakers]
         found["mean_speaker_eer"] = bootstrap_mean(100 * np.minimum(eers, CHANCE), names, draws)
-        for key, limit in EXPOSED_BELOW.items():
-            found[key] = bootstrap_mean(100.0 * (eers < limit), names, draws)
     return found
 
 
@@ -495,6 +494,8 @@ def _resampled_acceptance(
     rows = count_rows(draws)
     totals = ((rows @ pairs) * rows).sum(axis=1)
     shares = {key: np.full(len(rows), np.nan) for key in exposure.accepted}
+    if not shares:
+        return {}
     for place, (counts, total) in enumerate(zip(rows, totals, strict=True)):
         found = np.concatenate([[0], np.cumsum(counts[own])])
         if not total or not found[-1]:

@@ -41,11 +41,14 @@ _ROUNDING = 0.5 * 10**-AVERAGE_DECIMALS + 1e-9
 def add_averages(work: Work) -> None:
     """Every average of the track for each attack model or speech whose data sets are all there.
 
-    Beside the EER that ranks, the ROCCH-EER by the same weights.
+    Beside the EER that ranks, the ROCCH-EER and what lies beyond the EER by the same weights.
     """
     for average in work.sources.track.averages:
-        with_hull = average.metric == "eer" and average.estimator != "rocch"
-        for one in (average, replace(average, estimator="rocch")) if with_hull else (average,):
+        beside: list[Average] = []
+        if average.metric == "eer":
+            beside += [replace(average, estimator="rocch")] if average.estimator != "rocch" else []
+            beside += [replace(average, metric=metric, estimator="") for metric in values.AVERAGED_BEYOND]
+        for one in (average, *beside):
             for split, weights in one.weights.items():
                 for identity in dict.fromkeys(_identities(work, one, split)):
                     members = [work.numbers.get(member_of(work, identity, name)) for name in weights]

@@ -22,7 +22,14 @@ from common.errors import MetricInputError
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import KINDS, Gender, NumberIdentity, ReportedNumber
 from evaluation.formats.scores import TrialTable
-from evaluation.metrics.bootstrap import DETECTION_MEASURES, Replicates, bootstrap_detection, weighted_sum
+from evaluation.metrics.bootstrap import (
+    DETECTION_MEASURES,
+    Replicates,
+    SpeakerDraws,
+    bootstrap_detection,
+    weighted_sum,
+)
+from evaluation.metrics.exposure import EXPOSED_BELOW, FALSE_ALARM_RATES, bootstrap_exposure
 from evaluation.metrics.voice_similarity import LEAST_SPEAKERS, diagonal_dominance
 from evaluation.protocols.recipes import DataSet, Recipe
 from evaluation.scoring.recomputation import (
@@ -98,7 +105,8 @@ def _trials(work: Work, listed: set[str], data_set: DataSet) -> TrialTable:
 
 def _add_test(work: Work, test: MeasuredTest) -> None:
     data_set = work.recipe.data_sets[test.file.data_set]
-    replicates = _replicates(work, test, data_set)
+    drawn = _draw(work, test, data_set)
+    replicates = _replicates(work, test, drawn)
     trials = test.metrics.n_target + test.metrics.n_nontarget
     for identity in _identities(work, test.file):
         named = identity.metric, identity.estimator
@@ -112,6 +120,22 @@ def _add_test(work: Work, test: MeasuredTest) -> None:
             agree=agrees if named in PRINTED else in_its_decimals,
             source=(test.file.name, "unlike-scores"),
         )
+    _add_exposure(work, test, drawn)
+
+
+def _add_exposure(work: Work, test: MeasuredTest, drawn: _Drawn | None) -> None:
+    """Privacy beyond the EER; what the trials cannot tell is left out."""
+    exposure, gender = test.exposure, Gender(work.recipe.data_sets[test.file.data_set].gender)
+    found = bootstrap_exposure(test.trials, drawn.speakers, drawn.draws, exposure) if drawn else {}
+    sizes = dict.fromkeys(FALSE_ALARM_RATES, exposure.n_target)
+    if exposure.ranks is not None:
+        ranked = int(exposure.ranks.counts.sum())
+        sizes |= dict.fromkeys(("rank_disclosure", "rank_disclosure_shuffled", "rank_disclosure_worst"), ranked)
+    sizes |= dict.fromkeys(("worst_speaker_eer", "mean_speaker_eer", *EXPOSED_BELOW), len(exposure.speakers))
+    trials = exposure.n_target + exposure.n_nontarget
+    for key, value in exposure.values().items():
+        identity = NumberIdentity(test.file.data_set, gender, key, "", *test.file.speeches)
+        work.add(identity, value, Basis.SCORES, sizes.get(key, trials), replicates=found.get(key))
 
 
 def _identities(work: Work, file: ScoreFile) -> list[NumberIdentity]:
@@ -145,20 +169,32 @@ def _uncovered(file: ScoreFile, found: str) -> str:
     return f"{file.name} does not cover the organizer's trials: {found}"
 
 
-def _replicates(work: Work, test: MeasuredTest, data_set: DataSet) -> dict[tuple[str, str], Replicates]:
-    """Resampled measures in the units of the numbers; none where a speaker of the trial utterances is not known."""
-    speakers = work.sources.find_speakers(data_set)
-    utterances = [name.decode() for name in test.joined.utterances.tolist()]
-    if not speakers or any(name not in speakers for name in set(utterances)):
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The speaker of each trial utterance, and the resamples of all speakers of a test."""
+
+    speakers: list[str]
+    draws: SpeakerDraws
+
+
+def _draw(work: Work, test: MeasuredTest, data_set: DataSet) -> _Drawn | None:
+    """None where a speaker of the trial utterances is not known, or there are fewer than two."""
+    known, trials = work.sources.find_speakers(data_set), test.trials
+    if not known or any(name not in known for name in trials.utterances):
+        return None
+    speakers = [known[name] for name in trials.utterances]
+    draws = work.draws([*speakers, *trials.models])
+    return None if draws is None else _Drawn([speakers[place] for place in trials.utterance.tolist()], draws)
+
+
+def _replicates(work: Work, test: MeasuredTest, drawn: _Drawn | None) -> dict[tuple[str, str], Replicates]:
+    """Resampled measures in the units of the numbers."""
+    if drawn is None:
         return {}
-    trial_speakers = np.array([speakers[name] for name in utterances], dtype=np.str_)
     models = test.joined.models.astype(np.str_)
-    draws = work.draws([*np.unique(trial_speakers).tolist(), *np.unique(models).tolist()])
-    if draws is None:
-        return {}
     wanted = dict(WITH_INTERVAL) | _ranked_estimator(work.sources)
     found = bootstrap_detection(
-        test.joined.scores, test.joined.targets, models, trial_speakers, draws, measures=tuple(wanted.values())
+        test.joined.scores, test.joined.targets, models, drawn.speakers, drawn.draws, measures=tuple(wanted.values())
     )
     return {key: _in_unit(key[0], found[measure]) for key, measure in wanted.items()}
 

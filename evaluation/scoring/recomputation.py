@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from common.errors import MetricInputError
@@ -21,7 +22,7 @@ from evaluation.formats.scores import JoinedScores, TrialTable, join_scores, rea
 from evaluation.metrics.calibration import Compatibility
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
-from evaluation.metrics.exposure import Trials, make_trials
+from evaluation.metrics.exposure import Exposure, Trials, make_trials, measure_exposure
 from evaluation.protocols.recipes import DataSet, list_hash
 from evaluation.scoring.results.folders import ScoreFile, SystemResults
 from evaluation.scoring.results.results_2022 import make_reported_number, parse_number
@@ -53,7 +54,7 @@ class RecomputedNumber:
         return agrees(self.reported, self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeasuredTest:
     """One verification test as its scores say.
 
@@ -66,6 +67,16 @@ class MeasuredTest:
     joined: JoinedScores
     metrics: DetectionMetrics
     numbers: tuple[RecomputedNumber, ...]
+
+    @cached_property
+    def trials(self) -> Trials:
+        """The scored trials with their names."""
+        return encode_trials(self.joined)
+
+    @cached_property
+    def exposure(self) -> Exposure:
+        """What the equal error rate hides."""
+        return measure_exposure(self.trials)
 
 
 def measure_tests(

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from evaluation.formats.results import CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
-from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.metrics.catalogue import EXPOSURE_METRICS, Metric, find_metric
 from evaluation.protocols.recipes import Average, Gate, Recipe, Track
 
 # Which speech trains the evaluator, enrols its speakers and is tested; the first of each is the one that is averaged.
@@ -42,7 +42,18 @@ MEASURES = (
     ("min_dcf_01", ""),
     ("min_dcf_001", ""),
 )
-DETECTION = frozenset(metric for metric, _ in MEASURES)
+# Privacy beyond the EER: what needs the names of models and utterances as well.
+BEYOND = tuple(EXPOSURE_METRICS)
+# Those that are averaged by the weights of the edition's EER, beside it.
+AVERAGED_BEYOND = (
+    "accepted_at_1_percent",
+    "accepted_at_01_percent",
+    "rank_disclosure",
+    "mean_speaker_eer",
+    "better_sign_eer",
+    "inverted_targets",
+)
+DETECTION = frozenset([*(metric for metric, _ in MEASURES), *BEYOND])
 AVERAGE = "average_"
 
 
@@ -317,8 +328,9 @@ def select_complete(
     if not lost:
         return dict(numbers)
     members = {
-        (average.metric, f"{AVERAGE}{split}"): tuple(weights)
+        (metric, f"{AVERAGE}{split}"): tuple(weights)
         for average in track.averages
+        for metric in (average.metric, *(AVERAGED_BEYOND if average.metric == "eer" else ()))
         for split, weights in average.weights.items()
     }
     return {

@@ -218,6 +218,9 @@ class EntrySerializer(Shape):
     team = serializers.CharField(allow_null=True)
     kind = serializers.CharField()
     is_late = is_reported = serializers.BooleanField()
+    weak_attack = serializers.ListField(
+        child=serializers.CharField(), help_text="Why the attack behind its EER is not reliable; empty where it is."
+    )
     averages = serializers.DictField(child=MeasuredSerializer(), help_text="By metric.")
 
 

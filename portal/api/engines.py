@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from evaluation.app.attacks import services as attacks
+from evaluation.app.attacks.selectors import judge_attacks
 from evaluation.app.attacks.selectors import list_attacks as find_attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition import services as recognitions
@@ -18,6 +19,7 @@ from evaluation.app.recognition.selectors import list_recognitions as find_recog
 from evaluation.app.runs import services as runs
 from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION, TRAINING, EngineRunKind, describe_engine
 from evaluation.app.runs.selectors import list_job_chains, list_runs
+from evaluation.scoring.reliability import NOT_RELIABLE, RELIABLE
 from evaluation.scoring.values import Number
 from portal.api.base import ApiView, Shape, operation
 from portal.api.submissions import JobSerializer
@@ -26,6 +28,7 @@ from portal.jobs.models import State
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 from portal.submissions.selectors import managed_submission_for, submission_for
+from portal.systems.attacks.pages import estimator_for
 from portal.systems.exports import number_as_dict
 
 MOST_SETS = 200
@@ -89,6 +92,15 @@ class StartAttackSerializer(StartRecognitionSerializer):
     preset = serializers.CharField(required=False, max_length=40, help_text="How vectors are compared, such as 2024.")
 
 
+class ReliabilitySerializer(Shape):
+    """Whether a trained attacker is strong enough on a data set that its EER means privacy."""
+
+    data_set = serializers.CharField()
+    word = serializers.ChoiceField([RELIABLE, NOT_RELIABLE])
+    reasons = serializers.ListField(child=serializers.CharField(), help_text="Why it is not reliable.")
+    unknown = serializers.ListField(child=serializers.CharField(), help_text="What was not measured.")
+
+
 class AttackNumbersSerializer(Shape):
     """What an attacker found: its newest finished run."""
 
@@ -96,6 +108,7 @@ class AttackNumbersSerializer(Shape):
     engine = EngineNameSerializer()
     finished_at = serializers.DateTimeField(allow_null=True)
     numbers = NumberSerializer(many=True)
+    reliability = ReliabilitySerializer(many=True, help_text="Of a trained attacker; else empty.")
     missing = MissingSerializer(many=True, required=False, help_text="For its own only.")
 
 
@@ -213,11 +226,19 @@ def continue_run(api: ApiView, pk: int, run: int) -> Response:
 def show_attacks(api: ApiView, name: str) -> Response:
     """The numbers of each own attacker of a system, by the same identities as those of its own scores."""
     view = system_view(api, name)
+    attacks_found = find_attacks(view.submission, view.as_of)
+    verdicts = judge_attacks(attacks_found, estimator_for(view))
     found = [
         _of_run(one)
         | {"numbers": _numbers(one.numbers.values())}
+        | {
+            "reliability": [
+                asdict(verdict) | {"data_set": data_set, "word": verdict.word}
+                for data_set, verdict in verdicts.get(one.run.pk, {}).items()
+            ]
+        }
         | ({"missing": [asdict(each) for each in one.missing]} if view.is_own else {})
-        for one in find_attacks(view.submission, view.as_of)
+        for one in attacks_found
     ]
     return api.paginated(found, AttackNumbersSerializer)
 

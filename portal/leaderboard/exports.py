@@ -39,7 +39,7 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
                 "unit": column.metric.unit,
                 "better": str(column.metric.direction),
             }
-            for column in leaderboard.averages
+            for column in (*leaderboard.averages, *leaderboard.beyond)
         ],
         "rankings": [_table_as_dict(leaderboard, table) for table in leaderboard.table.tables],
         "unrankable": [
@@ -52,7 +52,8 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
 
 def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
     """A header, then each system in each ranking, then those that are in none."""
-    numbers = [name for one in leaderboard.averages for name in (one.key, f"{one.key}_low", f"{one.key}_high")]
+    shown = (*leaderboard.averages, *leaderboard.beyond)
+    numbers = [name for one in shown for name in (one.key, f"{one.key}_low", f"{one.key}_high")]
     yield (*COLUMNS, *numbers, "reasons")
     for table in leaderboard.table.tables:
         for row in table.rows:
@@ -135,15 +136,18 @@ def _entry_as_dict(leaderboard: Leaderboard, entry: Entry) -> dict[str, Any]:
         "kind": entry.kind,
         "is_late": entry.is_late,
         "is_reported": entry.is_reported,
+        "weak_attack": list(entry.weak_attack),
         "averages": {
-            column.key: asdict(measured) for column in leaderboard.averages if (measured := measured_of(entry, column))
+            column.key: asdict(measured)
+            for column in (*leaderboard.averages, *leaderboard.beyond)
+            if (measured := measured_of(entry, column))
         },
     }
 
 
 def _entry_cells(leaderboard: Leaderboard, entry: Entry) -> tuple[Any, ...]:
     numbers: list[float | None] = []
-    for column in leaderboard.averages:
+    for column in (*leaderboard.averages, *leaderboard.beyond):
         found = measured_of(entry, column)
         numbers += (found.value, found.low, found.high) if found else (None, None, None)
     name = (entry.key, entry.label, entry.team_name, entry.kind)

@@ -26,7 +26,8 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
-from evaluation.scoring.values import AVERAGE, Number, ObjectiveValues
+from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
+from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, Number, ObjectiveValues
 from portal.challenges.models import Edition
 from portal.submissions.models import SharedPart, Submission
 from portal.submissions.rules import Part, Relation, may_see
@@ -72,6 +73,15 @@ class Leaderboard:
     averages: tuple[ShownAverage, ...]
     entries: tuple[Entry, ...]
     table: Rankings
+
+    @cached_property
+    def beyond(self) -> tuple[ShownAverage, ...]:
+        """Averages of privacy beyond the EER, of the attack that decides: those that a system has."""
+        return tuple(
+            ShownAverage(key, find_metric(key), "")
+            for key in AVERAGED_BEYOND
+            if any(key in entry.averages for entry in self.entries)
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -233,6 +243,12 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         split=policy.split,
         attack_model=AttackModel(policy.attack_model),
     )
+    attack = AttackModel(policy.attack_model)
+    beyond = {
+        key: found
+        for key in AVERAGED_BEYOND
+        if (found := _measured(values.average(key, split=policy.split, attack_model=attack))) is not None
+    }
     utilities = {utility.metric for utility in policy.utilities}
     return Entry(
         key=system.name,
@@ -245,9 +261,32 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         privacy=_measured(privacy),
         utilities={key: found for key, found in present.items() if key in utilities},
         gate_values=_gate_values(values, policy),
-        averages={key: found for key, found in present.items() if key not in utilities},
+        averages={key: found for key, found in present.items() if key not in utilities} | beyond,
         missing={column.key: _missing(values, column.metric) for column in columns},
+        weak_attack=judge_average(values, policy).reasons,
     )
+
+
+def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy) -> Reliability:
+    """Whether the attack behind the average EER that decides is strong enough, by the other averages at hand.
+
+    Nothing speaks against attacks that were not trained on anonymised speech.
+    """
+    attack = AttackModel(policy.attack_model)
+
+    def average(metric: str, estimator: str, of: AttackModel) -> Number | None:
+        return values.average(metric, estimator, split=policy.split, attack_model=of)
+
+    eer = average(policy.privacy.metric, policy.privacy.estimator, attack)
+    if eer is None or attack is not AttackModel.SEMI_INFORMED:
+        return Reliability((), ())
+    weaker = (
+        average(policy.privacy.metric, policy.privacy.estimator, of)
+        for of in (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
+    )
+    frozen = min((one.value for one in weaker if one), default=None)
+    inverted = average("inverted_targets", "", attack)
+    return judge_attack(AttackStrength(eer.value, frozen, inverted_targets=inverted.value if inverted else None))
 
 
 def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, Measured]]:

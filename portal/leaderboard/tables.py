@@ -20,6 +20,7 @@ from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
+from evaluation.scoring.reliability import NOT_RELIABLE
 from portal.core.labels import decimals
 from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
@@ -27,7 +28,7 @@ from portal.leaderboard.selectors import Leaderboard, ShownAverage
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
 COARSE_DIGITS = 1  # of a rate, in per cent, whose interval cannot be estimated
 ANCHOR = "ranking"
-HIDE = "hide"
+HIDE, ALL = "hide", "all"
 REFERENCES = {"baseline": "baseline", "original": "original"}
 
 
@@ -39,6 +40,7 @@ class Choice:
         ranking: the condition and utility that ranks; None where nothing is ranked.
         sort, order: the column by which the table stands, and which way.
         shows_published: whether systems of papers stand among the others.
+        shows_beyond: whether columns of privacy beyond the EER stand beside the others.
         query: what of the address differs from the page's own, but for the order.
     """
 
@@ -46,6 +48,7 @@ class Choice:
     sort: str
     order: Order
     shows_published: bool = True
+    shows_beyond: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
 
     def address(self, **changes: str | None) -> str:
@@ -77,13 +80,15 @@ class Line:
     group: str = ""
     met: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    is_weakly_attacked: bool = False
 
 
 def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
     """What an address asks for; whatever it names that is not there is as if it were not named.
 
     Args:
-        given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``sort`` and ``order``.
+        given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy`` (``all``),
+            ``sort`` and ``order``.
     """
     tables, utilities = leaderboard.table.tables, [one.metric for one in leaderboard.policy.utilities]
     minima = list(dict.fromkeys(f"{table.minimum:g}" for table in tables))
@@ -94,12 +99,15 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
         query["by"] = given["by"]
     if given.get("published") == HIDE:
         query["published"] = HIDE
+    if given.get("privacy") == ALL and leaderboard.beyond:
+        query["privacy"] = ALL
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
     asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
     sort, order = given.get("sort", ""), given.get("order", "")
-    sort = sort if sort in {"rank", "system", *(one.key for one in _deciding(leaderboard))} else "rank"
+    columns = _columns(leaderboard, shows_beyond="privacy" in query)
+    sort = sort if sort in {"rank", "system", *(one.key for one in columns)} else "rank"
     chosen = cast("Order", order) if order in ARIA_SORT else _natural_order(leaderboard, sort)
-    return Choice(next(asked, None), sort, chosen, "published" not in query, query)
+    return Choice(next(asked, None), sort, chosen, "published" not in query, "privacy" in query, query)
 
 
 def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -> list[dict[str, Any]]:
@@ -115,6 +123,15 @@ def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -
             )
         ]
         found.append({"label": "Published systems", "links": links})
+    if leaderboard.beyond:
+        links = [
+            {"text": text, "address": choice.address(privacy=value, **order), "is_current": is_current}
+            for text, value, is_current in (
+                ("EER", None, not choice.shows_beyond),
+                ("Beyond the EER", ALL, choice.shows_beyond),
+            )
+        ]
+        found.append({"label": "Privacy", "links": links})
     return found
 
 
@@ -167,7 +184,8 @@ def list_lines(
     unrankable = {one.entry.key: [reason.text for reason in one.reasons] for one in leaderboard.table.unrankable}
 
     def line(entry: Entry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
-        said = (*reasons, *private.get(entry.key, ()))
+        weak = [f"Its {leaderboard.policy.attack_model} attack is {NOT_RELIABLE}.", *entry.weak_attack]
+        said = (*reasons, *(weak if entry.weak_attack else ()), *private.get(entry.key, ()))
         made = _line(leaderboard, entry, place_text, place)
         address = reverse("systems:description", args=[entry.key]) if entry.key in described else ""
         return replace(made, met=met.get(entry.key, ()), reasons=said, description=address)
@@ -222,7 +240,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
     columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
     columns += [
         Column(one.key, one.metric.label, kind="num best" if _decides(ranking, one) else "num", unit=one.metric.unit)
-        for one in _deciding(leaderboard)
+        for one in _columns(leaderboard, shows_beyond=choice.shows_beyond)
     ]
     columns = [
         column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
@@ -382,7 +400,8 @@ def _caption(lines: Sequence[Line]) -> str:
 
 def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str) -> Line:
     late = entry.is_late and place_text != "late"
-    numbers = {one.key: found for one in _deciding(leaderboard) if (found := measured_of(entry, one)) is not None}
+    shown = _columns(leaderboard, shows_beyond=True)
+    numbers = {one.key: found for one in shown if (found := measured_of(entry, one)) is not None}
     return Line(
         label=entry.label,
         place_text=place_text,
@@ -391,6 +410,7 @@ def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str) -
         link="" if entry.kind == "original" else reverse("systems:detail", args=[entry.key]),
         team=entry.team_name,
         marks=("late",) if late else (),
+        is_weakly_attacked=bool(entry.weak_attack),
     )
 
 
@@ -438,8 +458,11 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         "description": Cell("PDF" if line.description else "", link=line.description, title=f"Paper on {line.label}"),
     } | {
         one.key: average_cell(line.numbers.get(one.key), one.metric.unit, is_published=line.place == "published")
-        for one in _deciding(leaderboard)
+        for one in _columns(leaderboard, shows_beyond=True)
     }
+    if line.is_weakly_attacked:
+        key = leaderboard.policy.privacy.metric
+        known[key] = replace(known[key], marks=(*known[key].marks, NOT_RELIABLE))
     return TableRow(tuple(known[column.key] for column in columns), line.place)
 
 
@@ -465,11 +488,16 @@ def _deciding(leaderboard: Leaderboard) -> list[ShownAverage]:
     return [one for one in leaderboard.averages if one.is_privacy or one.is_utility]
 
 
+def _columns(leaderboard: Leaderboard, *, shows_beyond: bool) -> list[ShownAverage]:
+    """The columns of numbers."""
+    return [*_deciding(leaderboard), *(leaderboard.beyond if shows_beyond else ())]
+
+
 def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:
     return ranking is not None and column.is_utility and column.key == ranking.utility.metric
 
 
 def _natural_order(leaderboard: Leaderboard, sort: str) -> Order:
     """The best first: what a heading does when first chosen."""
-    average = next((one for one in leaderboard.averages if one.key == sort), None)
+    average = next((one for one in (*leaderboard.averages, *leaderboard.beyond) if one.key == sort), None)
     return "desc" if average and average.metric.direction == "higher" else "asc"

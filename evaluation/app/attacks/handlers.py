@@ -20,7 +20,7 @@ import numpy as np
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.attacks.selectors import matrices_key, scores_key, similarity_key
-from evaluation.app.attacks.trained import load_encoder
+from evaluation.app.attacks.trained import load_encoder, read_own_eer
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective.services import draw_det_figures
 from evaluation.app.runs import feature_cache
@@ -131,6 +131,7 @@ def attack(context: JobContext) -> dict[str, Any]:
         "missing": [asdict(one) for one in objective.missing],
         "enrolled": models,
         "voices": alts,
+        "own_eer": read_own_eer(run),
     }
 
 

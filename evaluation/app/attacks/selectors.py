@@ -5,7 +5,7 @@ Numbers follow the same rule of visibility as objective ones (`portal.submission
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -15,8 +15,9 @@ from evaluation.app.runs.kinds import ATTACK, EngineText, describe_engine
 from evaluation.app.runs.portal_results import archive_key
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.figures.style import ImageFormat, Theme
-from evaluation.formats.results import NumberIdentity, Speech
+from evaluation.formats.results import AttackModel, NumberIdentity, Speech
 from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
 from evaluation.scoring.results.expected import detection_name
 from evaluation.scoring.values import Missing, Number, ObjectiveValues, read_missing
 from portal.submissions.models import Submission
@@ -119,6 +120,43 @@ def read_attacks(submission: Submission, runs: list[EvaluationRun], numbers: Num
         score_sets.setdefault(one.run_id, []).append(one)
     recipe = EvaluationContext(submission).recipe
     return [_read_values(run, recipe, numbers.get(run.pk, {}), score_sets.get(run.pk, [])) for run in runs]
+
+
+def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, dict[str, Reliability]]:
+    """Whether each trained attacker is strong enough, by its run and the data set.
+
+    Args:
+        found: every attack on a submission: those of frozen encoders and of other seeds are what it is held against.
+        estimator: of the equal error rates.
+    """
+    semi = AttackModel.SEMI_INFORMED
+    frozen = [one for one in found if one.engine.training is Speech.ORIGINAL]
+    trained = [one for one in found if one.engine.training is Speech.ANONYMISED]
+    verdicts: dict[int, dict[str, Reliability]] = {}
+    for attack in trained:
+        training = attack.run.parameters.get("trained")
+        seeds = [one for one in trained if one.run.parameters.get("trained") == training]
+        result = attack.run.job.result if attack.run.job else {}
+        for data_set in dict.fromkeys(one.data_set for one in attack.score_sets):
+            eer = attack.values.number("eer", estimator, data_set=data_set, attack_model=semi)
+            if eer is None:
+                continue
+            others = (
+                one.values.number("eer", estimator, data_set=data_set, attack_model=attack_model)
+                for one in frozen
+                for attack_model in (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
+            )
+            of_seeds = (one.values.number("eer", estimator, data_set=data_set, attack_model=semi) for one in seeds)
+            inverted = attack.values.number("inverted_targets", data_set=data_set, attack_model=semi)
+            strength = AttackStrength(
+                eer.value,
+                min((other.value for other in others if other), default=None),
+                result.get("own_eer"),
+                [one.value for one in of_seeds if one],
+                inverted.value if inverted else None,
+            )
+            verdicts.setdefault(attack.run.pk, {})[data_set] = judge_attack(strength)
+    return verdicts
 
 
 def _read_values(

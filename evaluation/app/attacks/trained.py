@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from django.core.files.storage import default_storage
 
@@ -34,6 +35,19 @@ def list_trained_seeds(run: EvaluationRun) -> list[int]:
     rows = TrainingEpoch.objects.filter(run=run, values__has_key=REPORT)
     known = set(rows.values_list("seed", flat=True))
     return [seed for seed in list_seeds(run) if seed in known]
+
+
+def read_own_eer(attack: EvaluationRun) -> float | None:
+    """The EER of a trained attacker on held-out speech of its own training speakers, in per cent.
+
+    None where it was not measured, and of an attacker that was not trained here.
+    """
+    if "trained" not in attack.parameters:
+        return None
+    epochs = TrainingEpoch.objects.filter(run=attack.parameters["trained"], seed=attack.parameters.get("seed", 0))
+    report: dict[str, Any] = next((one.values[REPORT] for one in epochs.order_by("-epoch") if REPORT in one.values), {})
+    share = report.get("own_eer")
+    return None if share is None else 100 * float(share)
 
 
 def seed_folder(run: EvaluationRun, seed: int) -> str:

@@ -18,6 +18,7 @@ from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE, by_engines
 from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.detection import DetCurve, DetectionMetrics, Estimator, det_curve, detection_metrics
@@ -175,6 +176,21 @@ def find_known(
     }
     known = {attack: number for attack, number in found.items() if number is not None}
     return known, data_set if len(known) == len(asked) else "-".join((data_set, *known))
+
+
+def exposure_key(run: int, data_set: str, theme: Theme = "light", image_format: ImageFormat = "svg") -> str:
+    """Where the figure of what the EER hides lies."""
+    return f"derived/figures/{run}/beyond-{data_set}-{theme}.{image_format}"
+
+
+def read_exposed_test(score_set: ScoreSet) -> ExposedTest | None:
+    """What is drawn of a test beside its DET curve; None of runs that did not keep it."""
+    with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
+        if "kaldi_eer" not in packed:
+            return None
+        curve = det_curve(packed["targets"], packed["nontargets"])
+        chances = packed["rank_chances"] if "rank_chances" in packed else np.zeros(0)
+        return ExposedTest(str(score_set.attack_model), curve, chances, packed["kaldi_eer"])
 
 
 def measure_scores(score_set: ScoreSet) -> DetectionMetrics:

@@ -15,12 +15,20 @@ from django.db import transaction
 
 from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.measures.services import start_measures
-from evaluation.app.models import EvaluationRun
-from evaluation.app.objective.selectors import det_key, estimator_of, find_known, group_curves, measure_scores
+from evaluation.app.models import EvaluationRun, ScoreSet
+from evaluation.app.objective.selectors import (
+    det_key,
+    estimator_of,
+    exposure_key,
+    find_known,
+    group_curves,
+    measure_scores,
+    read_exposed_test,
+)
 from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, describe_engine
 from evaluation.app.runs.selectors import read_numbers
 from evaluation.app.runs.services import start_run, store_figure
-from evaluation.figures import det
+from evaluation.figures import det, exposure
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import ObjectiveValues
 from portal.accounts.rules import NotificationKind
@@ -28,6 +36,7 @@ from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
+from portal.core.storage import replace_named
 from portal.jobs.models import Actor, Job, State
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
@@ -167,4 +176,12 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
         if known:
             tests = {attack: measure_scores(score_sets[attack]) for attack in known}
             store_figure(partial(det_key, run.pk, name), partial(det.draw_det, tests, estimator=estimator))
+            _draw_exposure(run, name, [score_sets[attack] for attack in known])
     progress("Drawing the DET curves", len(by_set), len(by_set))
+
+
+def _draw_exposure(run: EvaluationRun, name: str, score_sets: Sequence[ScoreSet]) -> None:
+    exposed = [found for one in score_sets if (found := read_exposed_test(one)) is not None]
+    if exposed:
+        for (theme, image_format), content in exposure.draw_exposure(exposed).items():
+            replace_named(exposure_key(run.pk, name, theme, image_format), content)

@@ -41,6 +41,8 @@ HEARD = frozenset(
 )
 GONE = frozenset({Submission.State.REFUSED, Submission.State.WITHDRAWN})
 BATCH = 500
+# Of each enrolled speaker, beside the scores of a test: no names, the most exposed first.
+SPEAKER_COLUMNS = ("kaldi_eer", "linkability", "n_target", "n_nontarget")
 GENDER_COLUMNS = {gender: column for column, gender in GENDERS.items()}
 # Each figure is drawn for light and dark pages, and for print.
 FIGURE_FORMATS: tuple[tuple[Theme, ImageFormat], ...] = (
@@ -258,8 +260,11 @@ def replicates_name(identity: NumberIdentity) -> str:
 def make_score_set(run: EvaluationRun, test: MeasuredTest, recipe: Recipe) -> ScoreSet:
     """The scores of a test, sorted and stored; the row is to be saved."""
     targets, nontargets = np.sort(test.joined.target_scores), np.sort(test.joined.nontarget_scores)
-    packed = io.BytesIO()
-    np.savez_compressed(packed, targets=targets, nontargets=nontargets)
+    packed, exposure = io.BytesIO(), test.exposure
+    beyond = {name: np.array([getattr(one, name) for one in exposure.speakers]) for name in SPEAKER_COLUMNS}
+    if exposure.ranks is not None:
+        beyond |= {"rank_counts": exposure.ranks.counts, "rank_chances": exposure.ranks.chances}
+    np.savez_compressed(packed, allow_pickle=False, targets=targets, nontargets=nontargets, **beyond)
     file = test.file
     gender = Gender(recipe.data_sets[file.data_set].gender)
     identity = NumberIdentity(file.data_set, gender, "eer", "kaldi", *file.speeches)

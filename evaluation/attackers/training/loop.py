@@ -26,11 +26,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import unit_vectors
 from common.errors import MetricInputError
 from common.progress import Progress, ignore_progress
 from evaluation.attackers.training import trained
 from evaluation.attackers.training.corpus import Indices, Segments, TrainingUtterance, cut, require_sound
 from evaluation.attackers.training.recipe import Network, TrainingRecipe
+from evaluation.metrics.detection import kaldi_eer
 from speech.encoders.contract import Device
 
 if TYPE_CHECKING:
@@ -283,8 +285,22 @@ def measure_finished(
         source_probe=probes[0],
         target_probe=probes[1],
         target_probe_other_sources=probes[2],
+        own_eer=_own_eer(seen, unseen, segments) if len(unseen) else None,
     )
     return final, mean
+
+
+def _own_eer(seen: Vectors, unseen: Vectors, segments: Segments) -> float | None:
+    """Equal error rate (Kaldi) of held-out segments against the means of the sources; None of a single source."""
+    sources, row = np.unique(segments.source[segments.training_rows], return_inverse=True)
+    if len(sources) < 2:
+        return None
+    sums = np.zeros((len(sources), seen.shape[1]))
+    np.add.at(sums, row, seen.astype(np.float64))
+    models, tests = (unit_vectors(side, "vectors") for side in (sums, unseen.astype(np.float64)))
+    own = segments.source[segments.validation_rows][:, None] == sources
+    scores = tests @ models.T
+    return kaldi_eer(scores[own], scores[~own]) if own.any() else None
 
 
 def _probes(

@@ -122,6 +122,8 @@ class FinalValues:
         target_probe_other_sources: the same where the test sources are others than those it was fitted on.
         source_probe: error of a fresh probe on sources.
         unused_utterances: none of whose pieces is as long and as loud as the recipe wants; they taught nothing.
+        own_eer: equal error rate on held-out segments of the training sources, each against the mean of a source's
+            training segments by cosine, a share; None where none is held out.
     """
 
     source_error: Value
@@ -138,6 +140,7 @@ class FinalValues:
     target_probe_other_sources: ProbeResult | None
     source_probe: ProbeResult | None
     unused_utterances: int = 0
+    own_eer: Value = None
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> FinalValues:

@@ -52,6 +52,7 @@ class Entry:
         averages: further averages for the reader, by metric.
         missing: of a metric, what of it is missing, in words.
         reasons: what forbids a rank whatever the policy, such as a check that failed.
+        weak_attack: why the attack behind `privacy` is not reliable, in sentences; it forbids nothing.
     """
 
     key: str
@@ -67,6 +68,7 @@ class Entry:
     averages: Mapping[str, Measured] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
+    weak_attack: tuple[str, ...] = ()
 
     @property
     def is_reported(self) -> bool:

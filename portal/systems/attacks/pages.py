@@ -8,7 +8,7 @@ the other numbers of the system are; score files, which name speakers and uttera
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, product
 from typing import Any
@@ -17,7 +17,7 @@ from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
 from common.tables import Cell, Row, Table
-from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, list_attacks, read_attacks
+from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, judge_attacks, list_attacks, read_attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import estimator_of
 from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION
@@ -30,12 +30,13 @@ from evaluation.app.runs.selectors import (
 )
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
+from evaluation.scoring.reliability import Reliability
 from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
 from evaluation.scoring.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
-from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Rung, read_ladders
+from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Note, Rung, read_ladders
 from portal.systems.engines.forms import list_unfinished
 from portal.systems.objective import tables
-from portal.systems.objective.pages import det_figures, load_numbers
+from portal.systems.objective.pages import beyond_figures, det_figures, load_numbers
 from portal.systems.objective.tables import metric_label, number_cell, number_group, number_row, number_table
 from portal.systems.pages import Figure, sign_figure
 from portal.systems.recognition.pages import recognised
@@ -63,7 +64,8 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
     if not found and not view.is_own:
         raise Http404
     uploaded = load_numbers(view) if view.system.edition and not _is_by_portal(view) else None
-    attackers, estimator = list_attackers(found, uploaded), estimator_for(view)
+    estimator = estimator_for(view)
+    attackers = list_attackers(found, uploaded, estimator)
     further, voices, extras = further_table(attackers, estimator), voices_table(attackers), extras_table(attackers)
     return view.context | {
         "runs": runs,
@@ -72,6 +74,12 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "reading": _reading(view, attackers, estimator),
         "has_uploaded": any(not attacker.is_own for attacker in attackers),
         "further": further if further.groups else None,
+        "beyond": beyond_table(attackers),
+        "beyond_figures": [
+            figure
+            for one in found
+            for figure in beyond_figures(request, one.values, estimator, one.score_sets, one.engine.title)
+        ],
         "voices": voices if voices.groups else None,
         "extras": extras if extras.groups else None,
         "extras_worth": [(find_metric(metric).label, sentence) for metric, sentence in WORTH.items()],
@@ -117,7 +125,8 @@ def _attacked(
     found = read_attacks(view.submission, runs, numbers)
     if not found:
         return {}
-    attackers, estimator = list_attackers(found, None if _is_by_portal(view) else uploaded), estimator_for(view)
+    estimator = estimator_for(view)
+    attackers = list_attackers(found, None if _is_by_portal(view) else uploaded, estimator)
     return {"table": eer_table(attackers, estimator), "reading": _reading(view, attackers, estimator)}
 
 
@@ -131,11 +140,21 @@ def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderRea
     own = [attacker for attacker in attackers if attacker.is_own]
     by_speaker = view.submission.anonymization_runs.filter(level=AnonymizationRun.Level.SPEAKER)
     apart = bool(own) and view.system.is_baseline and by_speaker.exists()
-    return read_ladders(make_ladders(own, estimator, drawn_apart=apart))
+    reading = read_ladders(make_ladders(own, estimator, drawn_apart=apart))
+    weak = [
+        Note(data_set, f"{attacker.title} is {verdict.word}. {' '.join(verdict.reasons)}", is_unlike=True)
+        for attacker in own
+        for data_set, verdict in attacker.verdicts.items()
+        if not verdict.is_reliable
+    ]
+    return replace(reading, notes=(*reading.notes, *weak))
 
 
-def list_attackers(found: list[AttackValues], uploaded: ObjectiveValues | None) -> list[Attacker]:
+def list_attackers(
+    found: list[AttackValues], uploaded: ObjectiveValues | None, estimator: str = USUAL_ESTIMATOR
+) -> list[Attacker]:
     """The portal's attackers, and first the one whose scores the team uploaded, if it did so for what they measured."""
+    verdicts = judge_attacks(found, estimator)
     own = [
         Attacker(
             title=one.engine.title,
@@ -143,6 +162,7 @@ def list_attackers(found: list[AttackValues], uploaded: ObjectiveValues | None) 
             is_trained=one.engine.training is Speech.ANONYMISED,
             targets={(of.data_set, of.attack_model): of.target_count for of in one.score_sets},
             speakers=one.speakers,
+            verdicts=verdicts.get(one.run.pk, {}),
         )
         for one in found
     ]
@@ -182,6 +202,7 @@ class Attacker:
         is_trained: whether it was trained on speech that the system anonymised.
         targets: target trials by data set and attack model, where their scores are kept.
         speakers: enrolled speakers by data set.
+        verdicts: of a trained attacker, whether it is strong enough, by data set.
     """
 
     title: str
@@ -190,6 +211,7 @@ class Attacker:
     is_trained: bool = False
     targets: Mapping[tuple[str, str], int] | None = None
     speakers: Mapping[str, int] | None = None
+    verdicts: Mapping[str, Reliability] = field(default_factory=dict)
 
     def number(self, place: Place, metric: str, estimator: str, attack: AttackModel | None = None) -> Number | None:
         """The number of a data set and gender; of verification that of an attack model, by the evaluator it names."""
@@ -248,7 +270,10 @@ def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
         for attack in AttackModel:
             numbers = [attacker.number(place, "eer", estimator, attack) for attacker in attackers]
             if any(numbers):
-                rows.append(number_row(str(attack), map(_cell, numbers), _count(numbers)))
+                cells = [
+                    _judged(_cell(number), attacker, place) for number, attacker in zip(numbers, attackers, strict=True)
+                ]
+                rows.append(number_row(str(attack), cells, _count(numbers)))
         if rows:
             groups.append(number_group(_title_of(place), rows))
     metric = find_metric("eer", estimator)
@@ -263,6 +288,16 @@ def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
 def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
     """All other numbers of speaker verification of the portal's attackers: a row for each attack model and attacker."""
     columns = [(metric, by) for metric, by in FURTHER if (metric, by) != ("eer", estimator)]
+    return _attackers_table(attackers, columns, "further", "Further measures")
+
+
+def beyond_table(attackers: Sequence[Attacker]) -> Table:
+    """Privacy beyond the EER by the portal's attackers, rows as in `further_table`."""
+    columns = [(metric, "") for metric in (*tables.BEYOND_SHOWN, tables.CHANCE_RANKS)]
+    return _attackers_table(attackers, columns, "beyond", "Privacy beyond the EER")
+
+
+def _attackers_table(attackers: Sequence[Attacker], columns: Sequence[tuple[str, str]], name: str, title: str) -> Table:
     own = [attacker for attacker in attackers if attacker.is_own]
     groups = []
     for place in list_places(attackers):
@@ -275,7 +310,7 @@ def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
         if rows:
             groups.append(number_group(_title_of(place), rows))
     caption = "By trial set, attack model and attacker."
-    return number_table("further", "Further measures", caption, [metric_label(*one) for one in columns], groups)
+    return number_table(name, title, caption, [metric_label(*one) for one in columns], groups)
 
 
 def voices_table(attackers: Sequence[Attacker]) -> Table:
@@ -379,6 +414,14 @@ def _cell(number: Number | None) -> Cell:
     if number is None or number.basis is not Basis.REPORTED:
         return number_cell(number)
     return number_cell(number, note="from reported numbers" if number.is_average else "reported")
+
+
+def _judged(cell: Cell, attacker: Attacker, place: Place) -> Cell:
+    """The word beside the EER of a trained attacker that is not strong enough."""
+    verdict = attacker.verdicts.get(place.data_set)
+    if verdict is None or verdict.is_reliable or not cell.text:
+        return cell
+    return tables.add_note(cell, verdict.word, is_unlike=True)
 
 
 def _with_few(number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:

@@ -8,7 +8,7 @@ from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals
-from portal.leaderboard.selectors import Leaderboard
+from portal.leaderboard.selectors import Leaderboard, judge_average
 from portal.leaderboard.tables import limit_in_words
 from portal.systems.objective.tables import AVERAGE_DIGITS, Standing, most_digits
 
@@ -33,7 +33,19 @@ def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     )
     said = f"The {policy.attack_model} attacker has an equal error rate of {_read(standing.average, '%')}"
     known = f", against {_read(unprotected, '%', short=True)} on original speech" if unprotected else ""
-    return f"{said}{known}; 50 % would be no better than a guess."
+    weak = judge_average(values, policy)
+    doubt = "" if weak.is_reliable else f" That attack is {weak.word}: {' '.join(weak.reasons)}"
+    return f"{said}{known}; 50 % would be no better than a guess.{_turned(values, policy)}{doubt}"
+
+
+def _turned(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
+    """What an attacker reaches who turns the sign, where the EER is above 50 %."""
+    attack, decides = AttackModel(policy.attack_model), policy.privacy
+    eer = values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)
+    turned = values.average("better_sign_eer", split=policy.split, attack_model=attack)
+    if eer is None or turned is None or eer.value <= 50:
+        return ""
+    return f" Who turns the sign of the scores reaches {_read(turned, '%', short=True)}."
 
 
 def _utility(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:

@@ -15,12 +15,14 @@ from evaluation.app.models import ScoreSet
 from evaluation.app.objective.selectors import (
     det_key,
     estimator_of,
+    exposure_key,
     find_known,
     group_curves,
     list_score_sets,
     read_objective_values,
 )
 from evaluation.app.runs.context import pitch_minimum, track_of
+from evaluation.figures import exposure
 from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.ranking import reasons_against
@@ -30,7 +32,7 @@ from portal.core.panels import make_panels
 from portal.leaderboard.selectors import build_leaderboard, make_entry, policy_by
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective.answer import answer
-from portal.systems.objective.tables import TableMaker, find_standing, list_mismatches
+from portal.systems.objective.tables import BEYOND_SHOWN, TableMaker, find_standing, list_mismatches
 from portal.systems.pages import Figure, describe_progress, describe_provenance, drawn_in_page, set_figure, sign_figure
 from portal.systems.selectors import SystemNumbers, View, edition_of
 from portal.systems.tables import extremes_tables
@@ -73,6 +75,8 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "hold": explain_hold(submission) if view.is_own else "",
         "averages": maker.averages(),
         "tables": maker.tables(),
+        "beyond": maker.beyond(),
+        "beyond_figures": beyond_figures(request, values, estimator_of(edition.recipe), score_sets),
         "standing": standing,
         "missing": values.missing if view.is_own and values.run else (),
         "mismatches": mismatches[:SHOWN_MISMATCHES],
@@ -96,6 +100,26 @@ def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
     policy = policy_by(edition, edition.leaderboard_policy)
     entry = make_entry(view.submission, values, track_of(edition), policy)
     return [one.text for one in reasons_against(entry, policy)] if policy.minimum_eers else []
+
+
+def beyond_figures(
+    request: HttpRequest, values: ObjectiveValues, estimator: str, score_sets: Iterable[ScoreSet], engine: str = ""
+) -> list[Figure]:
+    """What the EER hides, a figure for each data set on the whole set; none of runs that did not measure it.
+
+    Args:
+        engine: what attacked, where the portal did.
+    """
+    measured = {one.data_set for one in values.numbers if one.metric == BEYOND_SHOWN[-1]}
+    figures = []
+    for data_set, tests in group_curves(score_sets).items():
+        _, name = find_known(values, estimator, data_set, tests)
+        if data_set in measured and name == data_set:
+            of = f"{data_set} by {engine}" if engine else data_set
+            alt = f"Targets found, ranks and speakers of {of}; the numbers stand in the table."
+            key = partial(exposure_key, values.run or 0, data_set)
+            figures.append(sign_figure(request, key, title=data_set, alt=alt, size=exposure.SIZE, engine=engine))
+    return figures
 
 
 def det_figures(

@@ -41,6 +41,15 @@ VOICES = (
 )
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
+BEYOND_SHOWN = (
+    "accepted_at_1_percent",
+    "accepted_at_01_percent",
+    "rank_disclosure",
+    "worst_speaker_eer",
+    "mean_speaker_eer",
+    "better_sign_eer",
+)
+CHANCE_RANKS = "rank_disclosure_shuffled"
 
 
 # Parts of every table of numbers -------------------------------------------------------------------
@@ -204,6 +213,33 @@ class TableMaker:
             )
         heads = [metric_label(*rule) for rule in rules]
         return number_table("verification", "Privacy: speaker verification", caption, heads, groups)
+
+    def beyond(self) -> Table:
+        """Privacy beyond the EER, a column for each of `BEYOND_SHOWN`; without rows where no run has measured it."""
+        groups = []
+        for data_set in self.recipe.sets("trial"):
+            rows = []
+            for attack in averaged_attacks(self.recipe):
+                found = {
+                    key: self.values.number(key, data_set=data_set.name, attack_model=attack)
+                    for key in (*BEYOND_SHOWN, CHANCE_RANKS)
+                }
+                if any(found.values()):
+                    cells = [self._cell(found[key]) for key in BEYOND_SHOWN]
+                    by_chance = found[CHANCE_RANKS]
+                    if by_chance is not None:
+                        place = BEYOND_SHOWN.index("rank_disclosure")
+                        said = f"{decimals(by_chance.value, by_chance.metric.decimals)} by chance"
+                        cells[place] = add_note(cells[place], said)
+                    sign = found["better_sign_eer"]
+                    rows.append(number_row(str(attack), cells, sign.n if sign else 0))
+            if rows:
+                groups.append(number_group(data_set.name, rows))
+        heads = [metric_label(key, "") for key in BEYOND_SHOWN]
+        caption = (
+            "By trial set and attack model; n counts trials. Disclosure counts above what exchanged identities give."
+        )
+        return number_table("beyond", "Privacy beyond the EER", caption, heads, groups)
 
     def _attack_row(self, data_set: DataSet, attack: AttackModel, rules: Sequence[tuple[str, str]]) -> Row | None:
         cells, n = [], 0

@@ -3,6 +3,8 @@
 import pytest
 from django.utils import timezone
 
+from evaluation.app.models import EvaluationRun
+from evaluation.formats.results import AttackModel
 from portal.jobs.models import Job, State
 from speech.encoders import registry
 from speech.recognizers import registry as recognizers
@@ -128,3 +130,19 @@ def test_run_of_another_kind_or_submission_is_no_run_here(submission, people):
     organizer = Api(people["organizer"])
     assert organizer.post(f"submissions/{other.pk}/runs/{run.pk}/cancel").status_code == 404
     assert organizer.post(f"submissions/{submission.pk}/runs/{run.pk}/cancel").status_code == 200
+
+
+def test_trained_attacker_that_is_not_strong_enough_is_called_so_in_api_and_page(client, people, submission):
+    training = EvaluationRun.objects.create(submission=submission, kind="training", recipe="x", parameters={})
+    attacked(submission)
+    attacked(submission, trained=training, eers={AttackModel.SEMI_INFORMED: (74.0, 70.0, 78.0)})
+    publish(submission)
+    name = submission.system.name
+    frozen, trained = Api().get(f"systems/{name}/attacks").json()["results"]
+    assert frozen["reliability"] == []
+    first = trained["reliability"][0]
+    assert (first["word"], first["data_set"]) == ("not reliable", "tones_trials_f")
+    assert first["reasons"] == ["It is weaker than an attacker that was not trained: 74.0 % against 35.0 %."]
+    assert "its EER on its own training speakers" in first["unknown"]
+    page = client.get(f"/systems/{name}/attacks/").content.decode()
+    assert "is not reliable. It is weaker than an attacker that was not trained" in page

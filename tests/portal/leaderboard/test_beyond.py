@@ -1,0 +1,63 @@
+"""Privacy beyond the EER on a leaderboard: columns on request, and attacks that are not reliable."""
+
+import pytest
+from django.utils import timezone
+
+from evaluation.formats.results import AttackModel
+from portal.leaderboard.exports import leaderboard_as_dict
+from portal.leaderboard.selectors import build_leaderboard
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
+from tests.portal.objective import make_objective_run, number, ranked_numbers
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def edition():
+    return make_edition(published_at=timezone.now())
+
+
+def add_system(edition, eer, **averages):
+    """A system with this EER, and further averages of the test sets by metric or attack model."""
+    submission = make_submission(make_team_system(make_team(edition)), state="evaluated", evaluated_at=timezone.now())
+    further = [
+        number(edition, "eer", "kaldi", "average_test", value, attack=name.replace("_", "-"))
+        if name.replace("_", "-") in set(AttackModel)
+        else number(edition, name, "", "average_test", value)
+        for name, value in averages.items()
+    ]
+    make_objective_run(submission, [*ranked_numbers(edition, eer=eer, wer=8.0), *further])
+    return submission.system
+
+
+def test_columns_beyond_the_eer_are_switched_on_and_sorted_by(client, edition):
+    add_system(edition, 20.0, rank_disclosure=1.25, accepted_at_1_percent=37.5)
+    address = f"/editions/{edition.name}/leaderboard/"
+    plain, beyond = (
+        client.get(address + query).content.decode() for query in ("", "?privacy=all&sort=rank_disclosure")
+    )
+    assert "Rank disclosure" not in plain
+    assert "Beyond the EER" in plain
+    assert "Rank disclosure" in beyond
+    assert "37.5" in beyond
+    [row] = [one for one in leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"] if one["rank"]]
+    assert row["averages"]["rank_disclosure"]["value"] == 1.25
+
+
+def test_leaderboard_without_such_numbers_offers_no_columns(client, edition):
+    add_system(edition, 20.0)
+    page = client.get(f"/editions/{edition.name}/leaderboard/?privacy=all").content.decode()
+    assert "Beyond the EER" not in page
+
+
+def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and_in_api(client, edition):
+    weak = add_system(edition, 74.0, lazy_informed=12.0, better_sign_eer=26.0)
+    add_system(edition, 30.0, lazy_informed=40.0)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert page.count("not reliable</") == 1
+    assert "It is weaker than an attacker that was not trained: 74.0 % against 12.0 %." in page
+    rows = leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"]
+    assert {row["system"]: bool(row["weak_attack"]) for row in rows if row["rank"]}[weak.name] is True
+    text = client.get(f"/systems/{weak.name}/").content.decode()
+    assert "That attack is not reliable" in text
+    assert "Who turns the sign of the scores reaches 26.0 %." in text
