@@ -231,7 +231,7 @@ class TokenForm(forms.Form):
         error_messages={"required": "Name the token.", "max_length": "Use at most 80 characters."},
     )
     scopes = forms.MultipleChoiceField(
-        label="It may",
+        label="The program may",
         choices=AccessToken.Scope.choices,
         initial=[AccessToken.Scope.READ, AccessToken.Scope.SUBMIT],
         widget=forms.CheckboxSelectMultiple,
@@ -239,7 +239,7 @@ class TokenForm(forms.Form):
     )
     days = forms.TypedChoiceField(
         label="Valid for",
-        choices=(("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("0", "as long as it is not revoked")),
+        choices=(("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("0", "until you revoke it")),
         initial="90",
         coerce=int,
     )

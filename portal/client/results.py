@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from common.errors import CommandError
+from common.rounding import round_to_interval
 from common.terminal import FINE, NONE, PROBLEMS, print_json, print_paragraph, print_table, print_text
+from evaluation.metrics.catalogue import find_metric
 from portal.client.api import Portal, add_server_arguments, open_portal
 
 DESCRIPTION = (
-    "Show every objective number of a system with its interval and what it rests on; of your own systems also what the "
-    "submission reports, and whether that agrees."
+    "Show the objective numbers of a system, averages first, then those of each data set with unit, condition and "
+    "interval; of your own systems also what the submission reports, and whether that agrees."
 )
+AVERAGE = "average"  # begins the names of weighted averages
 AGREES = {True: "agrees", False: "DISAGREES", None: ""}
 
 
@@ -23,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("system", metavar="SYSTEM", help="name or label of a system, such as vpc2022-t11-p1 or T11-p1")
     parser.add_argument("--version", dest="wanted_version", type=int, metavar="N", help="another than the newest one")
     form = parser.add_mutually_exclusive_group()
+    form.add_argument("--all", action="store_true", dest="shows_all", help="every measure, with what it rests on")
     form.add_argument("--csv", action="store_true", help="every digit as CSV")
     form.add_argument("--json", action="store_true", help="every digit as JSON")
     add_server_arguments(parser)
@@ -40,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(values)
         return FINE
-    return _say_values(values)
+    return _say_values(values, shows_all=options.shows_all)
 
 
 def find_name(portal: Portal, wanted: str) -> str:
@@ -59,22 +63,31 @@ def find_name(portal: Portal, wanted: str) -> str:
     raise CommandError(f"{wanted}: there is no such system, or none that you may see. vp status lists your own.")
 
 
-def _say_values(values: dict[str, Any]) -> int:
+def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:
     print_text(f"{values['label']}, version {values['version']}, {values['edition'] or 'no edition'}")
     numbers = values["numbers"]
     if numbers:
-        has_reported = any(number.get("reported") is not None for number in numbers)
-        head = ("data set", "gender", "number", "attack", "value", "interval", "n", "rests on")
-        print_table(head + (("reported", "") if has_reported else ()), [_row(one, has_reported) for one in numbers])
+        averages = [one for one in numbers if one["data_set"].startswith(AVERAGE)]
+        averaged = {(one["metric"], one["estimator"]) for one in averages}
+        of_sets = [one for one in numbers if not one["data_set"].startswith(AVERAGE)]
+        shown = [
+            one
+            for one in of_sets
+            if shows_all or (one["metric"], one["estimator"]) in averaged or one.get("agrees") is False
+        ]
+        for title, rows in (("Weighted averages", averages), ("By data set", shown)):
+            _print_numbers(title, rows, shows_all=shows_all)
+        if len(shown) < len(of_sets):
+            print_paragraph(f"\n{len(of_sets) - len(shown)} more numbers: --all shows them, --csv has every digit.")
     elif not values["speech"]:
         print_text("No number could be computed." if values["measured_at"] else "No number has been computed yet.")
     if values["speech"]:
         print_text("\nMeasured on the audio")
         rows = [
-            (one["data_set"], one["gender"], one["metric"], f"{one['value']:.4g}", one["unit"], f"{one['n']:,}")
+            (one["data_set"], one["gender"], _measure(one), f"{one['value']:.4g}", f"{one['n']:,}")
             for one in values["speech"]
         ]
-        print_table(("data set", "gender", "number", "value", "unit", "n"), rows)
+        print_table(("data set", "gender", "measure", "value", "n"), rows)
     _say_missing(values.get("missing", ()))
     return PROBLEMS if any(number.get("agrees") is False for number in numbers) else FINE
 
@@ -90,13 +103,39 @@ def _say_missing(missing: Iterable[dict[str, Any]]) -> None:
             print_paragraph(number, indent="  ")
 
 
-def _row(number: dict[str, Any], has_reported: bool) -> tuple[str, ...]:
-    interval = NONE if number["low"] is None else f"{number['low']:.4g} to {number['high']:.4g}"
-    name = f"{number['metric']} ({number['estimator']})" if number["estimator"] else number["metric"]
+def _print_numbers(title: str, numbers: Sequence[dict[str, Any]], *, shows_all: bool) -> None:
+    """A table of numbers: of which set, what with its unit, under which condition; originals are told from others."""
+    if not numbers:
+        return
+    has_reported = any(number.get("reported") is not None for number in numbers)
+    head = ("data set", "gender", "measure", "condition", "value", "95 % interval", "n")
+    head += (("rests on",) if shows_all else ()) + (("reported", "") if has_reported else ())
+    print_text(f"\n{title}")
+    print_table(head, [_row(one, has_reported=has_reported, shows_all=shows_all) for one in numbers])
+
+
+def _measure(number: dict[str, Any]) -> str:
+    """Such as ``EER (Kaldi), %``."""
+    label = find_metric(number["metric"], number["estimator"]).label
+    return f"{label}, {number['unit']}" if number["unit"] else label
+
+
+def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tuple[str, ...]:
+    metric = find_metric(number["metric"], number["estimator"])
+    value, interval = round_to_interval(number["value"], number["low"], number["high"], metric.decimals)
+    condition = number["attack_model"] or (f"{number['speech']} speech" if number["speech"] else NONE)
     count = NONE if number["n"] is None else f"{number['n']:,}"
-    value = number.get("category") or f"{number['value']:.4g}"
-    attack = number["attack_model"] or NONE
-    cells = (number["data_set"], number["gender"], name, attack, value, interval, count, number["basis"])
+    of = number["data_set"].replace("_", " ") if number["data_set"].startswith(AVERAGE) else number["data_set"]
+    cells = (
+        of,
+        number["gender"],
+        _measure(number),
+        condition,
+        number.get("category") or value,
+        interval or NONE,
+        count,
+    )
+    cells += (number["basis"],) if shows_all else ()
     if not has_reported:
         return cells
     reported = number.get("reported")

@@ -41,6 +41,7 @@ from portal.core.labels import MISSING, duration, moment_cell
 from portal.core.models import AuditEvent
 from portal.editions.challenge import ChallengeForm, StartForm, rule_choices
 from portal.editions.forms import shipped_recipes
+from portal.editions.selectors import describe_engines
 from portal.teams.models import Team
 from portal.teams.rules import ACTIVE_STATES, registration_problem
 from portal.teams.selectors import data_access, data_files_for, team_of, teams_by_edition
@@ -336,6 +337,11 @@ class Rules:
     sentences: tuple[str, ...]
     policy: LeaderboardPolicy | None
     uncertain: tuple[str, ...]
+
+    @property
+    def engines(self) -> list[tuple[str, str]]:
+        """What the portal attacks and recognises with, by what it is for; none where the teams evaluate."""
+        return describe_engines(self.recipe.evaluation)
 
     @property
     def metric_table(self) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -11,6 +11,7 @@ from django.db.models import Count, Q
 from django.utils.text import slugify
 
 from evaluation.attackers.training.recipe import PRESETS
+from evaluation.protocols.evaluators import Evaluation
 from evaluation.protocols.making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
 from evaluation.protocols.making import write_recipe as write_text
 from evaluation.protocols.recipes import Recipe
@@ -62,6 +63,24 @@ def offer_trainings() -> Offer:
 def find_engines() -> Engines:
     """What can run here."""
     return Engines(*(tuple(one().ready) for one in (offer_attackers, offer_recognizers, offer_trainings)))
+
+
+def describe_engines(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """What a portal that evaluates attacks and recognises with: what it is for, and its title and version."""
+    if not evaluation.by_portal:
+        return []
+    attackers, heard = encoders.engines(), recognizers.engines()
+    named: list[tuple[str, Mapping[str, Any], str]] = [
+        ("Attacker that ranks" if not place else "Further attacker", attackers, name)
+        for place, name in enumerate(evaluation.attackers)
+    ]
+    named += [("Recogniser", heard, evaluation.recognizer)] if evaluation.recognizer else []
+    found = [
+        (what, f"{known[name].title}, version {known[name].version}" if name in known else name)
+        for what, known, name in named
+    ]
+    training = _TRAININGS.get(evaluation.training, evaluation.training)
+    return [*found, ("Attacker trained on anonymised speech", training)] if training else found
 
 
 def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) -> Offer:

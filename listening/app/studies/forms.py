@@ -67,12 +67,12 @@ class ResponsibleField(LineField):
             label="Responsible body",
             required=False,
             max_length=200,
-            help_text="Who answers for the study, such as a university with its place. The launch needs it.",
+            help_text="Who answers for the study, such as a university with its place.",
         )
 
 
 def keep_months_field() -> WholeField:
-    help_text = "After the study is closed; deleting them then is up to you. The launch needs it."
+    help_text = "After the study is closed; deleting them then is up to you."
     return WholeField("Answers are kept for (months)", 1, 1200, help_text, required=False)
 
 
@@ -302,6 +302,7 @@ class StudyForm(forms.Form):
         min_value=0,
         max_value=1000,
         decimal_places=2,
+        help_text="0 for volunteers. Prolific and Mechanical Turk pay: about 12 EUR is usual.",
         error_messages=dict.fromkeys(
             ("required", "invalid", "min_value", "max_value", "max_decimal_places", "max_digits"),
             "Give an amount from 0 to 1000, such as 12 or 12.50.",
@@ -362,7 +363,7 @@ class StudyForm(forms.Form):
         label="Contact",
         required=False,
         max_length=200,
-        help_text="Where evaluators ask about the study and their pay, such as an e-mail address. The launch needs it.",
+        help_text="Where evaluators ask about the study and their pay, such as an e-mail address.",
     )
     keep_months = keep_months_field()
     lease_minutes = WholeField("Release an inactive participant's place after (minutes)", 5, 24 * 60)
@@ -382,6 +383,8 @@ class StudyForm(forms.Form):
         self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition)  # type: ignore[attr-defined]
         for name in ABSENT[Study.Form(study.form)]:
             del self.fields[name]
+        for name in rules.CONSENT_FIELDS:
+            self.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
         if study.is_launched:
             for name in self.fields.keys() & FORM_FIELDS_FIXED_AFTER_LAUNCH:
                 self.fields[name].disabled = True
@@ -436,6 +439,8 @@ class StudyForm(forms.Form):
 
     def _clean_platform(self, given: dict[str, Any]) -> None:
         platform = given.get("platform", self.study.platform)
+        if platform != Study.Platform.OWN and given.get("pay_per_hour") == 0 and not self.study.is_launched:
+            self.add_error("pay_per_hour", "People from such a platform are paid. Give an amount, such as 12.")
         parameters = {name: given.get(field, "") for name, field in PARAMETERS.items()}
         codes = {name: given.get(field, "") for name, field in CODES.items()}
         is_prolific = platform == Study.Platform.PROLIFIC
