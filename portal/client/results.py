@@ -108,7 +108,7 @@ def _print_numbers(title: str, numbers: Sequence[dict[str, Any]], *, shows_all: 
     if not numbers:
         return
     has_reported = any(number.get("reported") is not None for number in numbers)
-    head = ("data set", "gender", "measure", "condition", "value", "95 % interval", "n")
+    head: tuple[str, ...] = ("data set", "gender", "measure", "condition", "value", "95 % interval", "n")
     head += (("rests on",) if shows_all else ()) + (("reported", "") if has_reported else ())
     print_text(f"\n{title}")
     print_table(head, [_row(one, has_reported=has_reported, shows_all=shows_all) for one in numbers])
