@@ -126,7 +126,7 @@ def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tupl
     condition = number["attack_model"] or (f"{number['speech']} speech" if number["speech"] else NONE)
     count = NONE if number["n"] is None else f"{number['n']:,}"
     of = number["data_set"].replace("_", " ") if number["data_set"].startswith(AVERAGE) else number["data_set"]
-    cells = (
+    cells: tuple[str, ...] = (
         of,
         number["gender"],
         _measure(number),
