@@ -10,6 +10,7 @@ import re
 import threading
 import wave
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from playwright.sync_api import expect, sync_playwright
@@ -39,7 +40,7 @@ def count_tones(content):
 class Evaluator(threading.Thread):
     """Listens by mouse. Whoever does otherwise overrides what is done otherwise."""
 
-    options = {"viewport": {"width": 1280, "height": 800}}
+    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 
     def __init__(self, url, link, seed):
         super().__init__(daemon=True)
@@ -91,7 +92,7 @@ class Evaluator(threading.Thread):
         self.read_role_play()
         self.expect_trials()
         heading = self.page.locator("#trial-heading").inner_text()
-        self.total = int(re.search(r"of (\d+)", heading).group(1))
+        [self.total] = map(int, re.findall(r"of (\d+)", heading))
         while len(self.given) < self.total:
             self.do_trial(len(self.given) + 1)
         expect(self.page.get_by_role("heading", name=DONE)).to_be_visible(timeout=PATIENCE_MS)

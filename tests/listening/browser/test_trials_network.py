@@ -223,7 +223,7 @@ def test_broken_clip_that_comes_after_all_is_tried_again_by_a_tap(page):
 def test_clips_that_the_connection_cut_off_are_not_broken(page):
     page.clock.install()
     session = make_session(make_study(trials=2))
-    gate, asked = {"is_open": False}, Counter()
+    gate, asked = {"is_open": False}, Counter[str]()
 
     def pass_or_abort(route):
         asked[route.request.url] += 1

@@ -1,11 +1,17 @@
-"""A browser asks for pictures as often as it changes its size; on a busy machine the first is drawn slowly."""
+"""A browser asks for pictures as often as it changes its size; on a busy machine the first is drawn slowly.
+
+And what a journey through a served portal needs: `portal`, which takes corpora from the folder of the fixture `imports`
+of each journey, `open_page` and `look`.
+"""
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from portal.core.drawing import draughtsman
-from tests.browsing import PATIENCE_S
+from tests.browsing import PATIENCE_S, SCREENSHOTS, watch_page
+from tests.portal.browser.journey import COUNT_CLICKS, Notes, ServedPortal
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +19,50 @@ def patient_drawing(monkeypatch):
     """No picture is refused because others are drawn first: tests/portal/systems/test_explanation.py is about that."""
     monkeypatch.setattr(draughtsman, "waits_s", PATIENCE_S)
     monkeypatch.setattr(draughtsman, "_places", threading.BoundedSemaphore(20))
+
+
+@pytest.fixture
+def portal(transactional_db, tmp_path, imports):
+    served = ServedPortal(tmp_path, imports)
+    yield served
+    served.end()
+
+
+@pytest.fixture
+def open_page(browser, portal, problems):
+    """Opens a page of somebody of their own: `open_page(width=1280)`."""
+    contexts = []
+
+    def open_page(width=1280):
+        context = browser.new_context(base_url=portal.url, viewport={"width": width, "height": 800})
+        contexts.append(context)
+        context.set_default_timeout(1000 * PATIENCE_S)
+        context.add_init_script(COUNT_CLICKS)
+        page = context.new_page()
+        watch_page(page, problems[page], portal.url)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def look(request, check_page):
+    """Check a page at the width of its journey, as it is; axe sees each of them in the tests of its feature."""
+    journey = request.module.__name__.rpartition("test_")[2].replace("_", "-")
+
+    def look(page, name):
+        check_page(page, f"{journey}-{name}", widths=[page.viewport_size["width"]], schemes=["light"], with_axe=False)
+
+    return look
+
+
+@pytest.fixture
+def notes():
+    """Clicks and minutes of a journey, beside its pictures where these are wanted."""
+    notes = Notes()
+    yield notes
+    print(f"\n{notes}")
+    if SCREENSHOTS:
+        Path(SCREENSHOTS, "clicks.txt").write_text(f"{notes}\n", encoding="utf-8")

@@ -6,12 +6,14 @@ The speech is a part of the demo corpus, three women and three men, so that a wh
 import csv
 import re
 import shutil
+import time
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
 import requests
+import soundfile
 from django.conf import settings
 
 from portal.challenges.rules import read_recipe_text
@@ -21,13 +23,26 @@ from tests.portal.processes.programs import Portal, end_all_programs, free_port,
 
 DEMO = settings.BASE_DIR / "demo"
 SPEAKERS_OF_A_GENDER = 3
+CLICKED = "clicked by a hand"
+COUNT_CLICKS = f"addEventListener('click', (event) => event.isTrusted && console.debug('{CLICKED}'), true)"
 STAMP = "2026-11-01-12-00-00"
 # Nothing here may be taken for lost because the machine is busy.
 PATIENT = {"PORTAL_JOB_HEARTBEAT_S": "5", "PORTAL_JOB_LOST_AFTER_S": "60", "PORTAL_SWEEP_EVERY_S": "5"}
 
 
-def copy_speech(folder, speakers_of_a_gender=SPEAKERS_OF_A_GENDER, enrolled=5, tried=7):
-    """Part of the demo corpus in a folder of its own, with a manifest: so many utterances of each speaker at most."""
+def fill(page, button, **fields):
+    """Fill in the fields of these names, and press the button, which leads to another page."""
+    for name, value in fields.items():
+        page.locator(f"[name={name}]").fill(value)
+    with page.expect_navigation():
+        page.get_by_role("button", name=button, exact=True).click()
+
+
+def copy_speech(folder, speakers_of_a_gender=SPEAKERS_OF_A_GENDER, enrolled=5, tried=7, seconds=None):
+    """Part of the demo corpus in a folder of its own, with a manifest: so many utterances of each speaker at most.
+
+    `seconds`: of the middle of each recording; None: all of it.
+    """
     with (DEMO / "corpus" / "utterances.csv").open(encoding="utf-8", newline="") as file:
         table = csv.DictReader(file)
         rows, columns = list(table), list(table.fieldnames or ())
@@ -38,14 +53,51 @@ def copy_speech(folder, speakers_of_a_gender=SPEAKERS_OF_A_GENDER, enrolled=5, t
     taken: Counter[tuple[str, str]] = Counter()
     rows = [row for row in rows if row["speaker"] in chosen]
     rows = [row for row in rows if taken.update([who := (row["speaker"], row["role"])]) or taken[who] <= most[who[1]]]
+    if seconds is not None:
+        columns.remove("duration_s")
+        rows = [{name: row[name] for name in columns} for row in rows]
     folder.mkdir(parents=True)
     with (folder / "utterances.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    for name in chosen:
-        shutil.copytree(DEMO / "corpus" / name, folder / name)
+    for row in rows:
+        (folder / row["path"]).parent.mkdir(exist_ok=True)
+        if seconds is None:
+            shutil.copy(DEMO / "corpus" / row["path"], folder / row["path"])
+        else:
+            samples, rate_hz = soundfile.read(DEMO / "corpus" / row["path"], dtype="int16")
+            middle, half = samples.size // 2, round(seconds * rate_hz / 2)
+            soundfile.write(folder / row["path"], samples[middle - half : middle + half], rate_hz)
     return folder
+
+
+class Notes:
+    """How many clicks and minutes each part of a journey takes its people; printed at the end of the test."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[str, int, float]] = []
+
+    def take(self, part, page, act, *more):
+        """Let somebody do a part on their page, `act(page, *more)`, and note what it takes."""
+        clicks: list[object] = []
+        began = time.monotonic()
+
+        def count(message):
+            if message.text == CLICKED:
+                clicks.append(message)
+
+        page.on("console", count)
+        try:
+            return act(page, *more)
+        finally:
+            page.remove_listener("console", count)
+            self.parts.append((part, len(clicks), (time.monotonic() - began) / 60))
+
+    def __str__(self):
+        together = "together", sum(one[1] for one in self.parts), sum(one[2] for one in self.parts)
+        rows = [*self.parts, together]
+        return "\n".join(["clicks  minutes  part", *(f"{one[1]:6d}  {one[2]:7.1f}  {one[0]}" for one in rows)])
 
 
 def recipe_text():

@@ -1,7 +1,8 @@
-"""From a portal without data to a published leaderboard that the portal itself evaluates: no admin page, no TOML.
+"""From a portal without data to a published leaderboard and a published listening test: no admin page, no TOML.
 
 The first account imports speech, makes a challenge by the form, runs a baseline; a team takes the data with `vp`,
-anonymises, packs and submits, and is accepted at the first try. Everything is computed by the worker of `serve`.
+anonymises, packs and submits, and is accepted at the first try. Then the organizer makes a study, somebody listens on a
+phone, and a visitor reads the results. Everything is computed by the worker of `serve`.
 """
 
 import os
@@ -14,72 +15,43 @@ from django.conf import settings
 from playwright.sync_api import expect
 
 from portal.submissions.models import Submission
-from tests.browsing import PATIENCE_S, wait_until, watch_page
-from tests.portal.browser.journey import ServedPortal, copy_speech
+from tests.browsing import wait_until
+from tests.listening.browser.evaluators import Evaluator
+from tests.listening.browser.test_steps import PHONE, answers_to_open_test, choose, continue_
+from tests.portal.browser.journey import copy_speech, fill
 
 PASSWORD = "a long password"
 OLGA, OLIVE = "olga@uni.example", "olive@uni.example"
 EVALUATION_S = 600
-NAME = "challenge-of-voices"
+TITLE, NAME = "Challenge of Voices", "challenge-of-voices"
 EDITION = f"/editions/{NAME}/"
 
 
 @pytest.fixture
 def imports(tmp_path):
-    copy_speech(tmp_path / "corpora" / "voices", speakers_of_a_gender=2)
+    """Two women and two men with five recordings in each set: of fewer, hardly a listening test can be designed."""
+    copy_speech(tmp_path / "corpora" / "voices", speakers_of_a_gender=2, enrolled=5, tried=5, seconds=1)
     return tmp_path / "corpora"
 
 
-@pytest.fixture
-def portal(transactional_db, tmp_path, imports):
-    served = ServedPortal(tmp_path, imports)
-    yield served
-    served.end()
-
-
-@pytest.fixture
-def open_page(browser, portal, problems):
-    contexts = []
-
-    def open_page():
-        context = browser.new_context(base_url=portal.url, viewport={"width": 1280, "height": 800})
-        contexts.append(context)
-        context.set_default_timeout(1000 * PATIENCE_S)
-        page = context.new_page()
-        watch_page(page, problems[page], portal.url)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-
-
-@pytest.fixture
-def look(check_page):
-    def look(page, name):
-        check_page(page, f"from-zero-{name}", widths=[1280], schemes=["light"], with_axe=False)
-
-    return look
-
-
-def fill(page, button, **fields):
-    for name, value in fields.items():
-        page.locator(f"[name={name}]").fill(value)
-    with page.expect_navigation():
-        page.get_by_role("button", name=button, exact=True).click()
-
-
-def test_stranger_carries_a_challenge_from_nothing_to_its_leaderboard(open_page, look, portal, imports, tmp_path):
-    organizer, team, visitor = (open_page() for _ in range(3))
-    make_first_account(organizer, look, portal)
-    import_speech(organizer, look, imports)
-    make_challenge(organizer, look)
-    start_baseline(organizer, look)
-    register(team, look, portal)
-    approve(organizer, look)
-    take_part(team, look, portal, tmp_path)
-    publish(organizer, look)
-    read(visitor, look)
+def test_stranger_carries_a_challenge_from_nothing_to_published_results(
+    open_page, look, portal, imports, tmp_path, notes
+):
+    organizer, team, visitor, evaluator = open_page(), open_page(), open_page(), open_page(PHONE["width"])
+    take = notes.take
+    take("first account", organizer, make_first_account, look, portal)
+    take("corpus", organizer, import_speech, look, imports)
+    take("challenge", organizer, make_challenge, look)
+    take("baseline", organizer, start_baseline, look)
+    take("registration", team, register, look, portal)
+    take("approval", organizer, approve, look)
+    take("submission", team, take_part, look, portal, tmp_path)
+    take("leaderboard", organizer, publish, look)
+    take("reading the leaderboard", visitor, read, look)
+    link = take("listening test", organizer, launch_study, look)
+    take("listening", evaluator, listen, look, link)
+    take("results", organizer, publish_results, look)
+    take("reading the results", visitor, read_results, look)
 
 
 def make_first_account(page, look, portal):
@@ -105,12 +77,12 @@ def import_speech(page, look, imports):
 
 def make_challenge(page, look):
     page.get_by_role("button", name="Continue").click()
-    page.get_by_label("Title").fill("Challenge of Voices")
+    page.get_by_label("Title").fill(TITLE)
     look(page, "challenge")
     page.get_by_label("Approved teams download the speech of the corpus here").check()
     page.get_by_label("Listed").check()
     page.get_by_role("button", name="Make the challenge").click()
-    page.get_by_role("heading", name="Challenge of Voices", level=1).wait_for()
+    page.get_by_role("heading", name=TITLE, level=1).wait_for()
     look(page, "edition")
 
 
@@ -215,3 +187,71 @@ def read(page, look):
     look(page, "leaderboard")
     expect(page.locator("main table").first).to_contain_text(re.compile("Original.*B2|B2.*Original", re.DOTALL))
     expect(page.locator("main table").first).to_contain_text("T01-p1")
+
+
+def launch_study(page, look):
+    """From home to the link for evaluators, with the study that the portal proposes."""
+    page.goto("/")
+    look(page, "home-published")
+    page.get_by_role("link", name="New study").click()
+    look(page, "study-new")
+    page.get_by_label("Responsible body").fill("University of Somewhere")
+    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Make the design").click()
+    page.get_by_text("Every check passes").wait_for()
+    look(page, "study-design")
+    page.get_by_role("button", name="Prepare the stimuli").click()
+    page.get_by_role("button", name="Launch").click(timeout=1000 * EVALUATION_S)
+    page.get_by_role("dialog").get_by_role("button", name="Launch").click()
+    link = page.locator("#link").inner_text()
+    look(page, "study-open")
+    return link
+
+
+class PhoneEvaluator(Evaluator):
+    """Goes through a whole session on the page of this test."""
+
+    def __init__(self, page, link):
+        super().__init__("", link, 1)
+        self.page = page
+
+    def test_sound(self):
+        super().test_sound()
+        self.page.get_by_role("button", name="Play round 1").click()
+        choose(self.page, answers_to_open_test())
+        continue_(self.page)
+
+
+def listen(page, look, link):
+    evaluator = PhoneEvaluator(page, link)
+    evaluator.go_through()
+    assert evaluator.code
+    look(page, "listened")
+
+
+def publish_results(page, look):
+    page.goto("/")
+    page.get_by_role("link", name="Listening test", exact=True).click()
+    look(page, "study-answered")
+    page.get_by_role("link", name="Close", exact=True).click()
+    page.get_by_role("button", name="Close the study").click()
+    page.get_by_role("link", name="results", exact=True).click()
+    page.get_by_role("link", name="Publish", exact=True).click(timeout=1000 * EVALUATION_S)
+    page.get_by_role("button", name="Publish").click()
+    page.get_by_text("The results are published").wait_for()
+    page.goto("/")
+    look(page, "home-done")
+    expect(page.locator(".path .badge[data-state=succeeded]")).to_have_count(6)
+
+
+def read_results(page, look):
+    """From the leaderboard to what listeners said, of all systems and of one."""
+    page.goto(f"{EDITION}leaderboard/")
+    page.get_by_role("link", name=f"Listening test of {TITLE}").first.click()
+    page.wait_for_url(re.compile("/studies/.*/results/"))
+    look(page, "results")
+    expect(page.locator("main")).to_contain_text("T01-p1")
+    page.goto(f"{EDITION}leaderboard/")
+    page.get_by_role("link", name="T01-p1").first.click()
+    expect(page.get_by_role("heading", name="What listeners said").first).to_be_visible()
+    look(page, "system-heard")

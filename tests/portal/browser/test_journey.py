@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from portal.submissions.models import Submission
-from tests.browsing import PATIENCE_S, WIDTHS, watch_page
-from tests.portal.browser.journey import ServedPortal, copy_speech, make_archives, recipe_text
+from tests.browsing import WIDTHS
+from tests.portal.browser.journey import copy_speech, fill, make_archives, recipe_text
 from tests.portal.factories import make_organizer
 
 PASSWORD = "a long password"
@@ -36,52 +36,10 @@ def imports(tmp_path):
     return tmp_path / "corpora"
 
 
-@pytest.fixture
-def portal(transactional_db, tmp_path, imports):
-    served = ServedPortal(tmp_path, imports)
-    yield served
-    served.end()
-
-
-@pytest.fixture(params=WIDTHS)
-def open_page(request, browser, portal, problems):
-    """Opens a page of somebody of their own, as wide as this journey is."""
-    contexts = []
-
-    def open_page():
-        context = browser.new_context(base_url=portal.url, viewport={"width": request.param, "height": 800})
-        contexts.append(context)
-        context.set_default_timeout(1000 * PATIENCE_S)
-        page = context.new_page()
-        watch_page(page, problems[page], portal.url)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-
-
-@pytest.fixture
-def look(check_page):
-    """Check a page at the width of its journey, as it is; axe sees each of them in the tests of its feature."""
-
-    def look(page, name):
-        width = page.viewport_size["width"]
-        check_page(page, f"journey-{name}", widths=[width], schemes=["light"], with_axe=False)
-
-    return look
-
-
-def fill(page, button, **fields):
-    for name, value in fields.items():
-        page.locator(f"[name={name}]").fill(value)
-    with page.expect_navigation():
-        page.get_by_role("button", name=button, exact=True).click()
-
-
-def test_journey_from_an_empty_portal_to_a_published_leaderboard(open_page, look, portal, imports, tmp_path):
+@pytest.mark.parametrize("width", WIDTHS)
+def test_journey_from_an_empty_portal_to_a_published_leaderboard(width, open_page, look, portal, imports, tmp_path):
     archives = make_archives(tmp_path, imports / "voices")
-    organizer, owner, member, visitor = (open_page() for _ in range(4))
+    organizer, owner, member, visitor = (open_page(width) for _ in range(4))
     make_edition(organizer, look, make_organizer(name="Olga Organizer"), imports)
     register_team(owner, look, portal)
     join_team(member, look, portal)
