@@ -352,7 +352,7 @@ def clients(grown, roles):
 def count_queries():
     """Gives a function that tells how many queries were made inside, without what begins and ends transactions."""
     reset_queries()  # no more than the last thousands are kept
-    counted = []
+    counted: list[int] = []
     with CaptureQueriesContext(connection) as queries:
         yield lambda: counted[0]
         counted.append(sum(not query["sql"].startswith(OF_TRANSACTIONS) for query in queries))
