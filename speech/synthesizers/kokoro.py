@@ -136,7 +136,7 @@ def cut_phonemes(phonemes: str, longest: int) -> Iterator[str]:
     rest = phonemes.strip()
     while len(rest) > longest:
         head = rest[: longest + 1]
-        ends = [found.end() for found in re.finditer(r"[.!?;:,—…]+ ", head)] or [
+        ends = [found.end() for found in re.finditer(r"[.!?;:,—…] ", head)] or [
             found.end() for found in re.finditer(" ", head)
         ]
         end = ends[-1] if ends else longest
