@@ -12,14 +12,12 @@ import base64
 import binascii
 import hashlib
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import path, reverse
@@ -33,6 +31,7 @@ from portal.accounts.tokens import user_of_token
 from portal.api.problems import problem
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
+from portal.core import media
 from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, PIECE_BYTES, Checksum, Read, Reason, UploadError
 from portal.submissions.selectors import upload_for
@@ -51,9 +50,7 @@ from portal.teams.selectors import team_of, teams_for
 VERSION = "1.0.0"
 PART_TYPE = "application/offset+octet-stream"
 SILENCE_S = 20.0
-KEPT_FOR_PAGES = 4
 DRAINED_S, DRAINED_BYTES = 5.0, 64 << 20
-_slots = threading.BoundedSemaphore(max(1, settings.WEB_THREADS - KEPT_FOR_PAGES))
 EXTENSIONS = "creation,creation-with-upload,checksum,termination,expiration"
 STATUS = {
     Reason.INVALID: 422,
@@ -176,17 +173,17 @@ def _unchunked(read: Read) -> Read:
 
 @contextmanager
 def receiving_slot() -> Iterator[None]:
-    """One of the threads that may receive at a time; some stay free for pages, however many upload.
+    """One of the threads that may receive or send files at a time; some stay free for pages, however many there are.
 
     Raises:
         RequestError: all are taken.
     """
-    if not _slots.acquire(blocking=False):
+    if not media.transfers.acquire(blocking=False):
         raise RequestError(503, "Many are uploading just now. The upload goes on in a moment.", {"Retry-After": "10"})
     try:
         yield
     finally:
-        _slots.release()
+        media.transfers.release()
 
 
 def drain(request: HttpRequest) -> None:

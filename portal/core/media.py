@@ -34,7 +34,10 @@ CONTENT_TYPES = {
     ".pdf": "application/pdf",
 }
 Response = TypeVar("Response", bound=HttpResponseBase)
-# Downloads at a time: each keeps one of the threads that answer requests until it has ended.
+# An upload or a download keeps one of the threads that answer requests until it has ended. Both together leave some to
+# pages, and downloads take half of the threads at most.
+KEPT_FOR_PAGES = 4
+transfers = threading.BoundedSemaphore(max(1, settings.WEB_THREADS - KEPT_FOR_PAGES))
 _streams = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 STREAM_AGAIN_S = 10
 log = logging.getLogger(__name__)
@@ -122,19 +125,20 @@ class _Stream(Iterator[bytes]):
     """Pieces of a download, which counts as one until it is closed, read or not."""
 
     def __init__(self, read: Callable[[int, int], Iterator[bytes]], start: int, stop: int) -> None:
-        self._slots: threading.BoundedSemaphore | None = None
-        if not _streams.acquire(blocking=False):
-            raise TooManyDownloads("Many are downloading just now. Ask again in some seconds.")
-        self._slots = _streams
+        self._slots: list[threading.BoundedSemaphore] = []
+        for slots in (_streams, transfers):
+            if not slots.acquire(blocking=False):
+                self.close()
+                raise TooManyDownloads("Many are downloading just now. Ask again in some seconds.")
+            self._slots.append(slots)
         self._pieces = read(start, stop)
 
     def __next__(self) -> bytes:
         return next(self._pieces)
 
     def close(self) -> None:
-        slots, self._slots = self._slots, None
-        if slots is not None:
-            slots.release()
+        while self._slots:
+            self._slots.pop().release()
 
     __del__ = close  # of a response that nobody came to send
 
@@ -145,7 +149,8 @@ def attached_response(
     """A file to be saved under this name, whole or a part of it, so that a download that broke off goes on.
 
     Raises:
-        TooManyDownloads: half of the web server's threads send such files already.
+        TooManyDownloads: half of the web server's threads send such files already, or with those that receive uploads
+            all but `KEPT_FOR_PAGES`.
     """
     response = ranged_response(request, size, "application/octet-stream", partial(_Stream, read), f'"{sha256}"')
     response["Content-Disposition"] = f'attachment; filename="{name}"'

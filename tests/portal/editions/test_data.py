@@ -10,6 +10,7 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
+from portal.api import tus
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
 from portal.core import media
@@ -39,7 +40,9 @@ def make_files(edition):
     """What the job of the files makes; it runs here."""
     prepare_data_files(edition=edition)
     job = Job.objects.get(kind="data-files", edition=edition.name, state=State.WAITING)
-    assert execute(job.pk).state == State.SUCCEEDED
+    execute(job.pk)
+    job.refresh_from_db()
+    assert job.state == State.SUCCEEDED
 
 
 @pytest.fixture
@@ -257,6 +260,10 @@ def test_only_so_many_download_at_a_time(edition, monkeypatch):
     assert body(first).startswith(b"PK")
     for one in (address(edition), api, address(edition)):
         assert body(client.get(one)).startswith(b"PK")  # each ends before the next
+    monkeypatch.setattr(media, "transfers", threading.BoundedSemaphore(1))
+    with tus.receiving_slot():  # uploads and downloads share what is not kept for pages
+        assert client.get(address(edition)).status_code == 503
+    assert body(client.get(address(edition))).startswith(b"PK")
     unread = media._Stream(lambda *_: iter(()), 0, 1)
     for _ in range(2):  # the line broke: closed without being read, however often
         unread.close()
