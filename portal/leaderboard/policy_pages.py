@@ -21,7 +21,7 @@ from portal.leaderboard.selectors import (
     submissions_on_leaderboard,
 )
 from portal.leaderboard.tables import condition_in_words, place_in_words
-from portal.submissions.selectors import list_offered
+from portal.submissions.selectors import count_offered
 
 ABSENT = "not in this condition"
 
@@ -57,7 +57,7 @@ def publish_page(edition: Edition) -> dict[str, Any]:
     return {
         "edition": edition,
         "leaderboard": leaderboard,
-        "n_offered": sum(len(list_offered(one)) for one in submissions_on_leaderboard(edition)),
+        "n_offered": count_offered(submissions_on_leaderboard(edition)),
         "n_systems": len(systems),
         "teams": sorted({entry.team_name for entry in systems}),
         "n_ranked": len({row.entry.key for table in leaderboard.table.tables for row in table.ranked}),

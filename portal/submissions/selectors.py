@@ -250,6 +250,11 @@ def list_offered(submission: Submission) -> list[SharedPart]:
     return [part for part in list_parts(submission) if part.released_at is None]
 
 
+def count_offered(submissions: Iterable[Submission]) -> int:
+    """How many parts of these wait for their release."""
+    return SharedPart.objects.filter(submission__in=[one.pk for one in submissions], released_at=None).count()
+
+
 def list_samples(parts: Iterable[SharedPart], submission: Submission) -> list[SharedPart]:
     """The samples among them that may be heard now, while no listening test plays them."""
     files = {part.file.utterance_id: part for part in parts if part.file}
