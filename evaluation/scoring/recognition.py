@@ -194,7 +194,7 @@ def _group(
         honest_error_rate=word_errors.pool_word_errors(one.errors.counts for one in members).error_rate,
         original=word_errors.pool_word_errors(counts for _, _, counts in pairs) if pairs else None,
         original_interval=_interval(before),
-        difference=_interval(difference(after, before)) if before and after else None,
+        difference=_change(difference(after, before)) if before and after else None,
     )
 
 
@@ -209,6 +209,12 @@ def _replicates(
         [speaker for speaker, _ in counted],
         draws,
     )
+
+
+def _change(replicates: Replicates) -> Interval | None:
+    """A difference, which is kept where all resamples give the same one, too: readers leave out equal limits."""
+    is_defined = np.count_nonzero(np.isfinite(replicates.resampled)) > 1 and np.isfinite(replicates.estimate)
+    return replicates.interval() if is_defined else None
 
 
 def _interval(replicates: Replicates | None) -> Interval | None:

@@ -69,7 +69,7 @@ def test_word_errors_stand_beside_those_of_the_original_speech(submission, engin
     # Four utterances of five words, of two the first is another.
     assert (row.utterances, row.speakers, row.words) == (4, 2, 20)
     assert (row.insertions, row.deletions, row.substitutions, row.error_rate) == (0, 0, 2, 10.0)
-    assert row.low <= row.error_rate <= row.high
+    assert (row.low, row.high) == (None, None)  # both speakers have the same rate: no resample gives another
     assert row.honest == row.clipped == row.error_rate
     assert rows[TRIALS, "f", "original"].error_rate == 0.0
     assert rows["tones_trials_m", "m", "anonymised"].error_rate == 0.0
