@@ -104,7 +104,7 @@ def test_utterances_come_worst_first_with_words_side_by_side(submission, engine)
     assert [row.errors for row in rows] == [1, 0, 0, 0]
     worst = rows[0]
     assert (worst.utterance, worst.error_rate, worst.original_errors) == ("tones-s2-003", 20.0, 0)
-    assert SubmittedFile.objects.get(pk=worst.file).utterance.name == "tones-s2-003"
+    assert SubmittedFile.objects.get(pk=worst.file or 0).utterance.name == "tones-s2-003"
     steps = align_texts(worst, run.parameters["rule"])
     assert [(step.reference, step.hypothesis) for step in steps][:2] == [("SENTENCE", "NOISE"), ("THREE", "THREE")]
     assert all(step.is_correct for step in align_texts(worst, run.parameters["rule"], original=True))
@@ -153,6 +153,7 @@ def test_recognition_can_be_cancelled_and_goes_on(submission, engine):
     assert {job.state for job in list_jobs(run)} == {State.CANCELLED}
     continue_run(run, by=make_organizer())
     run_chain(run)
+    assert run.job is not None
     assert run.job.state == State.SUCCEEDED
 
 
