@@ -13,7 +13,7 @@ from common.rounding import round_to_interval
         ((0.6234, 0.55, 0.70), 3, ("0.62", "0.55 to 0.70")),
         ((46.21, 41.0, 50.3), 1, ("46", "41 to 50")),
         ((0.123456, 0.1234, 0.1235), 3, ("0.123", "0.123 to 0.123")),
-        ((5.0, 5.0, 5.0), 2, ("5.00", "5.00 to 5.00")),
+        ((5.0, 5.0, 5.0), 2, ("5.00", "")),
         ((-0.3, -20.0, 19.6), 2, ("0", "−20 to 20")),
         ((1234.5, 200.0, 2300.0), 1, ("1234", "200 to 2300")),
         ((30.412, None, 50.5), 3, ("30.412", "")),
@@ -21,4 +21,5 @@ from common.rounding import round_to_interval
     ],
 )
 def test_numbers_are_rounded_to_their_interval(number, most, read):
-    assert round_to_interval(*number, most) == read
+    value, low, high = number
+    assert round_to_interval(value, low, high, most) == read
