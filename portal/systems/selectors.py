@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from evaluation.app.models import ScoreSet
+from evaluation.app.models import EvaluationRun, ScoreSet
+from evaluation.app.runs.kinds import ENGINE_KINDS, MEASURES
+from evaluation.app.runs.selectors import list_runs
 from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.models import Edition
 from portal.submissions.models import Submission, System
@@ -50,6 +53,11 @@ class View:
         """The end of an address that leads to this very version; empty for the one shown without it."""
         usual = shown_submission(self.system, self.relation, self.versions) if self.versions else None
         return f"?version={self.submission.version}" if usual and usual.pk != self.submission.pk else ""
+
+    @cached_property
+    def evaluation_runs(self) -> list[EvaluationRun]:
+        """Every run of its own measures, attacks and recognition, the newest first."""
+        return list_runs(self.submission, MEASURES.kind, *(one.kind for one in ENGINE_KINDS))
 
     @property
     def context(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.app.runs.context import list_recordings
 from evaluation.app.runs.feature_cache import hypothesis_cache
 from evaluation.app.runs.kinds import MEASURES, RECOGNITION
-from evaluation.app.runs.selectors import list_newest_finished
+from evaluation.app.runs.selectors import list_newest_finished, pick_newest_finished
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import NumberIdentity, Speech
 from evaluation.metrics import catalogue
@@ -45,7 +45,12 @@ ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 
 def list_finished_runs(submission: Submission) -> list[EvaluationRun]:
     """The newest finished run of each data set, by name of the data set."""
-    return sorted(list_newest_finished(MEASURES, [submission]), key=lambda run: run.measured_set.name)
+    return select_finished_runs(list_newest_finished(MEASURES, [submission]))
+
+
+def select_finished_runs(runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:
+    """The same among all runs of a submission, the newest first."""
+    return sorted(pick_newest_finished(MEASURES, runs), key=lambda run: run.measured_set.name)
 
 
 def select_trial_runs(runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:

@@ -68,9 +68,12 @@ def pick_newest_finished(
 
 
 def list_runs(submission: Submission, *kinds: str) -> list[EvaluationRun]:
-    """Every run of these kinds with its job, whatever became of it, the newest first."""
-    runs = EvaluationRun.objects.filter(submission=submission, kind__in=kinds)
-    return list(runs.select_related("job").order_by("-pk"))
+    """Every run of these kinds with its job and data set, whatever became of it, the newest first."""
+    found = EvaluationRun.objects.filter(submission=submission, kind__in=kinds)
+    runs = list(found.select_related("job", "data_set__corpus").order_by("-pk"))
+    for run in runs:
+        run.submission = submission
+    return runs
 
 
 # Numbers -------------------------------------------------------------------------------------------

@@ -20,11 +20,10 @@ from common.tables import Cell, Row, Table
 from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, judge_attacks, list_attacks, read_attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import estimator_of
-from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION
 from evaluation.app.runs.selectors import (
     NumbersOfRuns,
     group_unfinished,
-    list_runs,
     pick_newest_finished,
     read_numbers,
 )
@@ -104,7 +103,7 @@ def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> 
     Args:
         uploaded: the numbers of the submission's own files, where it belongs to an edition.
     """
-    every = list_runs(view.submission, *(one.kind for one in ENGINE_KINDS))
+    every = view.evaluation_runs
     found = {ATTACK: partial(_attacked, view, uploaded), RECOGNITION: partial(recognised, view)}
     finished = {kind: pick_newest_finished(kind, every, view.as_of) for kind in found}
     numbers = read_numbers(chain(*finished.values()))

@@ -45,7 +45,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     system, submission = view.system, view.submission
     edition = edition_of(system)
     values = load_numbers(view)
-    runs = selectors.list_finished_runs(submission) if system.corpus else []
+    runs = selectors.select_finished_runs(view.evaluation_runs) if system.corpus else []
     judged = selectors.select_trial_runs(runs) or runs
     audio = selectors.read_values(judged)
     worst, best = selectors.find_extremes(judged) if judged and view.is_own else ([], [])
