@@ -2,46 +2,42 @@
 // What the browser's audio was like goes with the form. All words come from the page.
 
 const form = document.querySelector("form[data-screening]");
-const context = new (window.AudioContext || window.webkitAudioContext)();
-const loaded = new Map();
+const context = new AudioContext();
 let playing = null;
 
 for (const button of form.querySelectorAll("[data-sound]")) {
   button.hidden = false;
-  const state = button.parentElement.querySelector(".play-state");
-  const answers = [...(button.closest("fieldset") ?? form).querySelectorAll("input[type=radio]")];
+  const state = button.nextElementSibling;
+  const answers = [...(button.closest("fieldset") ?? form).querySelectorAll("[type=radio]")];
+  const sound = { address: button.dataset.sound, state, answers };
   // What stands ticked on a page that came back was heard before.
   if (!answers.some((answer) => answer.checked)) {
-    setDisabled(answers, true);
+    for (const answer of answers) answer.disabled = true;
     say(state, "before");
   }
-  button.addEventListener("click", () => play(button, state, answers));
+  button.addEventListener("click", () => play(sound));
 }
 
-function setDisabled(answers, isDisabled) {
-  for (const answer of answers) answer.disabled = isDisabled;
-}
-
-async function play(button, state, answers) {
+async function play(sound) {
   stop();
   // Within the tap, before anything is waited for: only so do phones let sound out.
   const unlocked = context.resume();
-  const turn = { button, state, source: null };
+  const { state, answers } = sound;
+  const turn = { state };
   playing = turn;
   say(state, "loading");
   try {
     await unlocked;
     note();
-    const sound = await load(button.dataset.sound);
+    sound.buffer ??= await load(sound.address);
     if (playing !== turn) return;
-    turn.source = new AudioBufferSourceNode(context, { buffer: sound });
+    turn.source = new AudioBufferSourceNode(context, { buffer: sound.buffer });
     turn.source.connect(context.destination);
     turn.source.onended = () => {
-      if (playing === turn) {
-        playing = null;
-        setDisabled(answers, false);
-        say(state, "played");
-      }
+      if (playing !== turn) return;
+      playing = null;
+      for (const answer of answers) answer.disabled = false;
+      say(state, "played");
     };
     turn.source.start();
     say(state, "playing");
@@ -59,16 +55,10 @@ function stop() {
   state.textContent = "";
 }
 
-function load(address) {
-  if (!loaded.has(address)) {
-    const sound = fetch(address, { credentials: "omit" }).then(async (answer) => {
-      if (!answer.ok) throw new Error(answer.status);
-      return context.decodeAudioData(await answer.arrayBuffer());
-    });
-    loaded.set(address, sound);
-    sound.catch(() => loaded.delete(address)); // a further tap tries again
-  }
-  return loaded.get(address);
+async function load(address) {
+  const answer = await fetch(address, { credentials: "omit" });
+  if (!answer.ok) throw new Error(answer.status);
+  return context.decodeAudioData(await answer.arrayBuffer());
 }
 
 function say(state, what) {
@@ -76,13 +66,9 @@ function say(state, what) {
 }
 
 function note() {
-  const told = {
-    context_state: context.state,
-    sample_rate: String(context.sampleRate),
-    screen: `${screen.width}x${screen.height}`,
-  };
-  for (const [name, value] of Object.entries(told)) {
-    const field = form.elements.namedItem(name);
-    if (field) field.value = value;
-  }
+  const { context_state: state, sample_rate: rate, screen: size } = form.elements;
+  if (!state) return; // only the sound test asks
+  state.value = context.state;
+  rate.value = context.sampleRate;
+  size.value = `${screen.width}x${screen.height}`;
 }
