@@ -342,6 +342,7 @@ def test_its_own_people_meet_it(challenge):
         "systems:training-attacker",
         "systems:new-attack",
         "systems:new-recognition",
+        "systems:description",  # nothing of it is released
     }
     assert all(found[name] in {200, 286} for name in set(found) - only_to_do - not_theirs), found
 

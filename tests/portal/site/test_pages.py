@@ -343,11 +343,11 @@ def test_search_in_a_data_set_stays_in_it(client, organizer):
 def test_utterances_come_in_pages_that_keep_the_search(client, organizer):
     make_corpus(speakers=2, utterances=30, with_audio=False)
     response = client.get("/corpora/tones/utterances/", {"gender": "f", "page": 2})
-    assert _names(response) == [f"tones-s0-{number:03d}" for number in range(50, 60)]
+    assert _names(response) == [f"tones-s0-{number:03d}" for number in range(25, 50)]
     assert "gender=f&amp;page=1" in response.content.decode()
     assert response.context["page"].paginator.count == 60
     last = client.get("/corpora/tones/utterances/", {"page": 99})
-    assert last.context["page"].number == 3
+    assert last.context["page"].number == 5
 
 
 def test_plan_table_merges_genders_and_keeps_data_sets(organizer):
