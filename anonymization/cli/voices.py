@@ -58,6 +58,7 @@ from common.errors import CommandError
 from common.problems import has_errors
 from common.terminal import print_json, print_problems, print_text, problem_rows
 from evaluation.formats.kaldi import read_spk2gender
+from speech.audio.files import AudioError
 from speech.model_files.store import compute_sha256
 
 DESCRIPTION = (
@@ -421,7 +422,10 @@ def describe_targets(targeting: Targeting | None) -> dict[str, str]:
 
 
 def _read_recording(path: Path) -> tuple[Samples, int]:
-    conformed = convert_file(path)
+    try:
+        conformed = convert_file(path)
+    except AudioError as error:
+        raise MethodError(str(error)) from error
     return conformed.samples, conformed.rate_hz
 
 

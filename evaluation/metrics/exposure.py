@@ -13,7 +13,7 @@ Sources: share of targets found at few false alarms: VoxGuard, arXiv 2509.18413;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -180,7 +180,7 @@ def make_trials(scores: ArrayLike, is_target: ArrayLike, models: Sequence[str], 
         )
     model, names = _encode(models)
     utterance, said = _encode(utterances)
-    if np.bincount(utterance * len(names) + model).max() > 1:
+    if np.unique(utterance * len(names) + model).size < model.size:
         raise MetricInputError("Expected each pair of model and utterance once, found some of them again.")
     return Trials(values, targets, model, utterance, names, said)
 
@@ -510,12 +510,18 @@ def _resampled_acceptance(
 
 
 def _resampled_ranks(trials: Trials, draws: SpeakerDraws, ranks: RankDisclosure) -> Replicates:
-    """Mean disclosures; ties are rounded anew, so the estimate is set to the one that was measured."""
+    """Mean disclosures around the one that was measured.
+
+    Drawn speakers make ranks uneven by chance: the resamples lie above the measure on average, and are moved down by
+    as much.
+    """
     table, true, _ = _score_table(trials)
     size = len(trials.models)
     by_speaker = np.zeros((len(draws.speakers), size))
     places = _ranks(table, true, np.random.default_rng(0))
     np.add.at(by_speaker, (draws.positions(trials.models)[true], places), 1)
     rows = count_rows(draws) @ by_speaker
-    mean = _disclosures(rows, ranks.is_fitted)[1]
-    return make_replicates(np.where(rows.sum(axis=1) > 0, mean, np.nan), draws)
+    mean = np.where(rows.sum(axis=1) > 0, _disclosures(rows, ranks.is_fitted)[1], np.nan)
+    found = make_replicates(mean, draws)
+    bias = np.nanmean(found.resampled) - found.estimate if np.isfinite(found.resampled).any() else 0.0
+    return replace(found, estimate=ranks.mean_bit, resampled=np.maximum(found.resampled - bias, 0.0))

@@ -23,7 +23,7 @@ class AttackStrength:
     """What is known of a trained attacker on one trial set; None where it was not measured.
 
     Attributes:
-        eer: of the trained attacker; with several seeds that of the best one.
+        eer: of the trained attacker, of this seed.
         frozen_eer: lowest of the attackers that were not trained on such speech, with the same or less knowledge.
         own_eer: of the trained attacker on held-out utterances of the speakers that it was trained on.
         seed_eers: of each seed; fewer than two say nothing.

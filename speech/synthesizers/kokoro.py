@@ -49,6 +49,7 @@ VOICES = (
     *("am_puck", "am_santa", "bf_alice", "bf_emma", "bf_isabella", "bf_lily", "bm_daniel", "bm_fable", "bm_george"),
     "bm_lewis",
 )
+_LOADING = Lock()
 _INPUTS = {"tokens": [1, "sequence_length"], "style": [1, 256], "speed": [1]}
 
 
@@ -162,7 +163,8 @@ def read_styles() -> NDArray[np.float64]:
 
 def shared() -> Kokoro:
     """The one that all threads of this process share; a forked process gets its own."""
-    return _of_process(os.getpid())
+    with _LOADING:
+        return _of_process(os.getpid())
 
 
 @lru_cache(maxsize=1)

@@ -136,15 +136,14 @@ def _at_rate(sound: kokoro.Floats32) -> kokoro.Floats32:
 def _guess_gender(recordings: Iterable[Recording]) -> str:
     """f or m by the median F0 of the first seconds of speech; empty where too little of them is voiced.
 
-    Raises:
-        MethodError: a recording that cannot be read.
+    A recording that cannot be read is passed over: the run names it where its utterance is due.
     """
     voiced: list[float] = []
     for recording in recordings:
         try:
             given = convert_audio(*recording())
-        except (OSError, ValueError) as error:
-            raise MethodError(f"A recording of a speaker cannot be read: {error}") from error
+        except (OSError, ValueError):
+            continue
         with suppress(MetricInputError):  # too short for a contour
             track = track_f0_praat(given.samples[: round(_HEARD_S * RATE_HZ)], given.rate_hz)
             voiced += [float(hz) for hz in track.hz if hz > 0]

@@ -28,8 +28,8 @@ from evaluation.scoring.attack import average_models, choose_scorer, list_pairs,
 from evaluation.scoring.compute import compute_objective
 from evaluation.scoring.results.folders import ScoreFile
 from evaluation.scoring.values import ATTACKS, AVERAGE
-from portal.jobs.kinds import job_kind
-from portal.jobs.models import Queue
+from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from portal.submissions.models import Submission
 
@@ -53,13 +53,19 @@ def evaluate_originals(context: JobContext) -> dict[str, Any]:
             _extract(context, evaluation, recognition.make_extractor(words), parts)
         system = replace(results.write(folder), scores=scores)
         sources = replace(evaluation.sources, find_references=results.find_references)
-        numbers = compute_objective(folder, system, sources, progress=context.progress).numbers
+        objective = compute_objective(folder, system, sources, progress=context.progress)
     averages = [
         {"metric": key.metric, "estimator": key.estimator, "data_set": key.data_set}
         | {"value": one.value, "low": one.low, "high": one.high}
-        for key, one in numbers.items()
+        for key, one in objective.numbers.items()
         if key.data_set.startswith(AVERAGE) and key.speech is Speech.ORIGINAL
     ]
+    if not averages:
+        raise JobFailure(
+            "No average of the original speech could be computed.",
+            remedy="Import the trial lists, transcripts and recordings that the edition asks for, then run this again.",
+            actor=Actor.ORGANIZER,
+        )
     return {"recipe": context.parameters["recipe"], "averages": averages}
 
 

@@ -29,11 +29,13 @@ def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tupl
     """
     if not edition.recipe.evaluation.by_portal:
         return {}
-    jobs = Job.objects.filter(kind=ORIGINALS, edition=edition.name, state=State.SUCCEEDED)
+    jobs = Job.objects.filter(
+        kind=ORIGINALS, edition=edition.name, state=State.SUCCEEDED, parameters__recipe=recipe_hash(edition)
+    )
     if as_of is not None:
         jobs = jobs.filter(finished_at__lte=as_of)
     result = jobs.order_by("-finished_at").values_list("result", flat=True).first()
-    if result is None or result["recipe"] != recipe_hash(edition):
+    if result is None:
         return {}
     return {
         (one["metric"], one["estimator"], one["data_set"]): OriginalAverage(one["value"], one["low"], one["high"])
