@@ -157,9 +157,8 @@ class Work:
             self._go_through([[canary]], 1, progress)
             if self.failed:
                 return
-        at_once = (
-            ALONE if getattr(type(self.method), "anonymize_batch", None) is Described.anonymize_batch else TOGETHER
-        )
+        one_by_one = getattr(type(self.method), "anonymize_batch", None) is Described.anonymize_batch
+        at_once = ALONE if one_by_one or isinstance(self.method, Method) else TOGETHER
         n_threads = 1 if self.method.needs_gpu else threads()
         self._go_through(batches(tasks, at_once), n_threads, progress)
 
