@@ -69,7 +69,7 @@ def test_published_leaderboard_with_its_drawn_figure_is_sound_on_screens_and_pap
     """A point of its figure leads to the system; each width has its own form."""
     publish(edition)
     page = new_page(java_script_enabled=False)
-    wide, narrow = page.locator(".drawn-wide svg"), page.locator(".drawn-narrow svg")
+    wide, narrow = (page.locator(f".table-and-figure .drawn-{form} svg") for form in ("wide", "narrow"))
     for width, shown, hidden in ((360, narrow, wide), (1280, wide, narrow)):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto("/editions/vpc/leaderboard/")
