@@ -26,7 +26,7 @@ from portal.accounts.services import belongs_to_another, vouch_for_address
 from portal.core.addresses import plain_address
 
 log = logging.getLogger(__name__)
-WRONG = "No account has this e-mail address with this password. Passwords tell capitals apart."
+WRONG = "No account has this e-mail address with this password. Passwords are case-sensitive."
 TOO_MANY = "Too many failed attempts. Wait five minutes, then try again; a new password can be chosen at any time."
 # Wrong passwords: from one address, for an account from one address, for an account from all strange browsers, and for
 # an account from a browser in which it was logged in before, whom nobody else's attempts keep out.
@@ -42,8 +42,8 @@ class AccountAdapter(DefaultAccountAdapter):
         "account_inactive": "This account is closed. Ask the organizer of your challenge.",
         "duplicate_email": "This is the address of your account already.",
         "email_password_mismatch": WRONG,
-        "enter_current_password": "This is not your present password.",
-        "incorrect_code": "This code is not right, or not any more.",
+        "enter_current_password": "This is not your current password.",
+        "incorrect_code": "This code is wrong or has expired.",
         "incorrect_password": "This is not your password.",
         "invalid_password_reset": "This link is not valid any more.",
         "too_many_login_attempts": TOO_MANY,
@@ -144,6 +144,6 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
     error_messages: ClassVar[dict[str, Any]] = DefaultMFAAdapter.error_messages | {
         "add_email_blocked": "Switch the second factor off before you change your address.",
-        "incorrect_code": "This code is not right, or not any more: an app shows a new one every 30 seconds.",
+        "incorrect_code": "This code is wrong or has expired: an app shows a new one every 30 seconds.",
         "unverified_email": "Confirm your new e-mail address first, or cancel its change.",
     }

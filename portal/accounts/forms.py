@@ -35,7 +35,7 @@ class Worded:
         "login": "E-mail address",
         "email": "E-mail address",
         "password": "Password",
-        "oldpassword": "Present password",
+        "oldpassword": "Current password",
         "password1": "New password",
         "password2": "New password again",
         "code": "Code",
@@ -46,7 +46,7 @@ class Worded:
         "login": "Enter the e-mail address of your account.",
         "email": "Enter an e-mail address.",
         "password": "Enter your password.",
-        "oldpassword": "Enter your present password.",
+        "oldpassword": "Enter your current password.",
         "password1": "Choose a password.",
         "password2": "Enter the new password a second time.",
         "code": "Enter a code.",
@@ -76,7 +76,7 @@ class SignUpForm(Worded, account.SignupForm):
 
     labels = Worded.labels | {"password1": "Password"}
     helps = Worded.helps | {
-        "name": "As the members of your team and the organizer shall see it.",
+        "name": "As the members of your team and the organizer will see it.",
         "email": "A link is mailed there; it also is your log-in name.",
     }
     name = LineField(max_length=NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "name"}))
@@ -99,7 +99,7 @@ class FirstAccountForm(Worded, forms.Form):
 
     labels = Worded.labels | {"password1": "Password"}
     helps = {
-        "name": "As teams and other organizers shall see it.",
+        "name": "As teams and other organizers will see it.",
         "email": "It is your log-in name.",
         "password1": PASSWORD_RULE,
     }
@@ -129,7 +129,7 @@ class FirstAccountForm(Worded, forms.Form):
 
 class ChangeAddressForm(Worded, account.AddEmailForm):
     labels = Worded.labels | {"email": "New e-mail address"}
-    helps = {"email": "A link is mailed there. Until you have opened it, the present address stays."}
+    helps = {"email": "A link is mailed there. Until you have opened it, the current address stays."}
 
 
 class ChangePasswordForm(Worded, account.ChangePasswordForm):
@@ -187,7 +187,7 @@ class RolesForm(forms.Form):
         help_text="Without a role a person is a member: they register teams and join those that invite them.",
         choices=(
             ("organizer", "Organizer: imports corpora, runs challenges and listening tests"),
-            ("operator", "Operator: looks after the portal, its people and its jobs"),
+            ("operator", "Operator: runs the portal and manages its people and jobs"),
         ),
         widget=forms.CheckboxSelectMultiple,
         required=False,

@@ -47,7 +47,7 @@ def invitation_address(user: User) -> str:
         NotPossible: the account has a password, or is deactivated.
     """
     if user.has_usable_password() or not user.is_active:
-        raise NotPossible(f"{user} waits for no invitation.")
+        raise NotPossible(f"{user} has no open invitation.")
     names = {"uidb36": user_pk_to_url_str(user), "key": default_token_generator.make_token(user)}
     return absolute(reverse("account_reset_password_from_key", kwargs=names))
 

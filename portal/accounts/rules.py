@@ -15,8 +15,8 @@ class NotificationKind(TextChoices):
     The label ends the sentence "Mail me when …".
     """
 
-    VALIDATED = "validated", "an archive of my team has passed its examination"
-    REFUSED = "refused", "an archive of my team is refused, with the report of what is wrong"
+    VALIDATED = "validated", "an archive of my team was accepted"
+    REFUSED = "refused", "an archive of my team was refused, with the report of its errors"
     FAILED = "failed", "the evaluation of a submission fails"
     FINISHED = "finished", "the numbers of a submission are ready"
     PUBLISHED = "published", "the leaderboard of an edition is published"

@@ -108,7 +108,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
     form = NotificationsForm(request.POST if request.method == "POST" else None, user=user)
     if form.is_valid():
         services.choose_notifications(user=user, wanted=form.cleaned_data["wanted"], offered=form.offered)
-        messages.success(request, "Your choice is kept.")
+        messages.success(request, "Your choice is saved.")
         return redirect("accounts:notifications")
     return render(request, "accounts/notifications.html", {"form": form}, status=422 if form.errors else 200)
 

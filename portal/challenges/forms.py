@@ -121,7 +121,7 @@ class ImportForm(forms.Form):
         label="Corpus on the server",
         widget=forms.RadioSelect,
         initial=_OTHER,
-        error_messages={"invalid_choice": "This corpus is not there any more. Choose another one."},
+        error_messages={"invalid_choice": "This corpus no longer exists. Choose another one."},
     )
     folder = FolderField(label="Folder on the server", max_length=400)
     name = forms.CharField(
@@ -169,7 +169,7 @@ class ImportForm(forms.Form):
         if not corpora:
             del self.fields["found"]
             return
-        self.fields["folder"].help_text += " It counts in place of the choice above."
+        self.fields["folder"].help_text += " It replaces the choice above."
         self.fields["folder"].required = False
         choices = {str(corpus.folder): f"{corpus.folder} ({_LAYOUT_NAMES[corpus.layout]})" for corpus in corpora}
         found = cast("CorpusField", self.fields["found"])

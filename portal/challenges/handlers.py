@@ -454,5 +454,5 @@ def _contradiction(kind: str, what: str, was: str, now: str) -> Problem:
         file=what,
         expected=f"“{was}”, as the corpus has it",
         found=f"“{now}”",
-        remedy="A corpus does not change, because results rest on it: import this as a corpus of another name.",
+        remedy="A corpus does not change, because results depend on it: import this as a corpus of another name.",
     )

@@ -24,7 +24,7 @@ from speech.recognizers import registry as recognizers
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
 
-PUBLISHED = "Its leaderboard was published. What a published result rests on is archived, not deleted."
+PUBLISHED = "Its leaderboard was published. Archive it instead: published results depend on it."
 ARCHIVED = "This edition is archived; it takes no teams and no submissions."
 ROLES_OF_A_CORPUS = ("enrolment", "trial", "training")
 
@@ -72,7 +72,7 @@ def phase_in_words(edition: Edition, part: str, now: datetime) -> str:
     if phase is Phase.OPEN and closes is not None:
         return f"open until {moment(closes)}, {duration(closes - now)} left"
     if phase is Phase.LATE and late is not None and closes is not None:
-        return f"late since {moment(closes)}; late ones are taken until {moment(late)}, {duration(late - now)} left"
+        return f"late since {moment(closes)}; late ones are accepted until {moment(late)}, {duration(late - now)} left"
     if phase is Phase.CLOSED:
         return f"closed since {moment(max(time for time in (closes, late) if time is not None))}"
     return "open, without an end"

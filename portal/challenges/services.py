@@ -28,7 +28,7 @@ RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
 DATA_FIELDS = RECIPE_FIELDS | {"shares_data"}  # the files for teams follow from these
 NOT_YOURS = "Only the owner of the corpus {corpus} or an operator may let teams download its speech."
 LOCKED = (
-    "Something was submitted to this edition, and its results rest on this. Copy the edition to try something else."
+    "Something was submitted to this edition, and its results depend on this. Copy the edition to try something else."
 )
 
 

@@ -59,7 +59,7 @@ GENDERS = {"f": "female", "m": "male", "mixed": "both genders"}
 BY = (
     ("portal", "The portal: teams submit speech only"),
     ("teams", "The teams: they submit scores and results, which the portal recomputes"),
-    ("both", "Both: the portal’s numbers rank, those of the teams stand beside them"),
+    ("both", "Both: the portal’s numbers rank, those of the teams are shown beside them"),
 )
 DATES = (
     *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
@@ -78,7 +78,7 @@ LIMITS = (
 def rule_choices() -> list[tuple[str, str]]:
     """The rules that a challenge may have: name and what they are."""
     return [
-        (PROPOSED, "Proposed from the corpus: everything that follows from its data sets is filled in"),
+        (PROPOSED, "Proposed from the corpus: filled in from its data sets"),
         *((name, f"Those of {title}") for name, title in shipped_recipes()),
         (OWN, "My own recipe (TOML)"),
     ]
@@ -169,7 +169,7 @@ class ChallengeForm(EditionForm):
         fields: Any = self.fields
         fields["protocol"].choices = rule_choices()
         fields["name"].required = False
-        fields["name"].help_text = "Part of addresses and of the names of systems. Empty: made of the title."
+        fields["name"].help_text = "Part of addresses and of the names of systems. Empty: made from the title."
         self.initial = {**self.initial, **(start or {})}
         self.rules_name = str(self["protocol"].value() or "")
         self.speech = self._corpus()
@@ -207,7 +207,7 @@ class ChallengeForm(EditionForm):
         if self.is_proposed:
             left_out |= {"track", *REQUIRED_PARTS}
             self.fields["recipe_text"].label = "Recipe"
-            self.fields["recipe_text"].help_text = "Made of the choices above. What you edit here counts alone."
+            self.fields["recipe_text"].help_text = "Made from the choices above. If you edit it, only this text counts."
         else:
             left_out.add("recipe_made")
         for name in left_out:
@@ -269,7 +269,7 @@ class ChallengeForm(EditionForm):
             ),
             "further": forms.MultipleChoiceField(
                 label="Further attackers",
-                help_text="Their numbers stand on the system’s page and rank nothing.",
+                help_text="Their numbers are shown on the system’s page and do not affect ranks.",
                 choices=list(attackers.ready.items()),
                 required=False,
                 widget=forms.CheckboxSelectMultiple,
@@ -277,7 +277,7 @@ class ChallengeForm(EditionForm):
             "language": forms.RegexField(
                 r"^[a-z]{2}$",
                 label="Language",
-                help_text="Two letters; a recogniser has to know it.",
+                help_text="Two letters; the recogniser must support it.",
                 initial=usual.language,
                 error_messages={"invalid": "Give two small letters, such as en."},
             ),
@@ -391,7 +391,7 @@ class ChallengeForm(EditionForm):
         utilities, ranked_by = given.get("utilities") or [], given.get("ranked_by") or []
         if unmeasured := [one for one in ranked_by if one not in utilities]:
             labels = ", ".join(find_metric(one, ESTIMATORS[one]).label for one in unmeasured)
-            self.add_error("ranked_by", f"Tick {labels} among the metrics, too: what ranks has to be measured.")
+            self.add_error("ranked_by", f"Tick {labels} among the metrics, too: a metric that ranks must be measured.")
         names = self.fields.keys() - {"title", "name", "description", "organizers", *DATES}
         recognizer = "" if given.get("recognizer") == NONE else given.get("recognizer", "")
         if by != "teams" and WER in utilities and "recognizer" not in self.errors:
@@ -433,7 +433,7 @@ class ChallengeForm(EditionForm):
     def _check_recognizer(self, recognizer: str, language: str) -> None:
         known = (offer_recognizers().languages or {}).get(recognizer, ())
         if not recognizer:
-            self.add_error("recognizer", "Choose a recogniser, or take the word error rate off the metrics.")
+            self.add_error("recognizer", "Choose a recogniser, or remove the word error rate from the metrics.")
         elif language and language not in known:
             self.add_error("recognizer", f"It knows {', '.join(known)} only; the language of the speech is {language}.")
 
@@ -482,7 +482,7 @@ def _engine(label: str, offer: Offer, usual: Any, none: str = "") -> forms.Field
 def _weight(one: SpeechSet) -> forms.Field:
     return forms.FloatField(
         label=f"Weight of {one.name}",
-        help_text="In the averages of its split; only how weights compare counts.",
+        help_text="In the averages of its split; only the ratio of the weights matters.",
         required=False,
         initial=1,
         min_value=0,

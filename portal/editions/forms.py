@@ -73,7 +73,7 @@ class EditionForm(forms.Form):
     )
     recipe_file = forms.FileField(
         label="Custom recipe as a file",
-        help_text="TOML, as the shipped ones; takes the place of the text below.",
+        help_text="TOML, as the shipped ones; it replaces the text below.",
         required=False,
         widget=forms.FileInput(attrs={"accept": ".toml"}),
     )
@@ -84,9 +84,7 @@ class EditionForm(forms.Form):
         max_length=LARGEST_TOML_BYTES,
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "class": "code"}),
     )
-    track = forms.CharField(
-        label="Track", help_text="Only where the recipe has several.", required=False, max_length=40
-    )
+    track = forms.CharField(label="Track", help_text="Only if the recipe has several.", required=False, max_length=40)
     corpus: forms.ModelChoiceField[Corpus] = forms.ModelChoiceField(
         label="Corpus",
         queryset=Corpus.objects.none(),
@@ -98,7 +96,7 @@ class EditionForm(forms.Form):
     registration_opens_at = MomentField("Registration opens", "Empty: at once.")
     registration_closes_at = MomentField("Registration closes", "Empty: never.")
     submissions_open_at = MomentField("Submissions open", "Empty: at once.")
-    submissions_close_at = MomentField("Deadline", "What comes later is marked late, or refused. Empty: never.")
+    submissions_close_at = MomentField("Deadline", "Later submissions are marked late or refused. Empty: no deadline.")
     late_until = MomentField("Late submissions until", "Empty: none are taken.")
     submissions_per_team = forms.IntegerField(
         label="Submissions per team",
@@ -127,7 +125,7 @@ class EditionForm(forms.Form):
     )
     data_terms = forms.CharField(
         label="Terms for the data",
-        help_text="Teams accept them together with the licence of the corpus. Without either they accept to use the "
+        help_text="Teams accept them together with the licence of the corpus. Without either, they agree to use the "
         "recordings for this challenge only.",
         required=False,
         max_length=10_000,
@@ -135,7 +133,7 @@ class EditionForm(forms.Form):
     )
     holds_evaluations = forms.BooleanField(
         label="Hold new evaluations back",
-        help_text="They stand on no leaderboard, a published one included, until an organizer releases them.",
+        help_text="No leaderboard, not even a published one, shows them until an organizer releases them.",
         required=False,
     )
     organizers = forms.CharField(
@@ -180,7 +178,7 @@ class EditionForm(forms.Form):
         """The limit in bytes."""
         size = int(self.cleaned_data["largest_archive_gb"] * GIGABYTE)
         if size < 1:
-            raise ValidationError("An archive has to be larger than nothing.")
+            raise ValidationError("Give a size above 0.")
         return size
 
     def clean_organizers(self) -> list[User]:

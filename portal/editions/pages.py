@@ -171,7 +171,7 @@ def _organizer_steps(edition: Edition) -> Iterator[NextStep]:
     name = [edition.name]
     if waiting := edition.teams.filter(state=Team.State.WAITING).count():
         title = "1 team waits for approval" if waiting == 1 else f"{waiting} teams wait for approval"
-        text = "A team submits nothing before you approved it."
+        text = "A team cannot submit before you approve it."
         yield NextStep(title, text, "Look at the teams", reverse("editions:teams", args=name))
     if not edition.is_listed:
         text = "Only its organizers see it, and nobody can register. Tick “Listed” when everything is right."
@@ -213,7 +213,7 @@ def _team_step(edition: Edition, team: Team, now: datetime) -> NextStep:
     if phase is Phase.CLOSED:
         submissions = reverse("submissions:list", args=[edition.name])
         return NextStep("Submissions are closed", "Your results stay here.", "Your submissions", submissions)
-    text = "The archive is checked as a whole, and you read everything that is wrong at once."
+    text = "The whole archive is checked, and all errors are reported at once."
     if phase is Phase.LATE:
         text += " It will be marked late."
     return NextStep("Upload an archive", text, "Upload an archive", reverse("submissions:new", args=[edition.name]))
@@ -441,7 +441,7 @@ def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapp
     words = policy.late if ranking is None or "late" in changes else ranking.late
     yield f"Late submissions: {words}."
     if policy.basis == "claims":
-        yield "Numbers that only a team's own files state count too, and are marked."
+        yield "Numbers that are only reported in a team's own files count too, and are marked."
 
 
 def _gate_sentence(gate: Gate) -> str:

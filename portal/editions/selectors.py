@@ -23,7 +23,7 @@ from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
 
 LONGEST_NAME = 40
-_TRAININGS = {"small": "Small, minutes on processors", "vpc24": "VoicePrivacy 2024", "spane": "SpAnE"}
+_TRAININGS = {"small": "Small, minutes without a graphics card", "vpc24": "VoicePrivacy 2024", "spane": "SpAnE"}
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class PolicyForm(forms.Form):
         choices=[("unranked", "are listed without a rank"), ("ranked", "are ranked and marked late")],
     )
     basis = RadioField(
-        "Numbers that only a team’s files state",
+        "Numbers that only the team reported",
         choices=[
             ("recomputed", "are not ranked: recomputed numbers only"),
             ("claims", "are ranked too and marked as reported"),

@@ -108,7 +108,7 @@ def live(request: HttpRequest, edition: str) -> HttpResponse:
 def discard(request: HttpRequest, edition: str) -> HttpResponse:
     managed = managed_edition_for(request.user, edition)
     services.discard_draft_policy(edition=managed, by=request.user)
-    messages.success(request, "The draft is gone.")
+    messages.success(request, "The draft was discarded.")
     return redirect("leaderboard:policy", managed.name)
 
 

@@ -26,7 +26,7 @@ GROUPS = {
     "Organizers": {
         "organizer": "From the corpus to the published leaderboard: import, editions, teams, submissions, ranking.",
         "attackers": "Attacks and recognition by the portal: engines, models, and what they measure.",
-        "semi_informed": "How attackers are trained on anonymised speech, and what can be learnt from a small corpus.",
+        "semi_informed": "How attackers are trained on anonymised speech, and what a small corpus is enough for.",
     },
     "Listening tests": {
         "listening": "Design a study, check its balance, run it and watch it.",
@@ -38,7 +38,7 @@ GROUPS = {
         "methods": "How each number is defined and computed, with its source.",
     },
     "Operators": {
-        "operator": "Install, start, look after and back up the portal; accounts, mail, production.",
+        "operator": "Install, start, maintain and back up the portal; accounts, mail, production.",
         "settings": "Every environment variable with its default.",
     },
 }

@@ -26,7 +26,7 @@ from portal.submissions.models import Submission, System
 from portal.submissions.pages import UNDER_WAY
 from portal.teams.models import DataAcceptance, Team
 
-_CHECKED = ("is being checked", "You get a mail when it is done.", "See how far it is")
+_CHECKED = ("is being checked", "You get a mail when it is done.", "See its progress")
 # What became of a team's newest submission, what to do, and the button that leads there.
 OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
     Submission.State.RECEIVED: _CHECKED,
@@ -37,7 +37,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
         "Read the report",
     ),
     Submission.State.ACCEPTED: ("is accepted", "Its numbers are computed next.", "See the submission"),
-    Submission.State.EVALUATING: ("is being evaluated", "You get a mail when it is done.", "See how far it is"),
+    Submission.State.EVALUATING: ("is being evaluated", "You get a mail when it is done.", "See its progress"),
     Submission.State.EVALUATED: ("is evaluated", "Every number is on one page.", "See the results"),
     Submission.State.FAILED: (
         "could not be evaluated",
@@ -164,9 +164,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
     """What its organizer does next: first what somebody waits for, then the first step that is not done."""
     if edition.waiting:
         title = "1 team waits for approval" if edition.waiting == 1 else f"{edition.waiting} teams wait for approval"
-        return NextStep(
-            title, "A team submits nothing before you approved it.", "Look at the teams", steps["Teams"].url
-        )
+        return NextStep(title, "A team cannot submit before you approve it.", "Look at the teams", steps["Teams"].url)
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
         "Challenge": ("List it", "Only its organizers see it, and nobody can register.", "Edit the edition"),
@@ -189,7 +187,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
 def _listening_words(edition: Any) -> tuple[str, str, str]:
     """Title, text and button of what comes next with a listening test that waits for its organizer."""
     if edition.study_state is None:
-        return "Plan a listening test", "People judge what no number tells.", "New study"
+        return "Plan a listening test", "People rate what computed numbers cannot measure.", "New study"
     if edition.study_state == Study.State.PREPARED:
         return f"Launch {edition.study_title}", "Everything is ready; evaluators then take its link.", "See the study"
     return f"Prepare {edition.study_title}", "Make its design and its stimuli, then launch it.", "See the study"
@@ -224,7 +222,7 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datet
     can_submit = submission_phase(edition, now) in {Phase.OPEN, Phase.LATE}
     if edition.published_at is not None and not (newest and can_submit and newest.state in WORKED_ON):
         board = reverse("leaderboard:detail", args=[edition.name])
-        return NextStep(f"{who}: the leaderboard is published", "See where you stand.", "See the leaderboard", board)
+        return NextStep(f"{who}: the leaderboard is published", "See your ranks.", "See the leaderboard", board)
     if newest is None:
         return _submit_step(edition, who, has_data, now)
     what, text, action = OF_A_SUBMISSION[newest.state]
@@ -297,7 +295,7 @@ def next_steps(
         )
         yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
     elif not has_edition:
-        text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before anybody else does."
+        text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before they are public."
         yield NextStep("Set up your first challenge", text, "New challenge", reverse("editions:new"))
     anonymised = {system.corpus_id for system in systems}
     for summary in corpora:
@@ -311,7 +309,7 @@ def _look_at_failures(failed: list[Job]) -> NextStep:
     newest = failed[0]
     if len(failed) == 1:
         return NextStep(f"“{newest.title}” failed", newest.failure, "See the job", newest.get_absolute_url())
-    text = "Each says what was wrong, who must act and what to do."
+    text = "Each says what went wrong, who must act and what to do."
     return NextStep(f"{len(failed)} jobs failed", text, "See the failed jobs", f"{reverse('jobs:list')}?state=failed")
 
 

@@ -88,7 +88,7 @@ def name_problem(file_name: str) -> str:
     if not file_name:
         return "The archive has no name: send it as “filename” in Upload-Metadata."
     if not file_name.lower().endswith(ARCHIVE_ENDINGS):
-        return f"“{file_name}” is no archive that can be read here. Pack it as {ARCHIVE_FORMATS}."
+        return f"“{file_name}” is not a supported archive. Pack it as {ARCHIVE_FORMATS}."
     return ""
 
 
@@ -199,14 +199,12 @@ def withdrawing_problem(
     if is_withdrawn:
         return "This submission has been withdrawn already."
     if is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at):
-        return (
-            "The leaderboard of this edition was frozen with this submission; it can be withdrawn once that is lifted."
-        )
+        return "The leaderboard of this edition was frozen with this submission; unfreeze it before withdrawing."
     on_leaderboard = is_on_leaderboard(
         published_at=published_at, frozen_at=frozen_at, evaluated_at=evaluated_at, is_held=is_held
     )
     if relation is Relation.TEAM and on_leaderboard:
-        return "This submission stands on the published leaderboard; ask the organizer to withdraw it."
+        return "This submission is on the published leaderboard; ask the organizer to withdraw it."
     return ""
 
 
@@ -219,7 +217,7 @@ def release_problem(
     if not is_evaluated:
         return "This submission has no numbers yet: it can be released once its evaluation has ended."
     if is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at):
-        return "The leaderboard is frozen as of a later time and must not change; lift that before releasing."
+        return "The leaderboard is frozen as of a later time and must not change; unfreeze it before releasing."
     return ""
 
 
@@ -243,5 +241,5 @@ def sharing_problem(relation: Relation, *, is_baseline: bool, is_accepted: bool)
     if relation is not (Relation.ORGANIZER if is_baseline else Relation.TEAM):
         return "Only the team of a submission, or the organizers for their baselines, let others hear it."
     if not is_accepted:
-        return "Only what was accepted and stands can be heard and read by others."
+        return "Others can hear and read only accepted submissions that were not withdrawn."
     return ""

@@ -265,7 +265,7 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} cannot be evaluated.")
     if is_frozen(frozen_at=edition.frozen_at, evaluated_at=submission.evaluated_at):
         raise NotPossible(
-            "The leaderboard of this edition was frozen with these numbers; lift that before computing others."
+            "The leaderboard of this edition was frozen with these numbers; unfreeze it before computing others."
         )
     if edition.holds_evaluations:
         submission.is_held = True

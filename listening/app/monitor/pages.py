@@ -242,7 +242,7 @@ class RuleForm(forms.Form):
     reason = forms.CharField(
         max_length=services.LONGEST_REASON,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="It stands beside every result that rests on this, and in the export.",
+        help_text="It is shown with every result that depends on this, and in the export.",
     )
     offers_block_again = forms.BooleanField(
         required=False,

@@ -167,7 +167,7 @@ def _caught(study: Study, flag: str, session: Session | None) -> QuerySet[Sessio
 def _problems(study: Study, flag: str, session: Session | None, reason: str) -> list[str]:
     problems = []
     if not reason.strip():
-        problems.append("A reason is needed: it stands beside every result that rests on this.")
+        problems.append("A reason is needed: it is shown with every result that depends on this.")
     if len(reason.strip()) > LONGEST_REASON:
         problems.append(f"The reason may have at most {LONGEST_REASON} characters.")
     if (session is None) == (flag == ""):
@@ -178,7 +178,7 @@ def _problems(study: Study, flag: str, session: Session | None, reason: str) -> 
     elif flag and flag not in Flag.Kind.values:
         problems.append(f"There is no flag named {flag[:40]}.")
     elif flag and standing.filter(flag=flag, session=None).exists():
-        problems.append("A rule for this flag stands already; revoke it first.")
+        problems.append("A rule for this flag is in force already; revoke it first.")
     return problems
 
 
@@ -190,7 +190,7 @@ def _problems_of_session(study: Study, session: Session, standing: QuerySet[Excl
     if session.state == State.WITHDRAWN:
         return ["This person withdrew: no answer is left that could be left out."]
     if standing.filter(session=session).exists():
-        return ["A rule for this session stands already; revoke it first."]
+        return ["A rule for this session is in force already; revoke it first."]
     return []
 
 

@@ -48,7 +48,7 @@ def exclusion_list(request: HttpRequest, study: Study) -> HttpResponse:
         raise Http404
     made = form.save(study, request.user, rule) if rule is not None and form.is_valid() else None
     if made is not None:
-        messages.success(request, f"The rule stands; it leaves out {made.exclusions.count()} of the sessions.")
+        messages.success(request, f"The rule is in force; it leaves out {made.exclusions.count()} of the sessions.")
         return redirect("studies:exclusions", study.name)
     context = pages.exclusions_page(request, study, rule, form)
     return render(request, "listening/studies/exclusions.html", context, status=422 if form.errors else 200)

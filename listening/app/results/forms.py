@@ -34,7 +34,7 @@ class AnalyseForm(forms.Form):
         help_text="Over all pairs of systems of a task. Holm is the stricter one.",
     )
     resamples = forms.IntegerField(
-        min_value=FEWEST, max_value=MOST, help_text="Draws of listeners from which intervals are taken."
+        min_value=FEWEST, max_value=MOST, help_text="Resamples of listeners for the intervals."
     )
     permutations = forms.IntegerField(
         min_value=FEWEST, max_value=MOST, help_text="Of the tests within listeners, and of the lines of chance."
@@ -101,7 +101,7 @@ class ImportForm(forms.Form):
         label="Attribution",
         required=False,
         max_length=400,
-        help_text="Whose ratings these are and under which licence; it stands with every result.",
+        help_text="Whose ratings these are and under which licence; it is shown with every result.",
     )
     is_simulated = forms.BooleanField(
         label="These ratings are simulated", required=False, help_text="A program made them; every page says so."

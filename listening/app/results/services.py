@@ -43,7 +43,7 @@ from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 
 ANALYSIS_JOB = "analyse-study"
-LOCKED = "Results are locked until the study is closed: whoever sees them before may stop at the ones they like."
+LOCKED = "Results are locked until the study is closed: seeing them early could bias when it is stopped."
 NOTHING = "There is nothing to analyse: no session that counts has an answer."
 BUSY = "The study is being analysed already. Wait for it, or cancel its job first."
 WITHDREW_SINCE = "Somebody withdrew just now, so what was computed before is out of date. Analyse the study again."

@@ -145,7 +145,7 @@ def screen(request: HttpRequest, study: str) -> HttpResponse:
     except (NotPossible, AnalysisInputError) as reason:  # settings of an earlier analysis may have become unknown
         messages.error(request, str(reason))
         return redirect("studies:results-listeners", study)
-    messages.success(request, f"The rule stands; it leaves out {rule.exclusions.count()} of the sessions.")
+    messages.success(request, f"The rule is in force; it leaves out {rule.exclusions.count()} of the sessions.")
     return redirect("studies:results", study)
 
 

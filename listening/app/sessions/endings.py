@@ -49,20 +49,20 @@ def _pay(session: Session, code: str) -> str:
     complete = session.study.platform_settings.get("codes", {}).get("complete")
     match session.state:
         case State.FINISHED:
-            return _("You took part to the end: the code is for the whole pay.")
+            return _("You finished the test: the code is for the full pay.")
         case State.FAILED_ATTENTION if code == complete:
-            return _("You took part to the end: the code is for the whole pay.")
+            return _("You finished the test: the code is for the full pay.")
         case State.FAILED_ATTENTION:
-            return _("The code says that you took part to the end. Those who run the study decide on the pay by it.")
+            return _("The code says that you finished the test. The organizers of the study decide on the pay by it.")
         case State.TECHNICAL if code:
             return _(
-                "The code says that a fault ended the test. Those who run the study see how far you came, and decide "
-                "on the pay by it."
+                "The code says that a technical error ended the test. The organizers of the study see how far you "
+                "got, and decide on the pay by it."
             )
         case State.EXPIRED if code:
             return _(
-                "The code says that the test is not complete. Those who run the study see how far you came, and decide "
-                "on the pay by it."
+                "The code says that the test is not complete. The organizers of the study see how far you got, and "
+                "decide on the pay by it."
             )
         case State.EXPIRED:
             return _("You had not answered any recording yet, so there is nothing to be paid.")
@@ -71,10 +71,10 @@ def _pay(session: Session, code: str) -> str:
         case State.SCREENED_OUT:
             return _("Only the test itself is paid, and it had not begun yet.")
         case State.WITHDRAWN if code:
-            return _("The completion code that you were given stays good.")
+            return _("The completion code that you were given stays valid.")
         case State.WITHDRAWN:
-            return _("A test that was stopped is not paid, because nothing is left of it.")
-    return _("Those who run the study decide on the pay.")
+            return _("A test that was stopped is not paid, because its answers are deleted.")
+    return _("The organizers of the study decide on the pay.")
 
 
 def _to_do(session: Session, code: str) -> str:
@@ -83,17 +83,17 @@ def _to_do(session: Session, code: str) -> str:
             return _("Go back to Prolific with the button, or enter the code there.")
         case Platform.PROLIFIC if code:
             return _(
-                "Please return your submission on Prolific, and send this reference there in a message to those who "
-                "run the study."
+                "Please return your submission on Prolific, and send this reference there in a message to the "
+                "organizers of the study."
             )
         case Platform.PROLIFIC:
             return _("Please return your submission on Prolific.")
         case Platform.MTURK if platforms.mturk_form(session):
-            return _("Hand the task in with the button.")
+            return _("Submit the task with the button.")
         case Platform.MTURK if code:
             return _(
-                "If you have not handed the task in yet, write to those who run the study on Mechanical Turk, with the "
-                "code."
+                "If you have not submitted the task yet, write to the organizers of the study on Mechanical Turk, "
+                "with the code."
             )
         case Platform.MTURK:
             return _("Please return the task on Mechanical Turk.")

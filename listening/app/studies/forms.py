@@ -67,7 +67,7 @@ class ResponsibleField(LineField):
             label="Responsible body",
             required=False,
             max_length=200,
-            help_text="Who answers for the study, such as a university with its place.",
+            help_text="Who is responsible for the study, such as a university and its city.",
         )
 
 
@@ -259,9 +259,9 @@ class StudyForm(forms.Form):
     )
     pages = radios("Pages", Study.Pages.choices)
     scale_points = WholeField("Points of the scale", 2, 10, "From 1 to this number; 10 in 2022.")
-    plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: as often as wanted.", required=False)
+    plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: no limit.", required=False)
     role_play = radios(
-        "Role play", Study.RolePlay.choices, "What evaluators imagine to be; its wording stands on the page of texts."
+        "Role play", Study.RolePlay.choices, "The role that evaluators imagine; its wording is on the page “Texts”."
     )
     languages = forms.CharField(
         label="Languages",
@@ -272,9 +272,9 @@ class StudyForm(forms.Form):
     evaluators = WholeField("Evaluators", 1, MOST_EVALUATORS)
     trials_per_evaluator = WholeField("Trials of each evaluator", 1, MOST_TRIALS)
     originals_per_evaluator = WholeField("Of which original", 0, MOST_TRIALS)
-    practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "Come first and count nowhere.")
+    practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "They come first and do not count.")
     gold_trials = WholeField(
-        "Control trials", 0, rules.GOLD_AT_MOST, "Original pairs with a known answer; they show who does not listen."
+        "Control trials", 0, rules.GOLD_AT_MOST, "Original pairs with a known answer; they show who is not listening."
     )
     bridge_trials = WholeField(
         "Bridge trials",
@@ -371,7 +371,7 @@ class StudyForm(forms.Form):
         "Places for one network address at most",
         1,
         MOST_EVALUATORS,
-        "So many may hold a place at the same time and begin within an hour. Empty: a quarter of the places, and at "
+        "At most so many hold a place at once and begin within an hour. Empty: a quarter of the places, and at "
         "least 3. Raise it for a laboratory or a class.",
         required=False,
     )
@@ -483,7 +483,7 @@ class TextForm(forms.Form):
         help_text="Markdown: empty lines between paragraphs, - before the items of a list, ## before a heading.",
         max_length=LONGEST_TEXT,
         widget=forms.Textarea(attrs={"rows": 16}),
-        error_messages={"required": "Write what evaluators shall read."},
+        error_messages={"required": "Write what evaluators will read."},
     )
 
     def __init__(self, data: Any = None, *, study: Study, kind: str, language: str) -> None:

@@ -71,7 +71,7 @@ def study_removal_problem(study: Study, *, was_published: bool) -> str:
         was_published: whether its results are or ever were public.
     """
     if was_published:
-        return "Its results are or were published. What a published result rests on is archived, not deleted."
+        return "Its results are or were published. Archive it instead: published results depend on it."
     return study_archiving_problem(study)
 
 

@@ -100,7 +100,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
     form = NewStudyForm(data, user=request.user, edition=_chosen_edition(request))
     study = form.save() if form.is_valid() else None
     if study is not None:
-        messages.success(request, f"The study {study} is made, with what the edition holds. “Edit” changes any of it.")
+        messages.success(request, f"The study {study} was created from the edition. “Edit” changes its settings.")
         return redirect(study)
     return render(request, "listening/studies/new.html", {"form": form}, status=422 if form.errors else 200)
 

@@ -36,7 +36,7 @@ from portal.systems.pages import measuring_per_second
 from portal.systems.services import start_baseline, start_edition_baseline
 
 LEVELS = (
-    (BY_ROLE, "As the role of each set asks"),
+    (BY_ROLE, "By the role of each set"),
     (AnonymizationRun.Level.SPEAKER.value, "Speaker level"),
     (AnonymizationRun.Level.UTTERANCE.value, "Utterance level"),
 )
@@ -164,7 +164,7 @@ def target_fields(known: Iterable[Anonymizer], data_sets: Sequence[DataSet]) -> 
             choices=[("", "Choose a data set"), *((str(one.pk), one.name) for one in data_sets)],
             required=False,
             error_messages={"invalid_choice": "Choose a data set of this list."},
-            help_text="Its speakers lend their voices; people who are not anonymised themselves are best.",
+            help_text="Its speakers are the targets; best are speakers who are not anonymised themselves.",
         )
         fields[of_selection] = forms.ChoiceField(
             label="Who gets which target",
@@ -186,7 +186,7 @@ def chosen_targets(
     of_set, of_selection = target_field_names(method)
     chosen = next((one for one in data_sets if str(one.pk) == cleaned.get(of_set)), None)
     if chosen is None:
-        return None, {of_set: "Choose the data set whose speakers lend their voices."} if of_set in cleaned else {}
+        return None, {of_set: "Choose the data set whose speakers are the targets."} if of_set in cleaned else {}
     return TargetRequest(chosen, cleaned.get(of_selection) or DEFAULT_SELECTION), {}
 
 
@@ -240,7 +240,7 @@ class BaselineForm(forms.Form):
     data_sets = RowsField(
         "Data sets",
         "data set",
-        help_text="Each becomes two jobs: one anonymises, the next measures. Trial sets are what the protocol judges.",
+        help_text="Each becomes two jobs: one anonymises, the next measures. The protocol uses trial sets only.",
     )
     level = RadioField("Who gets a voice", "a level", choices=LEVELS, initial=BY_ROLE, required=False)
     edition = RowField(
@@ -256,7 +256,7 @@ class BaselineForm(forms.Form):
         label="Title on the leaderboard",
         max_length=LONGEST_LABEL,
         required=False,
-        help_text="For a baseline of an edition. Left empty, it is made of the method, such as B2.",
+        help_text="For a baseline of an edition. Left empty, it is made from the method, such as B2.",
         error_messages={"max_length": "Use at most %(limit_value)s characters; this title has %(show_value)s."},
     )
     incomplete = forms.BooleanField(label="Start without the data sets that are missing", required=False)
@@ -265,7 +265,7 @@ class BaselineForm(forms.Form):
         max_length=60,
         required=False,
         help_text="Letters, digits, hyphens and underscores; it becomes part of addresses. "
-        "Left empty, it is made of method and corpus.",
+        "Left empty, it is made from method and corpus.",
         error_messages={
             "invalid": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
             "max_length": "Use at most %(limit_value)s characters; this name has %(show_value)s.",
@@ -276,7 +276,7 @@ class BaselineForm(forms.Form):
         min_value=0,
         max_value=2**63 - 1,
         help_text="The same seed gives every speaker the same pseudo-speaker again. "
-        "Who knows it can undo the choice of voices: keep it secret while results count.",
+        "It reveals the choice of voices: keep it secret while results count.",
         error_messages={
             "required": "Give a seed: any whole number from 0 on.",
             "invalid": "A seed is a whole number from 0 on, such as 2022.",

@@ -1,8 +1,8 @@
 """What the order of an attacker's error rates says: the ladder from ignorant over lazy- to semi-informed.
 
-Who knows more should err less. Where an order breaks, the numbers at hand say what may be behind it, and every reason
-named here is one that they give: intervals that overlap, rates at chance, an attacker that never met such speech, few
-speakers. Conventions: EERs and limits in per cent; 50 is a guess.
+An attacker with more knowledge should have a lower EER. Where an order breaks, the numbers at hand say what may be
+behind it, and every reason named here is one that they give: intervals that overlap, rates at chance, an attacker
+that never met such speech, few speakers. Conventions: EERs and limits in per cent; 50 is a guess.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def _summary(ladders: Sequence[Ladder]) -> str:
         return ""
     falling = sum(ladder.is_monotone for ladder in ladders)
     if falling == len(ladders):
-        return f"Knowing more never makes an attacker err more, as it should be: {_span(ladders)}."
+        return f"No attacker with more knowledge has a higher EER, as expected: {_span(ladders)}."
     if not falling:
         where = "nowhere" if len(ladders) > 1 else "not here"
-        return f"Who knows more should err less. That holds {where}; each case has its reason below."
+        return f"More knowledge should give a lower EER. That holds {where}; each case has its reason below."
     return (
-        f"Who knows more should err less. That holds in {falling} of {len(ladders)} cases; the others have their "
-        "reasons below."
+        f"More knowledge should give a lower EER. That holds in {falling} of {len(ladders)} cases; the others "
+        "have their reasons below."
     )
 
 
@@ -179,7 +179,7 @@ def _reasons(less: Rung, more: Rung, ladder: Ladder) -> Iterator[str]:
     """What the numbers give for an attacker that errs more than one that knows less."""
     overlaps, speakers = _overlap(less, more), ladder.speakers
     if less.is_near_chance and more.is_near_chance:
-        yield "both are near 50 %, where the attacker guesses, and the order of two guesses says nothing"
+        yield "both are near 50 %, where the attacker guesses, so their order means nothing"
     elif overlaps:
         yield f"their intervals overlap ({_limits(less)} and {_limits(more)}), so the order is not settled"
     if 0 < speakers < FEW_SPEAKERS:

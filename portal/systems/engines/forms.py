@@ -169,7 +169,7 @@ class AttackForm(EngineForm):
     engine_label = "Attacker"
     sets_help = (
         "Trial sets. Each is attacked unprotected, ignorant and lazy-informed; their speech counts twice, original and "
-        "anonymised, with that of the enrolment. What this attacker heard before is not gone through again."
+        "anonymised, with that of the enrolment. Speech that this attacker has processed before is not processed again."
     )
     submit = "Attack this system"
 
@@ -188,8 +188,8 @@ class RecognitionForm(EngineForm):
     heading = "Recognise the speech of this system"
     engine_label = "Recogniser"
     sets_help = (
-        "Each is written down as the original says it and as the anonymised speech does, so its speech counts twice. "
-        "What this recogniser heard before is not gone through again."
+        "Original and anonymised speech are both transcribed, so its speech counts twice. "
+        "Speech that this recogniser has processed before is not processed again."
     )
     submit = "Recognise speech"
 

@@ -26,7 +26,7 @@ def answer(values: ObjectiveValues, standing: Standing, leaderboard: Leaderboard
 def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     policy, privacy = standing.policy, standing.privacy
     if standing.average is None:
-        return f"How private it is cannot be said: the average {privacy.label} is missing."
+        return f"Its privacy is not known: the average {privacy.label} is missing."
     decides = policy.privacy
     unprotected = values.average(
         decides.metric, decides.estimator, split=policy.split, attack_model=AttackModel.UNPROTECTED
@@ -45,7 +45,7 @@ def _turned(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
     turned = values.average("better_sign_eer", split=policy.split, attack_model=attack)
     if eer is None or turned is None or eer.value <= 50:
         return ""
-    return f" Who turns the sign of the scores reaches {_read(turned, '%', short=True)}."
+    return f" With the sign of the scores reversed it is {_read(turned, '%', short=True)}."
 
 
 def _utility(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:

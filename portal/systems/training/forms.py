@@ -60,7 +60,7 @@ class PresetCard:
     @property
     def cost_text(self) -> str:
         if self.cost.seconds is None:
-            return f"{self.cost.steps:,} steps; how long they take on this card the first training tells"
+            return f"{self.cost.steps:,} steps; the first training shows how long they take on this card"
         told = "by earlier trainings here" if self.cost.is_from_here else "by measurements on two cores elsewhere"
         return f"{self.cost.steps:,} steps, {roughly(self.cost.seconds)} {told}"
 

@@ -267,7 +267,7 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
 
 def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
     """What a reader must know before they believe the report: title and text."""
-    found = [("The attacker has learnt people that it is to find", warn_of_tested(tested))] if tested else []
+    found = [("The attacker was trained on speakers that it has to find", warn_of_tested(tested))] if tested else []
     first = report.first
     if first is not None and report.is_anti_prediction:
         found.append(

@@ -167,7 +167,7 @@ def test_form_starts_a_run_with_the_targets_that_were_chosen(organizer, corpus):
 @pytest.mark.parametrize(
     ("changes", "field", "sentence"),
     [
-        ({}, "knn-world__target_set", "Choose the data set whose speakers lend their voices."),
+        ({}, "knn-world__target_set", "Choose the data set whose speakers are the targets."),
         ({"knn-world__target_set": "99999"}, "knn-world__target_set", "Choose a data set of this list."),
         ({"knn-world__target_selection": "best"}, "knn-world__target_selection", "Choose a selection of this list."),
     ],

@@ -177,7 +177,7 @@ def test_criterion_25_exclusion_is_previewed_made_and_revoked_by_hand(organizer,
     assert not ExclusionRule.objects.exists()
     page.get_by_label("Reason").fill("The same rating throughout.")
     page.get_by_role("button", name="Make the rule").click()
-    page.get_by_text("The rule stands").wait_for()
+    page.get_by_text("The rule is in force").wait_for()
     expect(page.locator("#log ~ ol")).to_contain_text("64 → 48")
     page.goto(address("session", study, lined.pk))
     expect(page.locator("main")).to_contain_text("The same rating throughout.")
@@ -200,8 +200,8 @@ def test_exports_download_and_names_are_asked_for_twice(organizer, new_page):
     with page.expect_download() as download:
         page.get_by_role("link", name="Everything as CSV files").click()
     assert re.fullmatch(rf"{study.name}-\d{{8}}-\d{{4}}\.zip", download.value.suggested_filename)
-    page.get_by_role("button", name="Take names and codes").click()
+    page.get_by_role("button", name="Download names and codes").click()
     with page.expect_download() as download:
-        page.locator("dialog").get_by_role("button", name="Take names and codes").click()
+        page.locator("dialog").get_by_role("button", name="Download names and codes").click()
     assert download.value.suggested_filename == f"{study.name}-payments.csv"
     assert "somebody" in download.value.path().read_text()

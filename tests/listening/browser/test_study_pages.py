@@ -65,7 +65,7 @@ def test_edit_and_planner(page, check_page, edition):
     check_page(page, "study-edit")
     page.get_by_label("Trials of each evaluator").fill("190")
     page.get_by_label("Trials of each evaluator").press("Tab")
-    page.locator("#planner strong", has_text="This plan cannot be designed").wait_for()
+    page.locator("#planner strong", has_text="No design is possible for this plan").wait_for()
     check_page(page, "study-edit-infeasible")
     page.get_by_label("Title").fill("")
     page.get_by_label("Points of the scale").fill("12")
@@ -130,7 +130,7 @@ def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
         page.get_by_role("link", name="Balance certificate (JSON)").click()
     assert download.value.suggested_filename == "first-hearing-certificate.json"
     page.get_by_role("button", name="Prepare the stimuli").click()
-    page.get_by_text("The page goes on by itself.").wait_for()
+    page.get_by_text("This page updates automatically.").wait_for()
     check_page(page, "study-preparing")
     execute(Job.objects.get(kind="prepare-study").pk)
     leap_until(page, page.get_by_role("button", name="Launch").is_visible)
@@ -160,16 +160,16 @@ def test_large_design_is_followed_on_its_page(page, check_page, edition, monkeyp
     study = make_draft(edition)
     page.goto(address("design", study))
     page.get_by_role("button", name="Make the design").click()
-    page.get_by_text("So many trials take a while to order.").wait_for()
+    page.get_by_text("Ordering so many trials takes a while.").wait_for()
     check_page(page, "study-designing")
     page.goto(study.get_absolute_url())
-    page.get_by_text("The page goes on by itself.").wait_for()
+    page.get_by_text("This page updates automatically.").wait_for()
     check_page(page, "study-designing-detail")
     page.goto(address("design", study))
     execute(Job.objects.get(kind="design-study").pk)
     leap_until(page, page.get_by_text("Every check passes").is_visible)
     page.get_by_role("link", name="Balance certificate (JSON)").wait_for()
-    page.get_by_role("button", name="Make it anew").wait_for()
+    page.get_by_role("button", name="Make a new design").wait_for()
     check_page(page, "study-designed", with_axe=False)
 
 
@@ -179,7 +179,7 @@ def test_plan_that_a_job_cannot_meet_is_told_on_the_page(page, check_page, editi
     study = make_draft(edition, title="A study that is asked for too much")
     page.goto(address("design", study))
     page.get_by_role("button", name="Make the design").click()
-    page.get_by_text("So many trials take a while to order.").wait_for()
+    page.get_by_text("Ordering so many trials takes a while.").wait_for()
 
     def fail(*_given, **_more):
         raise DesignError(["Order: no order was found.", "Gaps: 3 places would do."])

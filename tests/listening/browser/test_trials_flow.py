@@ -78,7 +78,7 @@ def test_page_without_script_says_what_it_needs(new_page):
     page = new_page(java_script_enabled=False)
     page.goto(make_session(make_study(trials=2)).get_absolute_url())
     assert "This listening test needs JavaScript." in page.inner_text("noscript")
-    expect(page.get_by_text("Your trials are being fetched.")).to_be_hidden()
+    expect(page.get_by_text("Your trials are being loaded.")).to_be_hidden()
 
 
 def words_of(path):

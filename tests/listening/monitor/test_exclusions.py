@@ -173,7 +173,7 @@ def test_everything_wrong_with_a_rule_is_told_at_once(study, lined, organizer):
     assert "A reason is needed" in str(refused.value)
     assert "Choose a flag or a session, not both." in str(refused.value)
     leave_out(study, organizer, flag=LINING)
-    with pytest.raises(NotPossible, match="stands already"):
+    with pytest.raises(NotPossible, match="is in force already"):
         leave_out(study, organizer, flag=LINING)
     with pytest.raises(NotPossible, match="no flag named"):
         leave_out(study, organizer, flag="nonsense")

@@ -17,20 +17,20 @@ ENDS = [state for state in Session.State.values if state != "active"]
 ALL_CODES = {"complete": "ALLDONE1", "screened-out": "NOTTHIS2", "failed-attention": "NOGOLD3", "technical": "OURS4"}
 # What each end says of the pay: with a code, and without one.
 PAY = {
-    "finished": ("the code is for the whole pay", "the code is for the whole pay"),
-    "failed-attention": ("the code is for the whole pay", "decide on the pay by it"),
-    "technical": ("that a fault ended the test", "Those who run the study decide on the pay"),
+    "finished": ("the code is for the full pay", "the code is for the full pay"),
+    "failed-attention": ("the code is for the full pay", "decide on the pay by it"),
+    "technical": ("that a technical error ended the test", "The organizers of the study decide on the pay"),
     "expired": ("that the test is not complete", "so there is nothing to be paid"),
     "screened-out": ("Prolific shows what is paid for that", "Only the test itself is paid"),
-    "withdrawn": ("that you were given stays good", "is not paid, because nothing is left of it"),
+    "withdrawn": ("that you were given stays valid", "is not paid, because its answers are deleted"),
 }
 TO_DO = {
     "own": ("Give this code to whoever asked you", "There is nothing more to do."),
     "prolific": ("Go back to Prolific with the button", "return your submission on Prolific"),
     "mturk": (
-        "Hand the task in with the button",
+        "Submit the task with the button",
         "return the task on Mechanical Turk",
-        "If you have not handed the task",
+        "If you have not submitted the task",
     ),
 }
 
@@ -88,7 +88,7 @@ def test_code_of_who_withdraws_afterwards_is_still_shown():
     withdraw(session, timezone.now())
     session.refresh_from_db()
     assert session.completion_code in page_of(session)
-    assert "stays good" in page_of(session)
+    assert "stays valid" in page_of(session)
 
 
 @pytest.mark.parametrize(

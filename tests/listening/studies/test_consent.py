@@ -33,7 +33,7 @@ def test_criterion_30_consent_tells_everything_in_both_languages():
         assert words in told
     for words in (
         "What is stored",
-        "the number by which it knows you",
+        "your ID there",
         "24 months after",
         "Stop and delete my answers",
     ):

@@ -165,7 +165,7 @@ def test_failure_is_forgotten_with_the_plan_that_it_was_about(client, organizer,
 
 def test_page_says_for_whom_seed_and_certificate_are(client, organizer):
     study = make_designed(make_heard_edition(organizer=organizer))
-    sentence = "keep them from evaluators and teams until the study is closed"
+    sentence = "Keep both from evaluators and teams until the study is closed"
     assert sentence in client.get(address(study)).content.decode()
     Study.objects.filter(pk=study.pk).update(state=Study.State.CLOSED)
     assert sentence not in client.get(address(study)).content.decode()

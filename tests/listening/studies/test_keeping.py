@@ -78,7 +78,7 @@ def test_people_are_forgotten_and_answers_stay(client, study, organizer):
     session.answers.create(trial=trial, task="naturalness", rating=5, received_at=CLOSED)
     analysis = study.analyses.create(basis=compute_basis(study))
     key = session.participant.person_key
-    assert "The time that evaluators were promised is over" in client.get(study.get_absolute_url()).content.decode()
+    assert "The promised storage time has ended" in client.get(study.get_absolute_url()).content.decode()
     page = client.post(reverse("studies:forget", args=[study.name]), follow=True).content.decode()
     session = study.sessions.select_related("participant").get()
     assert (session.device, session.platform_data, session.participant.platform_id) == ({}, {}, "")

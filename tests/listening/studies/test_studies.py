@@ -324,11 +324,11 @@ def test_launched_study_shows_its_link(client, edition):
 
 def test_planner_tells_of_the_numbers_in_the_form(client, study):
     few = read_page(client.get(page("planner", study), posted(study)))
-    assert "There are recordings enough for this plan." in few
+    assert "There are enough recordings for this plan." in few
     rows = re.findall(r'<th scope="row">([^<]+)</th><td class="num" data-label="Ratings">(\d+)</td>', few)
     assert rows == [("T01-p1", "8"), ("T02-p1", "8")]
     many = read_page(client.get(page("planner", study), posted(study, evaluators=900, trials_per_evaluator=200)))
-    assert "This plan cannot be designed" in many
+    assert "No design is possible for this plan" in many
     wrong = client.get(page("planner", study), posted(study, evaluators="many"))
     assert (wrong.status_code, "Give a whole number from 1 to 1000." in read_page(wrong)) == (200, True)
 
@@ -394,7 +394,7 @@ def test_page_warns_where_prolific_cannot_be_asked(client, edition, settings):
     settings.PROLIFIC_TOKEN = ""
     chosen = {"parameters": {}, "codes": {"complete": "C0MPLETE"}, "confirm_by_api": True}
     study = make_prepared(edition, platform="prolific", platform_settings=chosen)
-    sentence = "this portal has no token for its API: everybody is let in unchecked"
+    sentence = "this portal has no token for its API, so nobody is checked"
     assert sentence in client.get(study.get_absolute_url()).content.decode()
     assert sentence in client.post(page("launch", study), follow=True).content.decode()
     study.refresh_from_db()

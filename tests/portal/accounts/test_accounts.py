@@ -199,7 +199,7 @@ def test_password_changes_only_with_the_present_one(client):
     user = make_user()
     log_in(client, user.email)
     wrong = client.post("/account/password/", {"oldpassword": "guess", "password1": NEW, "password2": NEW})
-    assert errors_of(wrong) == ["Present password: This is not your present password."]
+    assert errors_of(wrong) == ["Current password: This is not your current password."]
     right = client.post("/account/password/", {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW})
     assert right.headers["Location"] == "/account/"
     assert is_logged_in(client)
@@ -255,9 +255,7 @@ def test_second_factor_is_asked_for_at_the_next_log_in(client):
     assert log_in(client, user.email, next="/account/").headers["Location"] == "/log-in/second-factor/"
     assert not is_logged_in(client)
     wrong = client.post("/log-in/second-factor/", {"code": "000000"})
-    assert errors_of(wrong) == [
-        "Code: This code is not right, or not any more: an app shows a new one every 30 seconds."
-    ]
+    assert errors_of(wrong) == ["Code: This code is wrong or has expired: an app shows a new one every 30 seconds."]
     cache.clear()  # the code of the set-up may be used again only in the next half minute
     assert client.post("/log-in/second-factor/", {"code": code_of(user)}).headers["Location"] == "/account/"
     assert is_logged_in(client)
@@ -304,7 +302,7 @@ def test_organizers_and_operators_need_a_second_factor_where_it_is_required(clie
     if role == "organizer of an edition":
         make_edition(organizers=[user])
     log_in(client, user.email)
-    asked = "A password alone opens your account"
+    asked = "Your account has no second factor"
     assert asked in read_page(client.get("/")), "asked for, not required"
     settings.SECOND_FACTOR_REQUIRED = True
     setting_up = "/account/second-factor/app/"
@@ -324,7 +322,7 @@ def test_members_of_teams_and_visitors_need_no_second_factor(client, settings):
     assert client.get("/").status_code == 200
     log_in(client, make_user().email)
     home = client.get("/")
-    assert (home.status_code, "A password alone" in read_page(home)) == (200, False)
+    assert (home.status_code, "Your account has no second factor" in read_page(home)) == (200, False)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -440,7 +438,7 @@ def test_guessing_of_a_password_is_stopped_with_a_sentence(client):
     user = make_user()
     for _ in range(5):
         errors = errors_of(log_in(client, user.email, "guess"))
-        assert errors == ["No account has this e-mail address with this password. Passwords tell capitals apart."]
+        assert errors == ["No account has this e-mail address with this password. Passwords are case-sensitive."]
     [sentence] = errors_of(log_in(client, user.email))
     assert sentence.startswith("Too many failed attempts. Wait five minutes")
     assert not is_logged_in(client), "not even with the right password"

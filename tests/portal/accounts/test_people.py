@@ -77,7 +77,7 @@ def test_new_link_is_made_for_those_only_who_have_no_password(client, operator):
     assert "/password/" in client.post(f"/people/{person.pk}/invite/").content.decode()
     other = make_user()
     answer = client.post(f"/people/{other.pk}/invite/", follow=True)
-    assert f"{other} waits for no invitation." in read_page(answer)
+    assert f"{other} has no open invitation." in read_page(answer)
     assert len(mail.outbox) == 2
 
 

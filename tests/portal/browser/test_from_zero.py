@@ -58,7 +58,7 @@ def make_first_account(page, look, portal):
     address = wait_until(lambda: re.search(r"(/first-account/\S+)", portal.program.output()), "the first address")[1]
     page.goto(address)
     look(page, "first-account")
-    fill(page, "Make the account", name="Olga Organizer", email=OLGA, password1=PASSWORD)
+    fill(page, "Create the account", name="Olga Organizer", email=OLGA, password1=PASSWORD)
     page.goto("/")
     look(page, "home")
 
@@ -81,7 +81,7 @@ def make_challenge(page, look):
     look(page, "challenge")
     page.get_by_label("Approved teams download the speech of the corpus here").check()
     page.get_by_label("Listed").check()
-    page.get_by_role("button", name="Make the challenge").click()
+    page.get_by_role("button", name="Create the challenge").click()
     page.get_by_role("heading", name=TITLE, level=1).wait_for()
     look(page, "edition")
 

@@ -82,7 +82,7 @@ def make_edition(page, look, organizer, imports):
     page.get_by_label("A system description (PDF) is required").check()
     page.get_by_label("Listed").check()
     look(page, "new-edition")
-    page.get_by_role("button", name="Make the challenge").click()
+    page.get_by_role("button", name="Create the challenge").click()
     page.wait_for_url(f"**{EDITION}")
     look(page, "edition-organizer")
 
@@ -115,7 +115,7 @@ def join_team(page, look, portal):
     invitation = portal.link_to(MEMBER, "invitation to the team “Quiet Voices”", "/teams/invitations/")
     page.goto(invitation)
     look(page, "invitation")
-    page.get_by_role("link", name="Make an account").click()
+    page.get_by_role("link", name="Create an account").click()
     # The link came to her address, so the address needs no other mail.
     fill(page, "Sign up", name="Mina Member", email=MEMBER, password1=PASSWORD)
     page.wait_for_url(f"**{invitation}")

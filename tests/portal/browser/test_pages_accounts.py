@@ -105,9 +105,9 @@ def test_forgotten_password_is_chosen_anew(page, check_page):
     page.get_by_role("link", name="Forgotten your password?").click()
     fill(page, "Mail me the link", email=user.email)
     page.goto(link_in_mail(user.email))
-    fill(page, "Keep this password", password1="short", password2="other")
+    fill(page, "Save this password", password1="short", password2="other")
     check_page(page, "password-new-errors")
-    fill(page, "Keep this password", password1="quite another one 7", password2="quite another one 7")
+    fill(page, "Save this password", password1="quite another one 7", password2="quite another one 7")
     expect(page.locator("h1")).to_contain_text("Welcome")  # the link is proof enough: they are in
 
 
@@ -195,8 +195,8 @@ def test_mails_are_chosen(new_page, check_page):
     page.goto("/account/notifications/")
     check_page(page, "notices")
     page.get_by_label("the evaluation of a submission fails").uncheck()
-    page.get_by_role("button", name="Keep this choice").click()
-    page.get_by_text("Your choice is kept.").wait_for()
+    page.get_by_role("button", name="Save this choice").click()
+    page.get_by_text("Your choice is saved.").wait_for()
     assert User.objects.get(pk=user.pk).unwanted_notifications == ["failed"]
 
 

@@ -85,7 +85,7 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     page.get_by_label("Custom recipe as text").fill("x = ")
     page.get_by_label("Deadline (UTC)").fill("2026-12-01T12:00")
     page.get_by_label("Submissions open (UTC)").fill("2026-12-02T12:00")
-    page.get_by_role("button", name="Make the challenge").click()
+    page.get_by_role("button", name="Create the challenge").click()
     summary = page.locator(".error-summary li")
     expect(summary).to_have_count(3)  # title, recipe, deadline
     check_page(page, "challenge-errors")
@@ -94,7 +94,7 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     recipe = {"name": "tones.toml", "mimeType": "application/toml", "buffer": text.encode()}
     page.get_by_label("Custom recipe as a file").set_input_files(recipe)
     page.get_by_label("Submissions open (UTC)").fill("2026-11-02T12:00")
-    page.get_by_role("button", name="Make the challenge").click()
+    page.get_by_role("button", name="Create the challenge").click()
     page.wait_for_url("**/editions/tones/")
     edition = Edition.objects.get()
     assert (edition.recipe.title, edition.corpus) == ("Tones", corpus)

@@ -36,7 +36,7 @@ def test_organizer_starts_a_training(submission, organizer_page, check_page):
     page.get_by_text("Baseline", exact=True).click()
     page.get_by_role("button", name="Train an attacker").click()
     expect(page.get_by_text("0 of 10 epochs are trained").first).to_be_visible()
-    expect(page.get_by_text("The curves appear with the first epoch")).to_be_visible()
+    expect(page.get_by_text("The curves appear after the first epoch")).to_be_visible()
 
 
 def test_curves_grow_without_reloading_until_the_report_stands(submission, organizer_page, check_page):

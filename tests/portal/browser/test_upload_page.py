@@ -191,7 +191,7 @@ def test_unfitting_files_are_refused_before_they_are_sent(new_page, owner, team,
     page = new_page(owner)
     page.goto(PAGE)
     for name, content, words in (
-        ("a.rar", b"x", "is no archive that can be read here"),
+        ("a.rar", b"x", "is not a supported archive"),
         ("a.zip", b"", "is empty"),
         ("b.zip", b"x" * 101, "has 101 bytes"),
     ):
@@ -380,7 +380,7 @@ def test_chromium_brings_a_file_through_pause_reload_cuts_and_kills(far_page, se
     assert received() == stopped_at
     page.on("dialog", lambda dialog: dialog.accept())
     page.reload()
-    expect(page.locator("#unfinished + ul")).to_contain_text("are here. Choose the same file below to go on")
+    expect(page.locator("#unfinished + ul")).to_contain_text("arrived. Choose the same file below to continue")
     choose(page, path)
     send(page)
     failed = []

@@ -146,7 +146,7 @@ def test_all_faults_are_told_at_once_and_nothing_is_stored(client, organizer, co
 @pytest.mark.parametrize(
     ("changes", "field", "said"),
     [
-        ({"recognizer": "none"}, "recognizer", "take the word error rate off"),
+        ({"recognizer": "none"}, "recognizer", "remove the word error rate"),
         ({"language": "de"}, "recognizer", "the language of the speech is de"),
         ({"minimum_eers": "ten"}, "minimum_eers", "numbers with commas"),
         ({"weight__tones_trials_f": "0", "weight__tones_trials_m": "0"}, "weight__tones_trials_f", "above 0"),

@@ -127,7 +127,7 @@ def test_edition_that_gives_no_speech_says_so_to_its_teams(edition):
     accept(client, edition)
     Edition.objects.update(shares_data=False)
     assert client.get(address(edition)).status_code == 404
-    assert "No speech is given here" in client.get(page(edition)).content.decode()
+    assert "No speech to download here" in client.get(page(edition)).content.decode()
     told = client.get(reverse("api:data", args=["vpc"])).json()
     assert (told["is_shared"], told["files"]) == (False, [])
 

@@ -72,7 +72,7 @@ def test_edition_without_dates_is_always_open():
         (
             "submissions",
             CLOSES,
-            "late since 2026-03-31 12:00 UTC; late ones are taken until 2026-04-02 12:00 UTC, 2 d left",
+            "late since 2026-03-31 12:00 UTC; late ones are accepted until 2026-04-02 12:00 UTC, 2 d left",
         ),
         ("submissions", LATE, "closed since 2026-04-02 12:00 UTC"),
     ],

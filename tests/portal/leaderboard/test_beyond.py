@@ -60,4 +60,4 @@ def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and
     assert {row["system"]: bool(row["weak_attack"]) for row in rows if row["rank"]}[weak.name] is True
     text = client.get(f"/systems/{weak.name}/").content.decode()
     assert "That attack is not reliable" in text
-    assert "Who turns the sign of the scores reaches 26.0 %." in text
+    assert "With the sign of the scores reversed it is 26.0 %." in text

@@ -381,7 +381,7 @@ def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
         "Only numbers that the portal recomputed are ranked.",
         "0.25 libri_test_trials_f",
         "semi-informed",
-        "Overlap is a cautious test",
+        "Overlapping intervals do not prove equality",
     ):
         assert words in page, words
     last = client.get(f"/editions/{edition.name}/leaderboard/?condition=30").content.decode()

@@ -96,7 +96,7 @@ def test_failed_challenge_is_deleted_whole(client, organizer, django_capture_on_
     assert (Job.objects.count(), Upload.objects.count(), EvaluationRun.objects.count()) == (0, 0, 0)
     assert Corpus.objects.count() == 1
     assert [default_storage.exists(key) for key in (kept, made, new)] == [True, False, True]
-    assert "Stored files go within a day" in receipt.content.decode()
+    assert "Stored files are deleted within a day" in receipt.content.decode()
     age(*UnneededFile.objects.values_list("key", flat=True))
     services.delete_unneeded_files()
     assert (default_storage.exists(new), UnneededFile.objects.exists()) == (False, False)

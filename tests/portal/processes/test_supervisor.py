@@ -172,6 +172,6 @@ def test_make_run_says_what_it_does_and_ends_quietly_at_an_interrupt(alone, tmp_
             os.killpg(make.pid, signal.SIGKILL)
     opened, offered, first = told.removeprefix("Starting the portal\n").splitlines()
     assert opened == f"The portal opens at http://{address}/ (Ctrl-C ends it)"
-    assert offered == "Make your account here, as operator and organizer; the address serves once:"
+    assert offered == "Make your account here, as operator and organizer; the address works once:"
     assert re.fullmatch(rf"  http://{address}/first-account/[\w-]{{32}}/", first)
     assert make.returncode in {0, -signal.SIGINT}

@@ -462,7 +462,7 @@ def test_import_form_takes_one_answer_for_the_folder(client, organizer, tmp_path
     folder = write_manifest(tmp_path / "speech")
     missing = "Name the folder of the corpus, or choose a corpus above where one is listed."
     assert _import_errors(client, name="tones") == {"folder": [missing]}
-    gone = "This corpus is not there any more. Choose another one."
+    gone = "This corpus no longer exists. Choose another one."
     assert _import_errors(client, found="/etc", name="tones") == {"found": [gone]}
     assert _import_errors(client, folder=folder) == {"name": ["Give the corpus a name, such as libri-dev."]}
     other = write_manifest(tmp_path / "other")  # what is named counts in place of what the form had chosen
@@ -670,8 +670,8 @@ def test_home_shows_what_the_systems_reached(client, organizer):
 def test_operator_is_warned_of_a_queue_that_nobody_serves(client):
     client.force_login(make_operator())
     make_job(queue="cpu", waiting_since=timezone.now() - timedelta(minutes=1))
-    assert "Nothing takes the jobs" not in client.get("/operations/").content.decode()
+    assert "No worker takes the jobs" not in client.get("/operations/").content.decode()
     Job.objects.update(waiting_since=timezone.now() - timedelta(minutes=5))
     page = client.get("/operations/").content.decode()
-    assert "Nothing takes the jobs of the queue “computing”" in page
+    assert "No worker takes the jobs of the queue “computing”" in page
     assert "worker --queues cpu" in page

@@ -367,9 +367,7 @@ def test_what_stands_on_the_published_leaderboard_stays(client, edition, submiss
     submission.refresh_from_db()
     assert submission.state == S.EVALUATED
     page = client.get(submission.get_absolute_url()).content.decode()
-    assert (
-        "No withdrawal: This submission stands on the published leaderboard; ask the organizer to withdraw it." in page
-    )
+    assert "No withdrawal: This submission is on the published leaderboard; ask the organizer to withdraw it." in page
 
 
 def test_list_offers_to_submit_only_while_that_is_possible(client, edition, submission, member, organizer):

@@ -424,7 +424,7 @@ def test_new_systems_are_numbered_by_kind(sender, team):
         ({"team": "99999"}, "No team of yours"),
         ({"team": "x"}, "No team of yours"),
         ({"filename": ""}, "has no name"),
-        ({"filename": "archive.rar"}, "“archive.rar” is no archive"),
+        ({"filename": "archive.rar"}, "“archive.rar” is not a supported archive"),
         ({"sha256": "12"}, "64 hexadecimal digits"),
     ],
 )

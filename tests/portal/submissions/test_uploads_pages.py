@@ -193,5 +193,5 @@ def test_page_says_who_sees_the_title_and_gives_dates_as_everywhere(client, team
     edition.save()
     client.force_login(owner_of(team))
     page = read_page(client.get("/editions/vpc/submit/"))
-    assert "the title stands on the page of the system, which is public once the leaderboard is" in page
+    assert "the title is on the system’s page, which becomes public with the leaderboard" in page
     assert "2030-01-02 03:04 UTC" in page

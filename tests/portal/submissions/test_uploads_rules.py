@@ -76,7 +76,7 @@ def test_names_of_archives(name):
 
 @pytest.mark.parametrize("name", ["a.7z", "zip", "a.zip.rar", "a.gz", "a.wav"])
 def test_names_of_other_files(name):
-    assert "is no archive" in rules.name_problem(name)
+    assert "is not a supported archive" in rules.name_problem(name)
 
 
 def test_next_label_follows_the_last():

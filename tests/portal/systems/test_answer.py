@@ -32,7 +32,7 @@ def test_page_says_why_a_system_has_no_rank_and_what_is_missing(client):
     lost = ("EER (Kaldi) of vctk_test_trials_f, semi-informed", "no scores", True)
     put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=20, wer=8, missing=[lost])
     private, _, rank = page_of(client, "T01-p1").context["answer"]
-    assert private == "How private it is cannot be said: the average EER (Kaldi) is missing."
+    assert private == "Its privacy is not known: the average EER (Kaldi) is missing."
     assert rank.startswith("It has no rank: There is no average EER (Kaldi)")
 
 

@@ -57,7 +57,7 @@ def test_ladder_that_falls_says_so_and_nothing_else():
     summary, notes, is_unlike = said(ladder(*rungs))
     assert (notes, is_unlike) == ([], False)
     assert summary == (
-        "Knowing more never makes an attacker err more, as it should be: 48.0 % ignorant, 35.0 % lazy-informed, "
+        "No attacker with more knowledge has a higher EER, as expected: 48.0 % ignorant, 35.0 % lazy-informed, "
         "20.0 % semi-informed."
     )
 
@@ -202,7 +202,7 @@ def test_own_and_uploaded_attackers_stand_side_by_side(client, system):
     text = text_of(page)
     assert "30 to 40" in text
     assert f'data-label="{WESPEAKER}"' in text
-    assert "Knowing more never makes an attacker err more" in text
+    assert "No attacker with more knowledge has a higher EER" in text
     assert "No attacker was trained on speech that this system anonymised" in text
     assert "Linkability" in text
     assert "−3.25" in text
@@ -447,8 +447,8 @@ def test_system_without_anything_to_attack_says_why(client, system):
     submission_of(system).files.all().delete()
     text = text_of(get(client, organizer_of(system), system, "attacks/new/"))
     assert "The submission holds no anonymised speech of tones_enrolls." in text
-    assert "Nothing to work on" in text
-    assert "Nothing to work on" in text_of(get(client, organizer_of(system), system, "recognition/new/"))
+    assert "No speech to use" in text
+    assert "No speech to use" in text_of(get(client, organizer_of(system), system, "recognition/new/"))
 
 
 @pytest.mark.usefixtures("quick_figures", "few_resamples")
@@ -513,7 +513,7 @@ def test_cancelled_attack_says_that_it_is_ending(client, system):
     address = f"/systems/{system.name}/engine-runs/{run.pk}/cancel"
     client.post(address)
     page = get(client, organizer_of(system), system, "attacks/")
-    assert "It was cancelled and ends with what it is at." in text_of(page)
+    assert "It was cancelled and stops after the current step." in text_of(page)
     assert address not in text_of(page)
     assert "ended or is being cancelled already" in text_of(client.post(address, follow=True))
     assert not Job.objects.filter(kind="attack", cancel_requested_at__isnull=False).exists()
@@ -551,7 +551,7 @@ def test_attacks_are_no_part_of_the_progress_of_the_system(client, system):
     attacked(submission_of(system), state="running")
     page = get(client, owner_of(system), system)
     assert not page.context["progress"].is_active
-    assert "How far the attacks are" in text_of(page)
+    assert "Progress of the attacks" in text_of(page)
 
 
 # What it costs -------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def test_options_of_the_chosen_method_are_kept_with_the_runs(organizer, corpus):
             False,
         )
     page = text_of(organizer.get("/systems/mine/"))
-    assert '<dt>Level</dt><dd>kept <span class="soft">(not the usual choice)</span></dd>' in page
+    assert '<dt>Level</dt><dd>kept <span class="soft">(not the default)</span></dd>' in page
 
 
 def test_wrong_option_is_named_at_its_field(organizer, corpus):
@@ -275,7 +275,7 @@ def test_form_offers_the_editions_of_this_corpus_that_the_visitor_organises(orga
     assert response.context["form"].offer.editions == [own]
     page = text_of(response)
     assert ("My own" in page, "Of others" in page, "Elsewhere" in page) == (True, False, False)
-    assert "It asks its teams for tones_enrolls, tones_trials_f, tones_trials_m." in page
+    assert "Its teams submit tones_enrolls, tones_trials_f, tones_trials_m." in page
     others = System.objects.count()
     foreign = asked(corpus, edition=make_edition(corpus).pk, label="B2")
     assert errors_of(organizer.post(FORM, foreign)) == {"edition": "Choose an edition of this list."}
@@ -525,7 +525,7 @@ def test_run_of_a_method_that_is_gone_still_has_its_page(organizer, run):
     AnonymizationRun.objects.update(method="bought-elsewhere")
     assert "bought-elsewhere" in text_of(organizer.get(RUN))
     assert organizer.get(f"{RUN}voices.csv").status_code == 404
-    assert "this portal has it no more" in text_of(organizer.get("/systems/b2-tones/"))
+    assert "no longer in this portal" in text_of(organizer.get("/systems/b2-tones/"))
     file = run.submission.files.filter(data_set=run.data_set).first()
     assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 200
 

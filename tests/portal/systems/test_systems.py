@@ -250,7 +250,7 @@ def test_form_describes_the_method_and_the_levels(organizer):
         "enrolment · 4 utterances · 2.4 s",
         "trial · 2 utterances · 1.2 s",
         "3 data sets, a few seconds of speech.</output>",
-        "The first run tells how long others will take.",
+        "The first run shows how long others will take.",
     ):
         assert words in page
 
@@ -677,7 +677,7 @@ def test_problems_are_counted_by_cause_the_gravest_first(system):
 
 
 def test_page_without_problems_says_so(organizer, system):
-    assert "Nothing: no utterance is silent" in text_of(organizer.get("/systems/b2-tones/"))
+    assert "None: no utterance is silent" in text_of(organizer.get("/systems/b2-tones/"))
 
 
 # A data set ----------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
 def test_corpus_without_training_set_is_told(organizer, submission):
     submission.system.corpus.data_sets.update(role="trial")
     assert "The corpus has no data set of the role training" in text_of(organizer.get(FORM))
-    assert "There is nothing to train on" in text_of(organizer.get(LIST))
+    assert "No training data" in text_of(organizer.get(LIST))
 
 
 @needs_torch
@@ -215,7 +215,7 @@ def test_running_training_shows_its_curves_and_asks_for_itself(organizer, submis
     page = text_of(organizer.get(page_of(run)))
     assert f'hx-get="{page_of(run)}live"' in page
     assert "3 of 20 epochs are trained, one took 2.0 s on average." in page
-    assert "How far it is" in page
+    assert "Progress" in page
     assert "VER_S: 96.0 at 1, 92.0 at 3." in page
     assert "speakers by chance: 99.5 %" in page
     assert "targets by chance: 90.0 %" in page
@@ -229,7 +229,7 @@ def test_running_training_shows_its_curves_and_asks_for_itself(organizer, submis
 
 def test_training_on_people_who_are_tried_says_so(organizer, submission):
     run = measured(submission)
-    warning = "The attacker has learnt people that it is to find"
+    warning = "The attacker was trained on speakers that it has to find"
     assert warning not in text_of(organizer.get(page_of(run)))
     corpus = submission.system.corpus
     trials = corpus.data_sets.create(name="voices_trials", role="trial", split="test")
@@ -249,8 +249,8 @@ def test_training_that_waits_says_for_what(organizer, submission):
     run.job.after = make_job("running", title="Anonymise voices_train")
     run.job.save()
     page = text_of(organizer.get(page_of(run)))
-    assert "it follows “Anonymise voices_train”" in page
-    assert "The curves appear with the first epoch that has ended." in page
+    assert "it runs after “Anonymise voices_train”" in page
+    assert "The curves appear after the first epoch." in page
 
 
 def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, submission):

@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *, if_needed: bool, **_: Any) -> None:
         if address := renew_first_address():
-            self.stdout.write("Make your account here, as operator and organizer; the address serves once:")
+            self.stdout.write("Make your account here, as operator and organizer; the address works once:")
             self.stdout.write(f"  {address}")
             self.stdout.flush()
         elif not if_needed:

@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path, help="the folder that holds the corpus")
         parser.add_argument("--name", help="name of the corpus; the folder's name where not given")
-        parser.add_argument("--layout", choices=[layout.value for layout in Layout], help="found out where not given")
+        parser.add_argument("--layout", choices=[layout.value for layout in Layout], help="detected if not given")
         parser.add_argument("--audio-root", type=Path, help="where the audio of Kaldi directories lies")
         parser.add_argument("--without-audio", action="store_true", help="import the lists only; audio can follow")
         parser.add_argument("--resample", action="store_true", help="convert audio that is not 16 kHz")
