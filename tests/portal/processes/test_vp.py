@@ -104,7 +104,7 @@ def test_team_verifies_uploads_repairs_and_reads_its_results(standing, server, t
     assert (code, values["version"]) == (0, 2)
     assert {row["metric"] for row in values["speech"]} >= {"pitch_correlation"}
     code, said, _ = shell.run("results", "vpc-t11-p1")
-    assert "pitch_correlation" in said
+    assert "Pitch correlation ρF0" in said
     code, said, _ = shell.run("results", "vpc-t11-p1", "--csv")
     assert said.startswith("system,version,data_set,")
 
