@@ -14,7 +14,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -173,17 +173,18 @@ def _unchunked(read: Read) -> Read:
 
 @contextmanager
 def receiving_slot() -> Iterator[None]:
-    """One of the threads that may receive or send files at a time; some stay free for pages, however many there are.
+    """One of the threads that may receive files at a time; some stay free for downloads and for pages.
 
     Raises:
         RequestError: all are taken.
     """
-    if not media.transfers.acquire(blocking=False):
-        raise RequestError(503, "Many are uploading just now. The upload goes on in a moment.", {"Retry-After": "10"})
-    try:
+    with ExitStack() as held:
+        for slots in (media.uploads, media.transfers):
+            if not slots.acquire(blocking=False):
+                sentence = "Many send or take files just now. The upload goes on in a moment."
+                raise RequestError(503, sentence, {"Retry-After": "10"})
+            held.callback(slots.release)
         yield
-    finally:
-        media.transfers.release()
 
 
 def drain(request: HttpRequest) -> None:

@@ -41,8 +41,9 @@ from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError, AudioFacts, inspect_audio, read_pcm16, resample
 
 BATCH = 500
-# What the process may use that reads an organizer's folder: 300,000 utterances are listed in half of it.
-LISTS = ChildLimits(cpu_s=120, memory_bytes=2 << 30, time_s=1200)
+# What the process may use that reads the lists of an organizer's folder, however many utterances they name: those of
+# 300,000 need less than an eighth of it.
+LISTS = ChildLimits(cpu_s=900, memory_bytes=8 << 30, time_s=3600)
 CPU_S, CPU_S_PER_MEGABYTE, MEMORY_BYTES = 30.0, 1.0, 1 << 30
 SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a slow disk
 GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")

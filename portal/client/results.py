@@ -10,7 +10,7 @@ from typing import Any
 from common.errors import CommandError
 from common.rounding import round_to_interval
 from common.terminal import FINE, NONE, PROBLEMS, print_json, print_paragraph, print_table, print_text
-from evaluation.metrics.catalogue import find_metric
+from evaluation.metrics.catalogue import UnknownMetricError, find_metric
 from portal.client.api import Portal, add_server_arguments, open_portal
 
 DESCRIPTION = (
@@ -18,6 +18,7 @@ DESCRIPTION = (
     "interval; of your own systems also what the submission reports, and whether that agrees."
 )
 AVERAGE = "average"  # begins the names of weighted averages
+DECIMALS_OF_UNKNOWN = 4  # of a metric that this program does not know
 AGREES = {True: "agrees", False: "DISAGREES", None: ""}
 
 
@@ -114,15 +115,25 @@ def _print_numbers(title: str, numbers: Sequence[dict[str, Any]], *, shows_all: 
     print_table(head, [_row(one, has_reported=has_reported, shows_all=shows_all) for one in numbers])
 
 
+def _label_and_decimals(number: dict[str, Any]) -> tuple[str, int]:
+    """Of a metric; one that is newer than this program is shown by its key."""
+    try:
+        metric = find_metric(number["metric"], number["estimator"])
+    except UnknownMetricError:
+        by = f" ({number['estimator']})" if number["estimator"] else ""
+        return f"{number['metric']}{by}", DECIMALS_OF_UNKNOWN
+    return metric.label, metric.decimals
+
+
 def _measure(number: dict[str, Any]) -> str:
     """Such as ``EER (Kaldi), %``."""
-    label = find_metric(number["metric"], number["estimator"]).label
+    label, _ = _label_and_decimals(number)
     return f"{label}, {number['unit']}" if number["unit"] else label
 
 
 def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tuple[str, ...]:
-    metric = find_metric(number["metric"], number["estimator"])
-    value, interval = round_to_interval(number["value"], number["low"], number["high"], metric.decimals)
+    _, decimals = _label_and_decimals(number)
+    value, interval = round_to_interval(number["value"], number["low"], number["high"], decimals)
     condition = number["attack_model"] or (f"{number['speech']} speech" if number["speech"] else NONE)
     count = NONE if number["n"] is None else f"{number['n']:,}"
     of = number["data_set"].replace("_", " ") if number["data_set"].startswith(AVERAGE) else number["data_set"]

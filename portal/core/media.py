@@ -35,9 +35,11 @@ CONTENT_TYPES = {
 }
 Response = TypeVar("Response", bound=HttpResponseBase)
 # An upload or a download keeps one of the threads that answer requests until it has ended. Both together leave some to
-# pages, and downloads take half of the threads at most.
+# pages; of the others, uploads take three quarters at most, and downloads half of all threads.
 KEPT_FOR_PAGES = 4
-transfers = threading.BoundedSemaphore(max(1, settings.WEB_THREADS - KEPT_FOR_PAGES))
+_most = max(1, settings.WEB_THREADS - KEPT_FOR_PAGES)
+transfers = threading.BoundedSemaphore(_most)
+uploads = threading.BoundedSemaphore(max(1, _most * 3 // 4))
 _streams = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 STREAM_AGAIN_S = 10
 log = logging.getLogger(__name__)
@@ -129,7 +131,7 @@ class _Stream(Iterator[bytes]):
         for slots in (_streams, transfers):
             if not slots.acquire(blocking=False):
                 self.close()
-                raise TooManyDownloads("Many are downloading just now. Ask again in some seconds.")
+                raise TooManyDownloads("Many send or take files just now. Ask again in some seconds.")
             self._slots.append(slots)
         self._pieces = read(start, stop)
 

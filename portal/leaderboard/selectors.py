@@ -195,12 +195,12 @@ def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
     return list(newest.values())
 
 
-def find_described(edition: Edition) -> set[str]:
-    """The systems on the leaderboard whose description everybody may read, by name."""
+def find_described(edition: Edition) -> dict[str, int]:
+    """The systems on the leaderboard whose description everybody may read: by name, the version that it describes."""
     released = SharedPart.objects.filter(submission__system__edition=edition, document__isnull=False)
     described = set(released.exclude(released_at=None).values_list("submission", flat=True))
     shown = submissions_on_leaderboard(edition) if described else []
-    return {one.system.name for one in shown if one.pk in described}
+    return {one.system.name: one.version for one in shown if one.pk in described}
 
 
 def list_held(edition: Edition) -> list[Submission]:

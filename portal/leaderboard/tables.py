@@ -5,9 +5,10 @@ What was chosen stands in the address (`Choice`), so that each view can be linke
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -170,14 +171,14 @@ def list_lines(
     ranking: RankingTable | None,
     private: Mapping[str, tuple[str, ...]],
     published: Sequence[PublishedSystem] = (),
-    described: Container[str] = (),
+    described: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Line]:
     """Every entry once: those of the condition in the order of their utility, then the others.
 
     Args:
         private: notes on systems that only this reader sees.
         published: systems of papers; those that meet the condition stand where their utility places them.
-        described: systems whose descriptions everybody may read.
+        described: systems whose descriptions everybody may read, by name, with the version on the leaderboard.
     """
     met, rows = _find_met(leaderboard, ranking), ranking.rows if ranking else ()
     has_intervals = any(row.utility.interval for row in rows)
@@ -187,7 +188,9 @@ def list_lines(
         weak = [f"Its {leaderboard.policy.attack_model} attack is {NOT_RELIABLE}.", *entry.weak_attack]
         said = (*reasons, *(weak if entry.weak_attack else ()), *private.get(entry.key, ()))
         made = _line(leaderboard, entry, place_text, place)
-        address = reverse("systems:description", args=[entry.key]) if entry.key in described else ""
+        address = ""
+        if entry.key in described:
+            address = f"{reverse('systems:description', args=[entry.key])}?version={described[entry.key]}"
         return replace(made, met=met.get(entry.key, ()), reasons=said, description=address)
 
     lines = []

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -21,9 +21,10 @@ from portal.challenges.rules import Phase, phase_in_words, registration_phase, s
 from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
 from portal.editions.pages import NextStep
-from portal.jobs.models import Job
+from portal.jobs.models import Job, State
 from portal.submissions.models import Submission, System
 from portal.submissions.pages import UNDER_WAY
+from portal.submissions.selectors import STANDING
 from portal.teams.models import DataAcceptance, Team
 
 _CHECKED = ("is being checked", "You get a mail when it is done.", "See its progress")
@@ -88,6 +89,9 @@ class EditionPath:
 def select_organized(user: Any) -> QuerySet[Edition]:
     """The editions that one organises, newest first, with what the steps of each need counted."""
     teams, baselines = Team.objects.all(), Submission.objects.filter(system__team=None)
+    stopped = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=(State.FAILED, State.CANCELLED))
+    under_way = baselines.filter(state__in=EVALUATED_SOON).exclude(stopped)
+    evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
     newest = {f"study_{name}": Subquery(studies.order_by("-pk").values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
@@ -97,8 +101,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             waiting=count_rows(teams.filter(state=Team.State.WAITING), "edition"),
             approved=count_rows(teams.filter(state=Team.State.APPROVED), "edition"),
             under_way=count_rows(Submission.objects.filter(state__in=UNDER_WAY), "system__edition"),
-            baselines=count_rows(baselines.filter(evaluated_at__isnull=False), "system__edition"),
-            baselines_under_way=count_rows(baselines.filter(state__in=EVALUATED_SOON), "system__edition"),
+            baselines=count_rows(evaluated, "system__edition"),
+            baselines_under_way=count_rows(under_way, "system__edition"),
             **newest,
         )
         .order_by("-created_at", "-pk")

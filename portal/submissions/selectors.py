@@ -257,9 +257,9 @@ def count_offered(submissions: Iterable[Submission]) -> int:
 
 def list_samples(parts: Iterable[SharedPart], submission: Submission) -> list[SharedPart]:
     """The samples among them that may be heard now, while no listening test plays them."""
-    files = {part.file.utterance_id: part for part in parts if part.file}
-    played = find_played(submission=submission, utterances=list(files)) if files else ()
-    return [part for utterance, part in files.items() if utterance not in played]
+    samples = [(part, part.file.utterance_id) for part in parts if part.file]
+    played = find_played(submission=submission, utterances=[one for _, one in samples]) if samples else ()
+    return [part for part, utterance in samples if utterance not in played]
 
 
 def find_description(submission: Submission) -> SubmittedDocument | None:

@@ -292,6 +292,8 @@ def offer_parts(
     is_baseline, is_accepted = submission.system.team_id is None, submission.state in ACCEPTED
     if problem := sharing_problem(relation, is_baseline=is_baseline, is_accepted=is_accepted):
         raise NotPossible(problem)
+    if not parts:
+        return
     released = {"released_at": now, "released_by": by} if is_baseline else {}
     for part in parts:
         field = "file" if isinstance(part, SubmittedFile) else "document"
@@ -305,19 +307,16 @@ def offer_parts(
 
 @transaction.atomic
 def take_part_back(*, part: SharedPart, by: Any, relation: Relation) -> None:
-    """Nobody else hears or reads this part any more: its team offers it no longer, or an organizer releases it no more.
+    """Nobody else hears or reads this part any more, nor does it wait for its release; its team may offer it again.
 
     Raises:
         NotPossible: the submission is none of theirs.
     """
-    submission = part.submission
+    submission, name = part.submission, str(part)
     if relation is Relation.OTHER:
         raise NotPossible(sharing_problem(relation, is_baseline=False, is_accepted=True))
-    if relation is Relation.ORGANIZER and submission.system.team_id is not None:
-        SharedPart.objects.filter(pk=part.pk).update(released_at=None, released_by=None)
-    else:
-        part.delete()
-    audit.record("submission.part_taken_back", submission, actor=by, part=str(part))
+    part.delete()
+    audit.record("submission.part_taken_back", submission, actor=by, part=name)
 
 
 @transaction.atomic

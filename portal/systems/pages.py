@@ -51,6 +51,7 @@ from portal.systems.tables import (
     measures_table,
     pitch_cells,
 )
+from portal.teams.selectors import data_access
 
 PAGE_SIZE = 50
 FIGURE_FILES: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
@@ -252,13 +253,19 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     """The samples that can be heard and the description that can be read; for its own, what they do with them.
 
     Everybody meets what is released on a published leaderboard, its own also what is only offered. A sample that a
-    listening test plays is heard by nobody. Originals stand beside where the owner of the corpus passes speech on.
+    listening test plays is heard by nobody. Where the owner of the corpus passes speech on, its own and whoever
+    accepted the terms of the data, as organizer or in an approved team, also hear the originals.
     """
     submission, system = view.submission, view.system
     all_parts = list_parts(submission)
     parts = all_parts if view.is_own else [part for part in all_parts if part.released_at]
     audible = list_samples(parts, submission)
-    with_originals = bool(audible) and system.edition is not None and passes_speech_on(system.edition)
+    with_originals = (
+        bool(audible)
+        and system.edition is not None
+        and passes_speech_on(system.edition)
+        and (view.is_own or data_access(request.user, system.edition).is_open)
+    )
     problem = sharing_problem(
         view.relation, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
     )
@@ -299,7 +306,7 @@ def find_offered(view: View, what: str) -> list[SubmittedFile | SubmittedDocumen
     if what == "description":
         found = find_description(view.submission)
         return [found] if found else []
-    return [*view.submission.files.filter(pk=what)] if what.isdecimal() else []
+    return [*view.submission.files.filter(pk=what)] if what.isdecimal() and len(what) < 19 else []
 
 
 def find_part(view: View, key: str) -> SharedPart | None:

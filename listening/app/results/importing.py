@@ -21,7 +21,7 @@ import numpy as np
 from django.db import transaction
 from django.utils import timezone
 
-from common.child_process import Child, ChildEnded, ChildLimits, run_in_child, try_until_third_death
+from common.child_process import Child, ChildEnded, ChildLimits, run_in_child
 from listening.analysis.bundle import read_inputs, write_inputs
 from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Ratings, Settings
 from listening.analysis.reading.ratings import ReadOptions, read_ratings
@@ -125,7 +125,7 @@ def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions) -> Inputs:
         return {"inputs": base64.b64encode(write_inputs(found, Settings())).decode()}
 
     try:
-        told = try_until_third_death(lambda _: run_in_child(work, child_limits(text_bytes)))
+        told = run_in_child(work, child_limits(text_bytes))  # once: somebody waits for the answer
     except ChildEnded as ended:
         raise AnalysisInputError(
             f"{file_name}: expected ratings that are read in the time and memory that their size allows, found that "

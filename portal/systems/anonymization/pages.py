@@ -114,28 +114,30 @@ def _voice_rows(run: AnonymizationRun, method: Anonymizer, members: Sequence[Any
 
 
 def _voices_table(run: AnonymizationRun, parameters: Sequence[Parameter], voices: list[dict[str, Any]]) -> Table:
-    is_utterance = run.level == AnonymizationRun.Level.UTTERANCE
+    is_utterance, has_mixtures = run.level == AnonymizationRun.Level.UTTERANCE, any(row["mixture"] for row in voices)
     heads = [Column("utterance", "Utterance")] if is_utterance else []
     heads += [Column("speaker", "Speaker")]
     heads += [] if is_utterance else number_columns("Utterances")
     heads += [Column("target", "Target")] if run.target_set else []
-    heads += [Column("mixture", "Mixture")] if any(row["mixture"] for row in voices) else []
+    heads += [Column("mixture", "Mixture")] if has_mixtures else []
     heads += [Column(one.name, symbol(one.name), kind="num", unit=one.unit.strip()) for one in parameters]
     return plain_table(
         f"Voices of the {run.level}s of this data set",
         heads,
-        (_voice_cells(run, parameters, row) for row in voices),
+        (_voice_cells(run, parameters, row, has_mixtures=has_mixtures) for row in voices),
         caption="Voices",
         is_caption_hidden=True,
     )
 
 
-def _voice_cells(run: AnonymizationRun, parameters: Sequence[Parameter], row: dict[str, Any]) -> list[Cell | str]:
+def _voice_cells(
+    run: AnonymizationRun, parameters: Sequence[Parameter], row: dict[str, Any], *, has_mixtures: bool
+) -> list[Cell | str]:
     speaker = Cell(row["speaker"], aside=str(row["gender"]))
     cells: list[Cell | str] = [row["utterance"], speaker] if row["utterance"] else [speaker, f"{row['utterances']:,}"]
     target = [row["target"] or "none"] if run.target_set else []
     values = [decimals(value, 4) for _, value in row["values"]]
-    mixture = [row["mixture"]] if row["mixture"] else []
+    mixture = [row["mixture"] or "none"] if has_mixtures else []
     return [*cells, *target, *mixture, *(values or ["none"] * len(parameters))]
 
 

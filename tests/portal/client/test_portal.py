@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portal.accounts.tokens import create_token, revoke_token
-from portal.client import PORTAL_VERSION, RELEASE, api
+from portal.client import PORTAL_VERSION, RELEASE, api, results
 from portal.client.main import main
 from portal.submissions.models import Submission, Upload
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
@@ -282,6 +282,7 @@ def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, tea
     assert said.index("Weighted averages") < said.index("By data set") < said.index("more numbers: --all shows them")
     assert not [line for line in said.splitlines() if line.split()[-2:] == ["B", "agrees"]]
     assert [line for line in vp("results", "T11-p1", "--all")[1].splitlines() if line.split()[-2:] == ["B", "agrees"]]
+    assert results._label_and_decimals({"metric": "newer", "estimator": "own"}) == ("newer (own)", 4)
     assert "Missing (1), because its matrices are missing:\n  G_VD of a set\n" in said
     assert vp("results", "T99-p1")[0] == 2
     assert vp("results", system.name, "--csv")[1].startswith("system,version,data_set")

@@ -256,7 +256,7 @@ def test_only_so_many_download_at_a_time(edition, monkeypatch):
     for one in (address(edition), api):
         busy = client.get(one)
         assert (busy.status_code, busy["Retry-After"]) == (503, "10"), one
-    assert busy.json()["detail"] == "Many are downloading just now. Ask again in some seconds."
+    assert busy.json()["detail"] == "Many send or take files just now. Ask again in some seconds."
     assert body(first).startswith(b"PK")
     for one in (address(edition), api, address(edition)):
         assert body(client.get(one)).startswith(b"PK")  # each ends before the next
@@ -264,6 +264,12 @@ def test_only_so_many_download_at_a_time(edition, monkeypatch):
     with tus.receiving_slot():  # uploads and downloads share what is not kept for pages
         assert client.get(address(edition)).status_code == 503
     assert body(client.get(address(edition))).startswith(b"PK")
+    for of_uploads, of_both in ((1, 2), (2, 1)):
+        monkeypatch.setattr(media, "uploads", threading.BoundedSemaphore(of_uploads))
+        monkeypatch.setattr(media, "transfers", threading.BoundedSemaphore(of_both))
+        for _ in range(2):  # a refusal keeps nothing
+            with tus.receiving_slot(), pytest.raises(tus.RequestError), tus.receiving_slot():
+                pass
     unread = media._Stream(lambda *_: iter(()), 0, 1)
     for _ in range(2):  # the line broke: closed without being read, however often
         unread.close()

@@ -170,7 +170,7 @@ def test_silent_connection_gives_its_upload_free(server, team, bearer):
 
 
 def test_many_who_upload_leave_room_for_pages(portal, team, bearer):
-    server = WebServer(portal, threads=6)
+    server = WebServer(portal, threads=7)
     addresses = [begin(server, bearer, 1000) for _ in range(3)]
     connections = [hold(server, one, bearer) for one in addresses[:2]]
     began = time.monotonic()

@@ -12,7 +12,7 @@ from portal.challenges.models import DataSet, Edition, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
 from portal.site.pages import home_page, open_failures
-from portal.submissions.models import System, Upload
+from portal.submissions.models import Submission, System, Upload
 from portal.teams.models import Team
 from tests.pages import read_page
 from tests.portal.factories import (
@@ -230,8 +230,16 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     system = System.objects.create(name="b2", title="B2", corpus=corpus, edition=edition, is_baseline=True)
     baseline = make_submission(system, state="evaluating")
     assert found() == (done, "/editions/mine/")
-    baseline.evaluated_at = timezone.now()
+    data_set = DataSet.objects.first()
+    baseline.anonymization_runs.create(
+        method="b2", seed=1, data_set=data_set, job=make_job("failed", failure="It failed.")
+    )
+    Submission.objects.update(state="received")
+    assert found() == (done, "/systems/new/tones/?edition=mine")
+    baseline.evaluated_at, baseline.state = timezone.now(), "withdrawn"
     baseline.save()
+    assert found() == (done, "/systems/new/tones/?edition=mine")
+    Submission.objects.update(state="evaluated")
     done += ["Baseline"]
     assert found() == (done, "/editions/mine/")
     make_team(edition)

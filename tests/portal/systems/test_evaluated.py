@@ -14,6 +14,8 @@ from evaluation.app.objective.selectors import Extent, read_objective_values
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.scoring.values import Basis
 from listening.app.models import Study
+from portal.challenges.selectors import terms_of_data
+from portal.core.models import AuditEvent
 from portal.submissions.models import Submission
 from tests.portal.factories import (
     add_files,
@@ -331,14 +333,21 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
         client.force_login(user)
         return client.post(f"/systems/{system.name}/share", given).status_code
 
-    def heard():
-        page = text_of(get(client, None, system))
-        return page.count("<audio"), get(client, None, system, "description.pdf").status_code
+    def heard(user=None):
+        page = text_of(get(client, user, system))
+        return page.count("<audio"), get(client, user, system, "description.pdf").status_code
 
     assert share(organizer, offer="samples") == 302  # which is the team's to offer
     assert not submission.shared_parts.exists()
     share(owner, offer="samples")
     share(owner, offer="description")
+    again = submission.shared_parts.filter(document=None).first().file
+    again.pk, again.data_set = None, submission.system.corpus.data_sets.exclude(pk=again.data_set_id).first()
+    again.save()
+    share(owner, offer=again.pk)  # of an utterance that another set has, too
+    told = AuditEvent.objects.count()
+    assert share(owner, offer="9" * 5000) == 302
+    assert AuditEvent.objects.count() == told
     share(owner, release="all")  # which is the organizer's
     publish(system)
     assert heard() == (0, 302)
@@ -347,18 +356,27 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     assert offered
     assert heard() == (offered, 200)
     type(system.edition).objects.filter(pk=system.edition_id).update(shares_data=True)
-    assert heard() == (2 * offered, 200)  # originals beside
+    assert heard() == (offered, 200)  # nobody knows what they accept
+    other = make_team(system.edition)
+    member = other.memberships.get().user
+    assert heard(member) == (offered, 200)
+    terms = {"text": terms_of_data(system.edition), "accepted_at": timezone.now()}
+    system.edition.data_acceptances.create(team=other, user=member, **terms)
+    assert heard(member) == (2 * offered, 200)  # originals beside
     paper = get(client, None, system, "description.pdf")
     assert paper["Content-Type"] == "application/pdf"
     assert paper["Content-Disposition"].startswith("attachment")
     assert "sandbox" in paper["Content-Security-Policy"]
-    assert "description.pdf" in text_of(client.get(f"/editions/{system.edition.name}/leaderboard/"))
+    assert "description.pdf?version=1" in text_of(client.get(f"/editions/{system.edition.name}/leaderboard/"))
     study = Study.objects.create(name="test", title="Test", edition=system.edition, state=Study.State.OPEN)
     study.systems.create(submission=submission, code="A")
     assert heard() == (0, 200)
     Study.objects.update(state=Study.State.CLOSED)
     share(owner, back=submission.shared_parts.get(document__isnull=False).pk)
-    assert heard() == (2 * offered, 302)
+    assert heard() == (offered, 302)
+    share(organizer, back=submission.shared_parts.first().pk)
+    share(organizer, release="all")  # which brings nothing back
+    assert heard() == (offered - 1, 302)
     type(system.edition).objects.filter(pk=system.edition_id).update(published_at=None)
     assert heard() == (0, 302)
 
