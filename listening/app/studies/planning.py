@@ -40,6 +40,7 @@ KINDS_OF_BRIDGE = ((True, True), (False, False), (True, False), (False, True))
 STREAM = 20  # of the seed: other draws than those of the scored trials
 LONGEST_KEY = 200
 VERDICT_KEPT_S = 3600  # of whether a plan can be met
+DESIGNED_AT_ONCE_AT_MOST = 500  # trials: some seconds on one slow core
 _RELATIONS = frozenset({"systems", "data_sets"})
 NO_SYSTEMS = "Choose at least one system: a study compares anonymised with original speech."
 
@@ -151,6 +152,9 @@ def plan_problems(
 ) -> list[str]:
     """Why no design can be made of a plan, as sentences; empty where one can.
 
+    Of a small plan the whole design is tried, with the study's own seed; of a large one of ratings the recordings are
+    counted, which nearly always tells as much.
+
     Args:
         study: with the numbers to be tried; it need not be saved.
         systems, data_sets: those to be tried; the study's own where none are given.
@@ -172,8 +176,9 @@ def plan_problems(
 
 
 def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool) -> list[str]:
+    is_large = study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST
     try:
-        if study.form == Study.Form.RATING:
+        if study.form == Study.Form.RATING and is_large:
             choose_trials(study, codes, pool)
         else:
             plan_design(study, codes, pool)

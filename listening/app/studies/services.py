@@ -21,7 +21,7 @@ from listening.app.models import Session, Study, StudyText
 from listening.app.studies import rules, selectors
 from listening.app.studies.certificate import launch_problems, read_rows
 from listening.app.studies.designing import clear_design, make_design
-from listening.app.studies.planning import plan_problems
+from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, plan_problems
 from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
 from listening.tasks import RATED
@@ -38,7 +38,6 @@ DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
 LONGEST_CODE = 40
 MOST_SYSTEMS = 20
 ROOM = 1.5  # recordings of each role for each trial of a session
-DESIGNED_AT_ONCE_AT_MOST = 500  # trials: some seconds on one slow core
 BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
 start_due_analysis = Step("listening.app.results.services.start_due_analysis")
 end_sessions = Step("listening.app.sessions.assignment.end_sessions")
@@ -370,11 +369,19 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
         **_sizes(form, preset)[0],
         **{field: value for field, value in consent.items() if value},
     )
-    for numbers in _sizes(form, preset):
+    sizes = _sizes(form, preset)
+    # Where recordings are scarce: what can be designed with the trials beside the scored ones, or else without them.
+    none = dict.fromkeys(PRESETS[preset]["extras"], 0)
+    bare = [one | none for one in sizes if one["evaluators"] * one["trials_per_evaluator"] <= DESIGNED_AT_ONCE_AT_MOST]
+    for numbers, is_scarce in (*((one, False) for one in sizes), *((one, True) for one in (*sizes, *bare))):
         for field, value in numbers.items():
             setattr(study, field, value)
-        if _has_room(study, data_sets) and not plan_problems(study, systems=systems, data_sets=data_sets):
+        has_room = is_scarce or _has_room(study, data_sets)
+        if has_room and not plan_problems(study, systems=systems, data_sets=data_sets):
             break
+    else:
+        for field, value in sizes[-1].items():
+            setattr(study, field, value)
     study.save()
     return study
 
@@ -403,7 +410,8 @@ def _has_room(study: Study, data_sets: Sequence[DataSet]) -> bool:
     counts = dict.fromkeys((Role.TRIAL, Role.ENROLMENT), 0)
     for one in data_sets:
         counts[Role(one.role)] += one.utterances.exclude(audio="").count()
-    return ROOM * study.trials_per_evaluator <= min(counts.values())
+    trials = study.trials_per_evaluator + study.practice_trials + study.gold_trials + study.bridge_trials
+    return ROOM * trials <= min(counts.values())
 
 
 def _sizes(form: str, preset: str) -> list[dict[str, Any]]:

@@ -8,8 +8,10 @@ from django.utils import timezone
 
 from listening.app.models import Study
 from listening.app.studies import services
+from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.pages import planner
+from listening.app.studies.planning import plan_problems
 from listening.app.studies.rules import StudyProblems
 from listening.app.studies.services import close_study, make_study
 from portal.core.models import AuditEvent
@@ -79,11 +81,15 @@ def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition
     assert (study.responsible, study.keep_months, study.contact) == ("A university", 12, edition.organizers.get().email)
 
 
-def test_small_study_is_one_that_can_be_designed(edition):
-    from listening.app.studies.planning import plan_problems
-
-    study = make_study(edition=edition, by=None, name="small", title="Small", form="rating", preset="small")
-    assert plan_problems(study) == []
+@pytest.mark.parametrize("recordings", [3, 4])
+def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch, recordings):
+    monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
+    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=recordings)
+    for seed in range(2):
+        monkeypatch.setattr(Study._meta.get_field("seed"), "default", seed)
+        study = make_study(edition=edition, by=None, name=f"small{seed}", title="Small", form="rating", preset="small")
+        assert plan_problems(study) == []
+        assert make_design(study, None)["passes"]
 
 
 def test_study_of_2022_has_its_numbers(edition):
