@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from django.conf import settings
 
@@ -20,6 +21,7 @@ from portal.core.models import Pulse
 from portal.jobs.models import Job, Queue, State
 
 KIND = "worker"
+CARDS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 FORGOTTEN_AFTER = timedelta(hours=1)
 
 
@@ -44,7 +46,7 @@ def this_worker() -> str:
 
 def leave_sign(queues: Iterable[str], processes: int) -> None:
     """Tell that this worker lives."""
-    beat(this_worker(), kind=KIND, queues=sorted(queues), processes=processes)
+    beat(this_worker(), kind=KIND, queues=sorted(queues), processes=processes, has_card=_finds_card())
 
 
 def sign_off() -> None:
@@ -61,6 +63,17 @@ def served_queues(now: datetime) -> frozenset[str]:
     """The queues that a living worker serves."""
     alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
     return frozenset(queue for pulse in alive for queue in pulse.details["queues"])
+
+
+def has_card(now: datetime) -> bool:
+    """Whether a living worker serves the queue of graphics cards and has one."""
+    alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
+    return any(Queue.GPU in pulse.details["queues"] and pulse.details.get("has_card", False) for pulse in alive)
+
+
+def _finds_card() -> bool:
+    """Whether this machine shows a graphics card for computing, of NVIDIA or AMD; nothing is loaded to know it."""
+    return any(Path(name).exists() for name in CARDS)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,9 @@ class _Chain:
             if run.job is None or not run.job.has_ended or not is_same:
                 continue
             if run.job.state != State.SUCCEEDED:
+                if run.parameters["device"] == "cuda":  # there may be no card any more: on what there is
+                    run.parameters["device"] = ANY_DEVICE
+                    run.save(update_fields=["parameters"])
                 run.job.after = self.last
                 run.job.save(update_fields=["after"])
                 self.last = run_again(run.job, by=self.by, with_followers=False)  # these are of an earlier chain

@@ -23,10 +23,11 @@ from evaluation.app.training.services import (
 )
 from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, Variant, with_variant
 from portal.challenges.models import DataSet
+from portal.core.clock import read_clock
 from portal.core.fields import RadioField, RowsField, disable
 from portal.core.labels import roughly
-from portal.jobs.selectors import queue_states
 from portal.jobs.services import NotPossible
+from portal.jobs.workers import has_card
 from portal.submissions.models import Submission
 from speech.encoders.contract import Device
 
@@ -112,6 +113,7 @@ class TrainingForm(forms.Form):
         fields["data_sets"].queryset = DataSet.objects.filter(pk__in=held).select_related("corpus")
         fields["data_sets"].initial = [one.data_set.pk for one in self.usable]
         fields["preset"].choices = [(name, title) for name, (title, _) in PRESET_TEXTS.items()]
+        fields["device"].choices = [(name, words) for name, words in DEVICES if name == "cpu" or self.has_gpu]
         fields["variant"].choices = [(name, one.title) for name, one in VARIANTS.items()]
 
     # What the page shows -----------------------------------------------------------------------------
@@ -136,8 +138,8 @@ class TrainingForm(forms.Form):
 
     @cached_property
     def has_gpu(self) -> bool:
-        """Whether a living worker serves the queue of graphics cards."""
-        return any(state.living for state in queue_states() if state.name == "gpu")
+        """Whether a living worker has a graphics card."""
+        return has_card(read_clock())
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, Material]]:
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}

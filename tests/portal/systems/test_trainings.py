@@ -11,6 +11,7 @@ from django.core.files.storage import default_storage
 from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key, engine_key
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
+from portal.core.health import beat
 from portal.core.storage import replace_named
 from portal.systems.training.charts import Level, Series, draw_chart, ticks
 from tests.portal.factories import (
@@ -157,7 +158,12 @@ def test_corpus_without_training_set_is_told(organizer, submission):
 
 @needs_torch
 def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submission):
-    assert "No worker serves the queue of graphics cards" in text_of(organizer.get(FORM))
+    beat("a worker", kind="worker", queues=["cpu", "gpu", "io"], processes=1, has_card=False)
+    page = text_of(organizer.get(FORM))
+    assert "No worker has a graphics card" in page
+    assert 'value="cuda"' not in page
+    beat("another", kind="worker", queues=["gpu"], processes=1, has_card=True)
+    assert 'value="cuda"' in text_of(organizer.get(FORM))
 
 
 # The list ------------------------------------------------------------------------------------------
