@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from anonymization.methods.registry import explain_missing, get_method
 from common.memory import format_size
-from evaluation.protocols.making import Engines, make_recipe, propose_choices, usable_trial_sets
+from evaluation.protocols.making import GAIN, Engines, make_recipe, propose_choices, usable_trial_sets
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition
 from portal.challenges.services import create_edition
@@ -111,7 +111,10 @@ def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say
     sets = describe_sets(corpus)
     title = "Demo challenge" if corpus.is_synthetic else f"Challenge of {corpus.name}"
     engines = choose_engines(with_models=with_models, say=say)
-    recipe = make_recipe(sets, propose_choices(sets, engines, edition=corpus.name, title=title))
+    choices = propose_choices(sets, engines, edition=corpus.name, title=title)
+    if engines.attackers == (long_term_spectrum.ENGINE.name,):  # it gives no gain of voice distinctiveness
+        choices = replace(choices, utilities=tuple(one for one in choices.utilities if one != GAIN))
+    recipe = make_recipe(sets, choices)
     kind = "synthetic" if corpus.is_synthetic else "real"
     return create_edition(
         by=organizer,

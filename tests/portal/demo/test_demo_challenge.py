@@ -57,3 +57,4 @@ def test_challenge_of_a_corpus_is_evaluated_by_the_portal_and_made_once(say):
     assert editions[0] == editions[1]
     assert editions[0].recipe.evaluation.by == "portal"
     assert editions[0].recipe.evaluation.attackers == (SPECTRUM,)
+    assert {one.metric for one in editions[0].recipe.tracks["main"].averages} == {"eer", "pitch_correlation"}
