@@ -112,7 +112,7 @@ def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say
     title = "Demo challenge" if corpus.is_synthetic else f"Challenge of {corpus.name}"
     engines = choose_engines(with_models=with_models, say=say)
     choices = propose_choices(sets, engines, edition=corpus.name, title=title)
-    if engines.attackers == (long_term_spectrum.ENGINE.name,):  # it gives no gain of voice distinctiveness
+    if engines.attackers == (long_term_spectrum.ENGINE.name,):  # knows voices too little to compare them
         choices = replace(choices, utilities=tuple(one for one in choices.utilities if one != GAIN))
     recipe = make_recipe(sets, choices)
     kind = "synthetic" if corpus.is_synthetic else "real"
