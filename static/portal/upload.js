@@ -73,7 +73,7 @@ function chosenSystem() {
 function checkFile(file) {
   const name = file.name.toLowerCase();
   if (!form.dataset.endings.split(",").some((ending) => name.endsWith(ending))) {
-    return `“${file.name}” is no archive that can be read here. ${part("file-help").textContent}`;
+    return `“${file.name}” is not a supported archive. ${part("file-help").textContent}`;
   }
   if (!file.size) return `“${file.name}” is empty.`;
   if (file.size > Number(form.dataset.largest)) return `“${file.name}” has ${size(file.size)}. ${part("file-help").textContent}`;
