@@ -130,7 +130,7 @@ def compare_all(studies: Sequence[Scored], systems: Mapping[str, SystemModel]) -
             ]
         )
     words = ", ".join(f"{rate:.3f}" for rate in sorted(set(true.values())))
-    return told, "" if np.isnan(right).any() else f"  rates {words}: {share(right).strip()} told apart", covered
+    return told, "" if np.isnan(right).any() else f"  rates {words}: {share(right).strip()} significant", covered
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What the EER hides, in three panels: targets found at few false alarms, ranks of the true speaker, speakers alone.
 
 Conventions: shares in per cent; false alarms on a logarithmic axis down to 0.01 %, where a curve ends that rests on too
-few trials; attack models are told apart by colour, dashes and marker together; dashed grey lines are chance.
+few trials; attack models are distinguished by colour, dashes and marker together; dashed grey lines are chance.
 """
 
 from __future__ import annotations

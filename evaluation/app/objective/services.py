@@ -161,7 +161,7 @@ def _unmeasured(submission: Submission) -> list[DataSet]:
 
 
 def recipe_hash(edition: Edition) -> str:
-    """By which numbers of another recipe are told apart."""
+    """The first 12 hexadecimal digits of the SHA-256 of an edition's recipe."""
     return hashlib.sha256(export_recipe(edition).encode()).hexdigest()[:12]
 
 
