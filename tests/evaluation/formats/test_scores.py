@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from common.errors import MetricInputError
 from common.problems import Severity
 from evaluation.formats import scores as module
-from evaluation.formats.scores import join_scores, read_scores, read_trial_table, write_scores
+from evaluation.formats.scores import join_scores, list_score_problems, read_scores, read_trial_table, write_scores
 from evaluation.scoring.recomputation import join_files, measure_scores
 
 REAL = Path("../shared/vpc-librispeech")
@@ -97,6 +97,17 @@ def test_scores_allow_any_space(written):
 )
 def test_problem_is_named_with_its_line(scores, expected):
     assert find_problems(join(scores)) == expected
+
+
+def test_a_file_without_its_trials_is_refused_for_repeated_and_not_finite_scores_alone():
+    written = SCORES.replace("-3.25", "nan").replace("-1e-05", "inf") + "a a-1 12.5\n"
+    found = list_score_problems(read_scores(io.StringIO(written), "scores"))
+    assert [(one.code, one.line) for one in found] == [
+        ("repeated-score", 5),
+        ("not-finite-score", 2),
+        ("not-finite-score", 3),
+    ]
+    assert list_score_problems(read_scores(io.StringIO(SCORES), "scores")) == ()
 
 
 def test_all_problems_are_named_at_once():
