@@ -11,8 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 PYTEST := $(BIN)/python -m pytest -q
 QUICK := -m "not slow" --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
-# Tests with processes of their own wait a third of their time. Their portals would take the jobs of other tests of the
-# same pytest process, so they run by themselves, beside those on PostgreSQL.
+# The portals of these tests would take the jobs of other tests of the same pytest process, so they have one of their own.
 PROCESSES := tests/portal/processes tests/listening/processes tests/portal/browser/test_journey.py \
 	tests/portal/browser/test_from_zero.py \
 	tests/listening/browser/test_whole_study.py tests/test_documentation.py
@@ -40,7 +39,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test compiled test-embedded test-processes test-services test-slow test-random lint audit bench models clean requirements browser
+.PHONY: help demo run test compiled test-embedded test-others test-processes test-services test-slow test-random lint audit bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,18 +58,23 @@ run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 test: ## check style, types and contracts, then run the tests
 	@$(MAKE) --no-print-directory --jobs 3 $(VENV)/dev $(VENV)/models browser
 	@$(MAKE) --no-print-directory --jobs 2 lint compiled
-	@$(MAKE) --no-print-directory test-embedded
-	@echo "Running side by side the tests with processes of their own, and those on PostgreSQL and Redis"
-	@$(MAKE) --no-print-directory --jobs 2 $(ORDERED) test-processes test-services
+	@$(MAKE) --no-print-directory --jobs 2 $(ORDERED) test-embedded test-others
 
-# Everything is compiled once, by one process, and not by all those that run tests.
+# Everything is compiled once, by one process, and not by all those that run tests: modules, and the loops of anonymisers.
 compiled: $(VENV)/dev
 	@$(PYTEST) --collect-only tests > /dev/null 2>&1 || true
+	@$(PYTEST) tests/anonymization/methods/test_every_method.py -k keeps_the_contract > /dev/null 2>&1 || true
 
 # No browser sees the database: its tests run once, on the embedded default.
 test-embedded: $(VENV)/dev $(VENV)/models browser
 	@echo "Running the tests on SQLite and the folder queue"
 	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
+
+# They wait a third of their time, so they run beside the others.
+test-others:
+	@echo "Running beside them the tests with processes of their own, then those on PostgreSQL and Redis"
+	@$(MAKE) --no-print-directory test-processes
+	@$(MAKE) --no-print-directory test-services
 
 test-processes: $(VENV)/dev $(VENV)/models browser
 	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)
