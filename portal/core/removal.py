@@ -7,7 +7,7 @@ be without it, found along the foreign keys that cascade or protect, so that no 
 Conventions: a rule is a sentence, or "" where nothing stands in the way; sizes are in bytes.
 Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`, `declare_guard`,
 `declare_owned`, `find_kind`, `find_thing`, `find_problems`, `find_rows`, `find_owned`,
-`preview_removal`, `list_files`, `delete_rows`, `delete_unheld_files`.
+`count_rows`, `preview_removal`, `list_files`, `list_separable`, `take_pieces`, `delete_rows`, `delete_unheld_files`.
 """
 
 from __future__ import annotations
@@ -266,6 +266,10 @@ class Preview:
         return bool(self.files or self.counts)
 
 
+def count_rows(rows: Rows) -> int:
+    return sum(found.count() for found in rows.values())
+
+
 def preview_removal(rows: Rows) -> Preview:
     """Count what goes with a thing, itself left out."""
     counted = itertools.islice(rows.items(), 1, None)
@@ -305,14 +309,38 @@ def _keys(value: Any) -> Iterable[str]:
     return [one for one in values if one]
 
 
-def delete_rows(rows: Rows) -> None:
-    """Delete the rows, those first that rest on others; in a transaction."""
+def list_separable(rows: Rows) -> Rows:
+    """Of these rows those that may go some time before the others: nothing that stays until the end rests on them.
+
+    The first stay, the thing itself, and those by which owned rows are found.
+    """
+    first = next(iter(rows))
+    staying = {first, *_owned, *(model for more in _owned.values() for model in more)}
+    found: Rows = {}
+    for model, some in reversed(rows.items()):
+        targets = {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)}
+        if model in staying or targets & _owned.keys():
+            staying |= {model, *(field.related_model for field in _holding_fields(model))}
+        else:
+            found[model] = some
+    return dict(reversed(found.items()))
+
+
+def take_pieces(rows: Rows) -> Iterator[Rows]:
+    """A few rows at a time, those first that rest on others; each piece is deleted before the next is asked for."""
     for model, found in reversed(rows.items()):
         for field in _holding_fields(model):
             if field.related_model is model and field.null:
                 found.update(**{field.name: None})
         while some := list(found.order_by().values_list("pk", flat=True)[:BATCH]):
-            model._default_manager.filter(pk__in=some).delete()
+            yield {model: model._default_manager.filter(pk__in=some)}
+
+
+def delete_rows(rows: Rows) -> None:
+    """Delete the rows, those first that rest on others; in a transaction."""
+    for piece in take_pieces(rows):
+        for found in piece.values():
+            found.delete()
 
 
 def delete_unheld_files(keys: Iterable[str], before: float) -> list[str]:

@@ -21,18 +21,23 @@ from portal.jobs.workers import Worker, known_workers
 corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
 titles_of_editions = Step("portal.challenges.selectors.titles_of_editions")
 MAILS = ("send-notice",)
+REMOVAL = "delete"  # what it deletes has no organizers any more who might see it
 STARVED_AFTER = timedelta(minutes=2)
 
 
 def jobs_for(user: Any) -> QuerySet[Job]:
-    """The jobs that this person may see: the operator all, an organizer those of their editions and corpora."""
+    """The jobs that this person may see: the operator all, an organizer those of their editions and corpora.
+
+    A deletion is seen by who started it.
+    """
     jobs = Job.objects.select_related("created_by", "after")
     if user.is_staff:
         return jobs
     if not user.is_organizer:
         return jobs.none()
     of_corpora = Q(corpus="") | Q(corpus__in=corpus_names_for(user=user)) | Q(created_by=user)
-    return jobs.filter(Q(edition="") & of_corpora | Q(edition__in=user.organized_editions.values("name")))
+    others = Q(edition="") & of_corpora | Q(edition__in=user.organized_editions.values("name"))
+    return jobs.filter(~Q(kind=REMOVAL) & others | Q(kind=REMOVAL, created_by=user))
 
 
 def listed_jobs_for(user: Any, *, with_mails: bool = False) -> QuerySet[Job]:

@@ -1,13 +1,18 @@
 """Puts things away: out of sight and back, or for good with everything that cannot be without them.
 
-What is deleted is gone with the transaction that writes the receipt into the audit log. Its stored files follow: their
-keys are kept in that transaction, and a file is deleted once no other row names it and nobody stored it for a day.
-Public: `archive`, `restore`, `remove`, `remove_demo`, `delete_unneeded_files`.
+A small thing is gone with the transaction that writes the receipt into the audit log. A large one is archived and then
+deleted by a job, in pieces of a transaction each: whatever ends the job, the next attempt deletes the rest. Stored
+files follow: their keys are kept in the transaction that deletes their rows, and a file is deleted once no other row
+names it and nobody stored it for a day.
+Public: `archive`, `restore`, `start_removal`, `find_removal`, `remove_in_pieces`, `remove`, `remove_demo`,
+`delete_unneeded_files`.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -17,10 +22,13 @@ from django.db.models import Q
 
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit
+from portal.core.clock import read_clock
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import (
     Kind,
     Preview,
+    Rows,
+    count_rows,
     delete_rows,
     delete_unheld_files,
     find_kind,
@@ -28,15 +36,19 @@ from portal.core.removal import (
     find_problems,
     find_rows,
     list_files,
+    list_separable,
     preview_removal,
+    take_pieces,
 )
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_cancel
-from portal.jobs.services import NotPossible, request_cancel
+from portal.jobs.selectors import REMOVAL
+from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 
 DEMO = "demo"  # the name of its edition and of its corpus
 DEMO_CORPUS = settings.BASE_DIR / "demo" / "corpus"  # from which it was imported; others may be named so, too
-PATIENCE_S = 5.0  # with jobs that were told to stop
+AT_ONCE_AT_MOST = 2_000  # rows and files: a request deletes so many in a second or two
+PATIENCE_S, PATIENCE_OF_JOB_S = 5.0, 300.0  # with jobs that were told to stop
 LOOK_EVERY_S = 0.2
 FILES_AT_ONCE = 500
 SECONDS_KEPT = 86_400.0  # an import or a check may rest on a file and write its rows only at its end
@@ -63,11 +75,13 @@ def restore(*, kind: Kind, thing: Any, by: Any) -> Any:
     """Bring an archived thing back.
 
     Raises:
-        NotPossible: it is not archived.
+        NotPossible: it is not archived, or its deletion has begun.
     """
     thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
     if not kind.archives or thing.archived_at is None:
         raise NotPossible("It is not archived.")
+    if find_removal(kind=kind, thing=thing) is not None:
+        raise NotPossible(f"The deletion of this {kind.word} has begun: it can only be finished.")
     return _set_archived(thing, None, by)
 
 
@@ -83,8 +97,68 @@ def preview(*, kind: Kind, thing: Any) -> Preview:
     return preview_removal(find_rows(kind.root(thing)))
 
 
+def start_removal(*, kind: Kind, thing: Any, by: Any) -> AuditEvent | Job:
+    """Delete a thing with everything that cannot be without it: the receipt, or the job that deletes a large one.
+
+    Raises:
+        NotPossible: a rule forbids it, or a job of it still runs.
+    """
+    _refuse(find_problems(thing))
+    rows = find_rows(kind.root(thing))
+    found = preview_removal(rows)
+    if count_rows(rows) + found.files <= AT_ONCE_AT_MOST and find_removal(kind=kind, thing=thing) is None:
+        return remove(kind=kind, thing=thing, by=by)
+    with transaction.atomic():
+        thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
+        if begun := find_removal(kind=kind, thing=thing):
+            return run_again(begun, by=by) if begun.has_ended else begun
+        if kind.archives and thing.archived_at is None:
+            archive(kind=kind, thing=thing, by=by, now=read_clock())
+        told = {"thing": kind.name, "number": thing.pk, "deletes": _told(found)}
+        return create_job(kind=REMOVAL, title=f"Delete the {kind.word} {thing}"[:200], parameters=told, by=by)
+
+
+def find_removal(*, kind: Kind, thing: Any) -> Job | None:
+    """The job that has to delete this thing, under way or stopped."""
+    jobs = Job.objects.filter(kind=REMOVAL, parameters__thing=kind.name, parameters__number=thing.pk)
+    return jobs.exclude(state=State.SUCCEEDED).first()
+
+
+def remove_in_pieces(
+    *,
+    kind: Kind,
+    thing: Any,
+    by: Any,
+    counted: dict[str, Any],
+    progress: Callable[[str, int, int], None],
+) -> AuditEvent:
+    """Delete a large thing, its rows piece by piece and the rest with the receipt; goes on where it was stopped.
+
+    Args:
+        counted: what was counted before the first piece.
+        progress: called with the stage, how many are done and of how many; what it raises leaves the rest.
+
+    Raises:
+        NotPossible: a rule forbids it, or a job of it still runs.
+    """
+    _refuse(find_problems(thing))
+    progress("Stopping its jobs", 0, 0)
+    _stop_jobs(kind, thing, by, PATIENCE_OF_JOB_S, check=lambda: progress("Stopping its jobs", 0, 0))
+    rows = find_rows(kind.root(thing))
+    done, total = 0, count_rows(rows)
+    for piece in take_pieces(list_separable(rows)):
+        count = count_rows(piece)
+        with transaction.atomic():
+            _note_files(piece)
+            for found in piece.values():
+                found.delete()
+        done += count
+        progress("Deleting", min(done, total), total)
+    return _delete(kind, thing, by, is_demo=False, counted=counted)
+
+
 def remove(*, kind: Kind, thing: Any, by: Any, patience_s: float = PATIENCE_S, is_demo: bool = False) -> AuditEvent:
-    """Delete a thing with everything that cannot be without it; the receipt.
+    """Delete a thing at once with everything that cannot be without it; the receipt.
 
     Its jobs are cancelled first; one that runs stops at its next file.
 
@@ -155,7 +229,7 @@ def _jobs(kind: Kind, thing: Any) -> Q:
     return named | kind.jobs(thing) if kind.jobs else named
 
 
-def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float) -> None:
+def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float, check: Callable[[], None] = lambda: None) -> None:
     ours = Job.objects.filter(_jobs(kind, thing), state__in=[State.WAITING, State.RUNNING])
     for job in ours.order_by("-created_at"):  # what follows first, so that nothing starts meanwhile
         if can_cancel(job):
@@ -165,11 +239,12 @@ def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float) -> None:
         if time.monotonic() >= until:
             jobs = "A job of it still runs" if running == 1 else f"{running} of its jobs still run"
             raise NotPossible(f"{jobs} and was told to stop. Delete it again in a minute.")
+        check()
         time.sleep(LOOK_EVERY_S)
 
 
 @transaction.atomic
-def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool) -> AuditEvent:
+def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool, counted: dict[str, Any] | None = None) -> AuditEvent:
     thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
     if not is_demo:
         _refuse(find_problems(thing))
@@ -177,7 +252,7 @@ def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool) -> AuditEvent:
     rows = find_rows(root)
     owned = find_owned(rows)
     jobs = set(Job.objects.filter(_jobs(kind, thing)).values_list("pk", flat=True))
-    found, edition = preview_removal(rows), kind.edition(thing)
+    edition = kind.edition(thing)
     receipt = audit.record(
         f"{thing._meta.model_name}.deleted",
         thing,
@@ -185,13 +260,9 @@ def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool) -> AuditEvent:
         word=kind.word,
         edition=edition.name if edition else "",
         edition_pk=edition.pk if edition else None,
-        counts=dict(found.counts),
-        files=found.files,
-        bytes=found.bytes,
-        is_estimated=found.is_estimated,
+        **(counted or _told(preview_removal(rows))),
     )
-    keys = (UnneededFile(key=key) for key in sorted(set(list_files(rows))))
-    UnneededFile.objects.bulk_create(keys, batch_size=FILES_AT_ONCE, ignore_conflicts=True)
+    _note_files(rows)
     delete_rows(rows)
     for model, ours in owned.items():
         if model is not Job:
@@ -199,3 +270,13 @@ def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool) -> AuditEvent:
     Job.objects.filter(after__in=jobs).exclude(pk__in=jobs).update(after=None)
     delete_rows({Job: Job.objects.filter(pk__in=jobs)})
     return receipt
+
+
+def _told(found: Preview) -> dict[str, Any]:
+    """What was counted, as a receipt keeps it."""
+    return asdict(found) | {"counts": dict(found.counts)}
+
+
+def _note_files(rows: Rows) -> None:
+    keys = (UnneededFile(key=key) for key in sorted(set(list_files(rows))))
+    UnneededFile.objects.bulk_create(keys, batch_size=FILES_AT_ONCE, ignore_conflicts=True)

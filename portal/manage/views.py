@@ -14,6 +14,7 @@ from portal.accounts.access import member_action, member_page, member_read, oper
 from portal.core.clock import read_clock
 from portal.core.fields import posted
 from portal.core.removal import find_problems
+from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.manage import pages, services
 from portal.manage.forms import DeletionForm, RenameForm
@@ -45,7 +46,8 @@ def manage(request: HttpRequest, kind: str, key: str) -> HttpResponse:
             messages.success(request, "The name is changed.")
             return redirect(Managed(found.kind, changed).address)
     status = 422 if form is not None and form.is_bound else 200
-    return render(request, "manage/thing.html", {"managed": found, "form": form}, status=status)
+    removal = services.find_removal(kind=found.kind, thing=found.thing)
+    return render(request, "manage/thing.html", {"managed": found, "form": form, "removal": removal}, status=status)
 
 
 @member_action
@@ -71,10 +73,10 @@ def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
     preview = services.preview(kind=found.kind, thing=found.thing)
     form = DeletionForm(posted(request), thing=found.thing) if preview.is_big else None
     if request.method == "POST" and (form is None or form.is_valid()):
-        receipt = _done(request, services.remove, kind=found.kind, thing=found.thing)
-        if receipt is not None:
-            return redirect("manage:receipt", receipt.pk)
-        return redirect(request.path)
+        removal = _done(request, services.start_removal, kind=found.kind, thing=found.thing)
+        if isinstance(removal, Job):
+            return redirect(removal)
+        return redirect("manage:receipt", removal.pk) if removal is not None else redirect(request.path)
     root = found.kind.root(found.thing)
     context = {
         "managed": found,
@@ -82,6 +84,7 @@ def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
         "problems": find_problems(found.thing),
         "facts": pages.preview_facts(preview),
         "root": root if root != found.thing else None,
+        "removal": services.find_removal(kind=found.kind, thing=found.thing),
     }
     return render(request, "manage/delete.html", context, status=422 if form is not None and form.errors else 200)
 

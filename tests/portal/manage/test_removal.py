@@ -12,9 +12,10 @@ from evaluation.app.models import EvaluationRun
 from listening.app.results.services import unpublish_results
 from portal.challenges.models import Corpus, Edition, Utterance
 from portal.core.models import AuditEvent, UnneededFile
-from portal.core.removal import find_kind, find_rows, preview_removal
+from portal.core.removal import find_kind, find_rows, list_separable, preview_removal, take_pieces
 from portal.core.storage import adopt_file, delete_old, store_bytes
 from portal.jobs.models import Job
+from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible
 from portal.manage import services
 from portal.submissions.models import Submission, SubmittedFile, System, Upload
@@ -48,6 +49,11 @@ def organizer(client):
 
 def address(kind, key, action=""):
     return reverse(f"manage:{action or 'thing'}", args=[kind, key])
+
+
+def started(answer):
+    """The job to whose page an answer leads."""
+    return Job.objects.get(pk=answer.url.rstrip("/").rsplit("/", 1)[-1])
 
 
 def remove(kind, thing, by=None, **given):
@@ -151,6 +157,55 @@ def test_many_rows_are_found_by_a_query_and_deleted(organizer, monkeypatch):
     remove("editions", edition, organizer)
     remove("corpora", Corpus.objects.get(), organizer)
     assert not any(model.objects.exists() for model in (Edition, Corpus, Team, System, SubmittedFile, Job, Utterance))
+
+
+def test_large_thing_is_deleted_by_a_job_that_goes_on_where_it_was_stopped(client, organizer, monkeypatch):
+    monkeypatch.setattr(services, "AT_ONCE_AT_MOST", 10)
+    monkeypatch.setattr("portal.core.removal.BATCH", 3)
+    edition = make_failed_attempt(organizer)
+    remove("editions", edition, organizer)
+    corpus = Corpus.objects.get()
+    Corpus.objects.update(created_by=organizer)
+    make_system(corpus)
+    counts = dict(preview_removal(find_rows(corpus)).counts)
+    job = started(client.post(address("corpora", corpus.name, "delete"), {"typed": str(corpus)}))
+    assert started(client.post(address("corpora", corpus.name, "delete"), {"typed": str(corpus)})) == job
+    assert "It is being deleted" in client.get(address("corpora", corpus.name)).content.decode()
+
+    def stop_at_the_third(*told):
+        if told[2] >= 9:
+            raise JobReleased
+
+    monkeypatch.setattr(JobContext, "progress", stop_at_the_third)
+    assert execute(job.pk).state == "waiting"
+    monkeypatch.undo()
+    rest = sum(dict(preview_removal(find_rows(corpus)).counts).values())
+    assert 0 < rest < sum(counts.values())
+    client.post(address("corpora", corpus.name, "restore"))
+    corpus.refresh_from_db()
+    assert corpus.archived_at is not None, "half of it is gone"
+    ended = execute(job.pk)
+    receipt = AuditEvent.objects.get(pk=ended.result["receipt"])
+    assert (ended.state, receipt.data["counts"], receipt.actor) == ("succeeded", counts, organizer)
+    assert not any(model.objects.exists() for model in (Corpus, System, SubmittedFile, Utterance))
+    assert f"receipts/{receipt.pk}" in client.get(ended.get_absolute_url()).content.decode()
+    Job.objects.update(state="waiting")
+    assert execute(job.pk).result == ended.result, "killed between the receipt and the end of the job"
+    client.force_login(make_organizer())
+    assert client.get(ended.get_absolute_url()).status_code == 404
+
+
+def test_pieces_leave_the_rows_by_which_jobs_are_found(organizer):
+    edition = make_failed_attempt(organizer)
+    rows = find_rows(edition)
+    pieces = list_separable(rows)
+    assert {Team, SubmittedFile}.intersection(pieces) == {SubmittedFile}
+    assert not {Edition, System, Submission, EvaluationRun}.intersection(pieces)
+    for piece in take_pieces(pieces):
+        for found in piece.values():
+            found.delete()
+    remove("editions", edition, organizer)
+    assert (Job.objects.count(), Upload.objects.count()) == (0, 0)
 
 
 @pytest.mark.parametrize("was", ["published", "unpublished", "accepted", "heard"])
