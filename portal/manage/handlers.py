@@ -17,8 +17,8 @@ from portal.manage.services import remove_in_pieces
 @job_kind(REMOVAL, title="Deletion", queue=Queue.IO)
 def run_removal(context: JobContext) -> dict[str, Any]:
     """Delete what the job names, however often it was interrupted; the number of the receipt."""
-    kind, number = find_kind(context.parameters["thing"]), context.parameters["number"]
-    by = context.job.created_by
+    told, by = context.parameters, context.job.created_by
+    kind, number = find_kind(told["thing"]), told["number"]
     thing = kind.model._default_manager.filter(pk=number).first()
     if thing is None:  # it was gone when the last attempt ended
         model = kind.model._meta
@@ -27,9 +27,8 @@ def run_removal(context: JobContext) -> dict[str, Any]:
         )
         return {"receipt": found.values_list("pk", flat=True).first()}
     try:
-        receipt = remove_in_pieces(
-            kind=kind, thing=thing, by=by, counted=context.parameters["deletes"], progress=context.progress
-        )
+        counted = {"total": told["rows"], "counted": told["deletes"]}
+        receipt = remove_in_pieces(kind=kind, thing=thing, by=by, progress=context.progress, **counted)
     except NotPossible as reason:
         raise JobFailure(
             str(reason), actor=Actor.ORGANIZER, remedy="Run this job again once nothing stands in the way."

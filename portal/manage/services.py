@@ -114,7 +114,7 @@ def start_removal(*, kind: Kind, thing: Any, by: Any) -> AuditEvent | Job:
             return run_again(begun, by=by) if begun.has_ended else begun
         if kind.archives and thing.archived_at is None:
             archive(kind=kind, thing=thing, by=by, now=read_clock())
-        told = {"thing": kind.name, "number": thing.pk, "deletes": _told(found)}
+        told = {"thing": kind.name, "number": thing.pk, "rows": count_rows(rows), "deletes": _told(found)}
         return create_job(kind=REMOVAL, title=f"Delete the {kind.word} {thing}"[:200], parameters=told, by=by)
 
 
@@ -129,13 +129,15 @@ def remove_in_pieces(
     kind: Kind,
     thing: Any,
     by: Any,
+    total: int,
     counted: dict[str, Any],
     progress: Callable[[str, int, int], None],
 ) -> AuditEvent:
     """Delete a large thing, its rows piece by piece and the rest with the receipt; goes on where it was stopped.
 
     Args:
-        counted: what was counted before the first piece.
+        total: how many rows there were before the first piece.
+        counted: what a receipt tells of them.
         progress: called with the stage, how many are done and of how many; what it raises leaves the rest.
 
     Raises:
@@ -145,7 +147,7 @@ def remove_in_pieces(
     progress("Stopping its jobs", 0, 0)
     _stop_jobs(kind, thing, by, PATIENCE_OF_JOB_S, check=lambda: progress("Stopping its jobs", 0, 0))
     rows = find_rows(kind.root(thing))
-    done, total = 0, count_rows(rows)
+    done = max(0, total - count_rows(rows))
     for piece in take_pieces(list_separable(rows)):
         count = count_rows(piece)
         with transaction.atomic():
@@ -154,6 +156,7 @@ def remove_in_pieces(
                 found.delete()
         done += count
         progress("Deleting", min(done, total), total)
+    progress("Deleting", total, total)
     return _delete(kind, thing, by, is_demo=False, counted=counted)
 
 
