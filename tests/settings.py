@@ -37,4 +37,5 @@ if BROKER.startswith("redis") and _worker:  # a queue for each process of pytest
     _server, _, _number = BROKER.rpartition("/")
     CELERY_BROKER_URL = f"{_server}/{int(_number) + int(_worker.removeprefix('gw'))}"
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}  # noqa: F405
+OWN_APPS = [*OWN_APPS, "tests.jobkit"]  # noqa: F405
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.jobkit"]  # noqa: F405

@@ -12,6 +12,9 @@ from portal.config.environment import SettingsError, read_environment
 from portal.core.addresses import own_address
 
 BASE_DIR = Path(__file__).resolve().parents[2]
+FILES_DIR = BASE_DIR / "portal" / "files"  # in a checkout links, in an installed portal the folders themselves
+# What to type for the command line of this portal.
+PROGRAM = "manage.py" if (BASE_DIR / "manage.py").is_file() else "voiceprivacy"
 try:
     ENVIRONMENT = read_environment(os.environ)
 except SettingsError as problem:
@@ -47,7 +50,7 @@ DEBUG = ENVIRONMENT["DEBUG"]
 SECRET_KEY = ENVIRONMENT["SECRET_KEY"] or _kept_secret(DATA_DIR / "secret_key")
 ALLOWED_HOSTS = ENVIRONMENT["ALLOWED_HOSTS"]
 
-INSTALLED_APPS = [
+OWN_APPS = [
     "portal.core",
     "portal.accounts",
     "portal.jobs",
@@ -60,6 +63,9 @@ INSTALLED_APPS = [
     "portal.manage",
     "portal.api",
     "portal.demo",
+]
+INSTALLED_APPS = [
+    *OWN_APPS,
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -94,7 +100,7 @@ WSGI_APPLICATION = "portal.config.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [FILES_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -189,7 +195,7 @@ ANONYMIZER_THREADS = ENVIRONMENT["ANONYMIZER_THREADS"]
 AUDIO_LINK_S = ENVIRONMENT["AUDIO_LINK_S"]
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [FILES_DIR / "static"]
 
 # People -------------------------------------------------------------------------------------------
 

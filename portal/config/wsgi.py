@@ -1,6 +1,7 @@
 """The web application, for any WSGI server."""
 
 import os
+import sys
 
 from django.core.wsgi import get_wsgi_application
 
@@ -9,3 +10,9 @@ from portal.core.logs import hide_secrets_of_server
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
 application = get_wsgi_application()
 hide_secrets_of_server()
+
+from portal.core.health import check_static_files  # noqa: E402 - it needs the settings
+
+if _missing := check_static_files():
+    sys.stderr.write(f"{_missing}\n")
+    sys.exit(4)  # gunicorn's own code of an application that cannot be loaded

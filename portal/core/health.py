@@ -6,23 +6,29 @@ A check returns None when all is well and else one sentence for the operator. An
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.core.management import CommandError
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from portal.core.clock import read_clock
 from portal.core.models import Pulse
+from portal.core.storage import SPARE_BYTES
 
+MOST_APART_S = 5.0
 Check = Callable[[], str | None]
 _checks: dict[str, Check] = {}
 
@@ -59,15 +65,73 @@ def check_all() -> dict[str, str | None]:
     return {name: check() for name, check in _checks.items()}
 
 
+def require_database() -> None:
+    """Refuse to start a process that could do nothing.
+
+    Raises:
+        CommandError: the database does not answer or lacks migrations.
+    """
+    if sentence := check_database() or check_migrations():
+        raise CommandError(sentence)
+
+
 @health_check("database")
 def check_database() -> str | None:
     try:
-        executor = MigrationExecutor(connection)
-        pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        connection.ensure_connection()
+        if not connection.is_usable():  # it was kept, and is lost
+            connection.close()
+            connection.ensure_connection()
     except DatabaseError as error:
         return f"The database does not answer ({_first_line(error)}). Start it or fix PORTAL_DATABASE_URL."
+    return None
+
+
+@health_check("migrations")
+def check_migrations() -> str | None:
+    try:
+        executor = MigrationExecutor(connection)
+        pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError:
+        return "The database does not tell which migrations are applied."
     if pending:
-        return f"{len(pending)} migrations are not applied. Run manage.py migrate."
+        return f"{len(pending)} migrations are not applied. Run {settings.PROGRAM} migrate."
+    return None
+
+
+@health_check("static files")
+def check_static_files() -> str | None:
+    """Whether this process knows every file that a page may name; it reads their list once, when it starts."""
+    if not isinstance(staticfiles_storage, ManifestFilesMixin):
+        return None
+    folder = settings.FILES_DIR / "static"
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    missing = names - staticfiles_storage.hashed_files.keys()
+    if missing:
+        start = f"Start the web server with {settings.PROGRAM} web, which collects them."
+        return f"{len(missing)} of {len(names)} static files are not collected, so no page opens. {start}"
+    return None
+
+
+@health_check("disk")
+def check_disk() -> str | None:
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if free < SPARE_BYTES:
+        room = f"{free / 1e9:.1f} GB is free in {settings.DATA_DIR}, and the portal keeps {SPARE_BYTES / 1e9:.1f} GB"
+        return f"Only {room}. Make room: uploads are refused, and jobs soon fail."
+    return None
+
+
+@health_check("clock")
+def check_clock() -> str | None:
+    """Whether this machine agrees with the database's, by which jobs and sessions go."""
+    try:
+        ahead_s = (timezone.now() - read_clock()).total_seconds()
+    except DatabaseError:
+        return "The database does not tell the time."
+    if abs(ahead_s) > MOST_APART_S:
+        way = "ahead of" if ahead_s > 0 else "behind"
+        return f"The clock of this machine is {abs(ahead_s):.0f} s {way} the database's. Set both by NTP."
     return None
 
 
@@ -104,10 +168,10 @@ def check_queue() -> str | None:
 def check_scheduler() -> str | None:
     pulse = last_pulse("scheduler")
     if pulse is None:
-        return "The scheduler has never run. Start it with manage.py run_scheduler (manage.py serve does)."
+        return f"The scheduler has never run. Start it with {settings.PROGRAM} scheduler (serve does)."
     silence = read_clock() - pulse
     if silence > timedelta(seconds=settings.SWEEP_EVERY_S * 3 + 10):
-        return f"The scheduler has been silent for {silence.seconds} s. Start manage.py run_scheduler."
+        return f"The scheduler has been silent for {silence.seconds} s. Start {settings.PROGRAM} scheduler."
     return None
 
 

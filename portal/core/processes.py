@@ -27,6 +27,7 @@ from common.child_process import end_with_parent
 
 # What libraries bring and no page asks for; to compress it would take half of the time of a start.
 UNUSED_STATIC_FILES = ["flags", "rest_framework"]
+QUEUES = "io,cpu,gpu"
 PATIENCE_S = 25.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 STEADY_AFTER_S = 60.0
@@ -40,12 +41,22 @@ def prepare() -> None:
     """
     try:
         call_command("migrate", verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=UNUSED_STATIC_FILES)
     except Error as error:
         raise CommandError(
             f"The database cannot be used ({_first_line(error)}). Start or fix it, or set PORTAL_DATABASE_URL; "
             "the SQLite file is portal.sqlite3 in the data folder."
         ) from error
+    collect_static_files()
+
+
+def collect_static_files() -> None:
+    """Bring the static files up to date.
+
+    Raises:
+        CommandError: the data folder cannot be written.
+    """
+    try:
+        call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=UNUSED_STATIC_FILES)
     except OSError as error:
         raise CommandError(
             f"The data folder cannot be written ({error.strerror or error}). Make room or fix its rights."
@@ -201,23 +212,30 @@ def _how(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def portal_processes(address: str, *, web_threads: int, worker_processes: int) -> list[Process]:
-    """The web server, the worker and the scheduler of a portal on one machine.
+def web_command(address: str, *, threads: int) -> list[str]:
+    """One web server; whoever starts it has run the checks of Django, which load every page: once is enough."""
+    web = [sys.executable, "-m", "gunicorn", "portal.config.wsgi", "--bind", address, "--workers", "1"]
+    web += ["--worker-class", "gthread", "--threads", str(threads), "--timeout", "60"]
+    return [*web, "--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
 
-    Whoever starts them has run the checks of Django, which load every page: once is enough.
-    """
-    python = sys.executable
-    web = [python, "-m", "gunicorn", "portal.config.wsgi", "--bind", address, "--workers", "1"]
-    web += ["--worker-class", "gthread", "--threads", str(web_threads), "--timeout", "60"]
-    web += ["--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
+
+def worker_command(queues: str, *, processes: int) -> list[str]:
+    """A worker for queues with commas between them; it computes at low priority, so that pages stay quick."""
     # A worker that is root says so at length; who runs the portal as root has chosen to.
-    worker = [python, "-W", "ignore:You're running the worker with superuser privileges"]
+    worker = ["nice", "-n", "10", sys.executable, "-W", "ignore:You're running the worker with superuser privileges"]
     worker += ["-m", "celery", "--skip-checks", "--quiet", "--app", "portal.config.celery", "worker"]
-    worker += ["--queues", "io,cpu,gpu", "--concurrency", str(worker_processes), "--loglevel", "WARNING"]
-    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    worker += ["--queues", queues, "--concurrency", str(processes), "--loglevel", "WARNING"]
+    return [*worker, "--without-gossip", "--without-mingle", "--without-heartbeat"]
+
+
+def portal_processes(address: str, *, web_threads: int, worker_processes: int) -> list[Process]:
+    """The web server, the worker and the scheduler of a portal on one machine."""
     return [
-        Process("web", web),
-        # Speech is computed at low priority, so that pages stay quick.
-        Process("worker", ["nice", "-n", "10", *worker], frozenset({"worker: Warm shutdown (MainProcess)"})),
-        Process("scheduler", [python, "manage.py", "run_scheduler", "--skip-checks"]),
+        Process("web", web_command(address, threads=web_threads)),
+        Process(
+            "worker",
+            worker_command(QUEUES, processes=worker_processes),
+            frozenset({"worker: Warm shutdown (MainProcess)"}),
+        ),
+        Process("scheduler", [sys.executable, "-m", "portal.config", "scheduler", "--skip-checks"]),
     ]

@@ -24,6 +24,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 from speech.audio.files import AudioError, read_pcm16, write_flac16
 
 CHUNK_BYTES = 1 << 20
+SPARE_BYTES = 1 << 30  # of the disk, which the portal keeps free
 Samples = npt.NDArray[np.int16]
 
 

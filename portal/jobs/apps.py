@@ -24,8 +24,7 @@ class JobsConfig(AppConfig):
 def find_registering_modules() -> Iterator[str]:
     """Dotted names of the modules in the portal's own apps, and in their feature folders, that register themselves."""
     for app in apps.get_app_configs():
-        top_package = app.name.partition(".")[0]
-        if not (Path(settings.BASE_DIR) / top_package).is_dir():
+        if app.name not in settings.OWN_APPS:
             continue  # an installed library
         folder = Path(app.path)
         for role in REGISTERING:

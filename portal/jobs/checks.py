@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import DatabaseError
 
 from portal.core.health import health_check
@@ -25,4 +26,6 @@ def _sentence(queue: QueueState) -> str:
         return f"{waiting}, although {queue.living[0].name} serves it and has room. Start that worker again."
     silent = min(queue.workers, key=lambda worker: worker.silence, default=None)
     last = f"; the last one, {silent.name}, has been silent for {duration(silent.silence)}" if silent else ""
-    return f"{waiting}, which no living worker serves{last}. Start one: manage.py serve starts one for all queues."
+    return (
+        f"{waiting}, which no living worker serves{last}. Start one: {settings.PROGRAM} worker --queues {queue.name}."
+    )

@@ -46,7 +46,7 @@ from portal.jobs.selectors import REMOVAL
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 
 DEMO = "demo"  # the name of its edition and of its corpus
-DEMO_CORPUS = settings.BASE_DIR / "demo" / "corpus"  # from which it was imported; others may be named so, too
+DEMO_CORPUS = (settings.FILES_DIR / "demo").resolve()  # from which it was imported; others may be named so, too
 AT_ONCE_AT_MOST = 2_000  # rows and files: a request deletes so many in a second or two
 PATIENCE_S, PATIENCE_OF_JOB_S = 5.0, 300.0  # with jobs that were told to stop
 LOOK_EVERY_S = 0.2

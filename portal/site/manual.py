@@ -215,7 +215,7 @@ def _parser() -> Any:
 
 def _parse(name: str) -> list[Any]:
     """The tokens of a page; every heading has the address of its section."""
-    tokens: list[Any] = _parser().parse((settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    tokens: list[Any] = _parser().parse((settings.FILES_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8"))
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
             token.attrs["id"] = _slug(tokens[place + 1].content)

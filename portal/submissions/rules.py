@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from common.memory import format_size
 from portal.challenges.rules import ARCHIVED, PUBLISHED, Phase, submission_phase
+from portal.core.storage import SPARE_BYTES
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ UNFINISHED_LASTS = timedelta(days=7)
 UNFINISHED_AT_MOST = 20
 SAMPLES_AT_MOST = 6
 UNFINISHED_ARCHIVES = 2  # of the largest size: nobody reserves the disk of all
-SPARE_BYTES = 1 << 30
 _NOT_APPROVED = {
     "waiting": "The team “{team}” waits for its approval by the organizer; archives can be sent once it is approved.",
     "declined": "The team “{team}” was declined by the organizer and cannot send archives.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
+from django.conf import settings
 
 from common.memory import format_size
 from portal.core import labels
@@ -31,6 +32,13 @@ def size(count: int) -> str:
 def unbroken(text: str) -> str:
     """`{{ row.kind|unbroken }}`: words that stay on one line."""
     return text.replace(" ", "\u00a0").replace("-", "-\u2060")
+
+
+@register.inclusion_tag("components/command.html")
+def command(words: str, what: str = "") -> dict[str, Any]:
+    """`{% command "worker --queues " queue.name %}`: a line for a terminal, by the program of this portal."""
+    start = ".venv/bin/python " if settings.PROGRAM == "manage.py" else ""
+    return {"command": f"{start}{settings.PROGRAM} {words}{what}"}
 
 
 @register.inclusion_tag("components/install_vp.html", takes_context=True)

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import OperationalError
 
 from portal.jobs import periodic_tasks
-from portal.jobs.management.commands import run_scheduler
+from portal.jobs.management.commands import scheduler
 
 LONGEST_S = 30  # that a test waits for what comes at once
 
@@ -91,10 +91,10 @@ def test_slow_task_holds_up_neither_the_sweeper_nor_other_tasks(monkeypatch, set
 
     periodic_tasks.periodic_task(every=timedelta(minutes=1))(be_slow)
     periodic_tasks.periodic_task(every=timedelta(minutes=1))(other.set)
-    monkeypatch.setattr(run_scheduler, "sweep", sweep)
+    monkeypatch.setattr(scheduler, "sweep", sweep)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        call_command("run_scheduler", skip_checks=True)
+        call_command("scheduler", skip_checks=True)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

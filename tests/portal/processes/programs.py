@@ -161,7 +161,7 @@ class Portal:
         return self.start("worker", *command, **environment)
 
     def start_scheduler(self, **environment):
-        return self.start("scheduler", "manage.py", "run_scheduler", "--skip-checks", **environment)
+        return self.start("scheduler", "manage.py", "scheduler", "--skip-checks", **environment)
 
     def stand(self):
         """The standing worker and scheduler run; whichever does not is started."""

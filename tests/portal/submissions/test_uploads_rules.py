@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from portal.challenges.models import Edition
+from portal.core.storage import SPARE_BYTES
 from portal.submissions import rules
 from portal.teams.models import Team
 
@@ -66,7 +67,7 @@ def test_size(size, is_taken):
 
 @pytest.mark.parametrize(("size", "is_taken"), [(40, True), (41, False)])
 def test_room(size, is_taken):
-    assert (rules.room_problem(size, free=rules.SPARE_BYTES + 100, promised=60) == "") is is_taken
+    assert (rules.room_problem(size, free=SPARE_BYTES + 100, promised=60) == "") is is_taken
 
 
 @pytest.mark.parametrize("name", ["a.zip", "A.ZIP", "a.b.tar.gz", "a.tgz", "a.tar.zst"])

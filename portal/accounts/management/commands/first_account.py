@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.accounts.first_account import renew_first_address
@@ -23,5 +24,6 @@ class Command(BaseCommand):
         elif not if_needed:
             raise CommandError(
                 "This portal has an operator, who invites others on the page People. "
-                "Whoever forgot the password chooses a new one from the log-in page, or by manage.py changepassword."
+                "Whoever forgot the password chooses a new one from the log-in page, or by "
+                f"{settings.PROGRAM} changepassword."
             )

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import Error, connection
 
+from portal.core.health import require_database
 from portal.jobs.periodic_tasks import start_due_tasks
 from portal.jobs.sweeper import sweep
 
@@ -20,7 +21,9 @@ log = logging.getLogger(__name__)
 class Command(BaseCommand):
     help = __doc__
 
-    def handle(self, **options: Any) -> None:  # noqa: ARG002
+    def handle(self, **options: Any) -> None:
+        if not options["skip_checks"]:  # `serve` has prepared the database
+            require_database()
         stopping = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
