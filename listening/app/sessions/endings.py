@@ -57,12 +57,12 @@ def _pay(session: Session, code: str) -> str:
         case State.TECHNICAL if code:
             return _(
                 "The code says that a technical error ended the test. The organizers of the study see how far you "
-                "got, and decide on the pay by it."
+                "got, and decide on the pay accordingly."
             )
         case State.EXPIRED if code:
             return _(
                 "The code says that the test is not complete. The organizers of the study see how far you got, and "
-                "decide on the pay by it."
+                "decide on the pay accordingly."
             )
         case State.EXPIRED:
             return _("You had not answered any recording yet, so there is nothing to be paid.")
@@ -97,4 +97,4 @@ def _to_do(session: Session, code: str) -> str:
             )
         case Platform.MTURK:
             return _("Please return the task on Mechanical Turk.")
-    return _("Give this code to whoever asked you to take part.") if code else _("There is nothing more to do.")
+    return _("Give this code to the person who asked you to take part.") if code else _("There is nothing more to do.")

@@ -241,9 +241,9 @@ def _ratings(answers: Mapping[str, Any], study: Study, problems: Problems) -> di
         else:
             values[task] = Value(rating=rating)
     if study.pages == Study.Pages.TOGETHER:
-        problems.unless(answers.keys() >= set(study.tasks), _("Please answer every question of this page first."))
+        problems.unless(answers.keys() >= set(study.tasks), _("Please answer every question on this page first."))
     elif study.pages == Study.Pages.SEPARATE:
-        problems.unless(len(answers) == 1, _("Please answer the question of this page, and this one alone."))
+        problems.unless(len(answers) == 1, _("Please answer only the question on this page."))
     return values
 
 
@@ -350,7 +350,7 @@ def validate_board(given: object, *, slots: Sequence[str], dimensions: int, has_
         Invalid: with everything that is wrong, for the evaluator to read.
     """
     if not isinstance(given, Mapping) or not isinstance(given.get("samples"), Mapping):
-        raise Invalid([_("This is not a board.")])
+        raise Invalid([_("This answer is not a board.")])
     problems = Problems()
     placed = _samples(given["samples"], slots, dimensions, has_groups, problems)
     speakers = _whole_number(given.get("speakers"), len(slots)) or 0
@@ -364,7 +364,7 @@ def validate_board(given: object, *, slots: Sequence[str], dimensions: int, has_
     if not problems and not left_out:  # a whole record of moves ends where the samples lie
         last = {move["slot"]: move["to"] for move in moves}
         is_led_to = all(last.get(slot) == sample["at"] for slot, sample in placed.items())
-        problems.unless(is_led_to, _("The record of moves does not lead to where the samples lie."))
+        problems.unless(is_led_to, _("The record of moves does not match the positions of the samples."))
     problems.refuse(Invalid)
     trails = {slot: [move for move in moves if move["slot"] == slot] for slot in slots}
     samples = {slot: placed[slot] | _trail(trails[slot]) for slot in slots}
@@ -377,7 +377,7 @@ def _samples(
     if missing := [slot for slot in slots if slot not in given]:
         told = ngettext("Sample %(names)s is not placed yet.", "Samples %(names)s are not placed yet.", len(missing))
         problems.append(told % {"names": ", ".join(missing)})
-    problems.unless(set(given) <= set(slots), _("The board names samples that are not on it."))
+    problems.unless(set(given) <= set(slots), _("The answer names samples that are not part of this board."))
     return {slot: _sample(slot, given[slot], dimensions, has_groups, problems) for slot in slots if slot in given}
 
 
@@ -386,12 +386,12 @@ def _sample(slot: str, given: Any, dimensions: int, has_groups: bool, problems: 
     at, plays = _point(given.get("at"), dimensions), _whole_number(given.get("plays"), 1000)
     group = given.get("group", "")
     name = {"name": slot}
-    problems.unless(at is not None, _("Sample %(name)s has no place on the board.") % name)
+    problems.unless(at is not None, _("Sample %(name)s has no position on the board.") % name)
     problems.unless(plays, _("Sample %(name)s has not been listened to yet.") % name)
     if has_groups:
         problems.unless(group in [*GROUPS], _("Sample %(name)s belongs to no group yet.") % name)
     else:
-        problems.unless(group in ("", None), _("No groups are drawn in this study."))
+        problems.unless(group in ("", None), _("This study does not ask for groups."))
     return {"at": at, "group": group if has_groups else "", "plays": plays}
 
 
@@ -423,7 +423,7 @@ def _check_groups(placed: Mapping[str, Mapping[str, Any]], speakers: int, proble
     drawn = len({sample["group"] for sample in placed.values()})
     groups = ngettext("%(n)d group", "%(n)d groups", drawn) % {"n": drawn}
     heard = ngettext("%(n)d speaker", "%(n)d speakers", speakers) % {"n": speakers}
-    told = _("You drew %(groups)s, but say that you hear %(speakers)s.") % {"groups": groups, "speakers": heard}
+    told = _("You formed %(groups)s, but say that you hear %(speakers)s.") % {"groups": groups, "speakers": heard}
     problems.unless(drawn == speakers, told)
 
 
@@ -467,17 +467,17 @@ def validate_text(given: object) -> Transcript:
         Invalid: with everything that is wrong, for the evaluator to read.
     """
     if not isinstance(given, Mapping):
-        raise Invalid([_("This is not a transcription.")])
+        raise Invalid([_("This answer is not a transcription.")])
     raw, is_nothing = given.get("raw"), given.get("nothing", False)
     if not isinstance(raw, str) or not isinstance(is_nothing, bool):
-        raise Invalid([_("This is not a transcription.")])
+        raise Invalid([_("This answer is not a transcription.")])
     problems, has_words = Problems(), bool(raw.strip())
     too_long = _("The text has %(found)d characters; at most %(most)d are taken.")
     problems.unless(len(raw) <= LONGEST, too_long % {"found": len(raw), "most": LONGEST})
     unreadable = _("The text has characters that nobody can type, such as control characters.")
     problems.unless(not any(_is_unreadable(sign) for sign in raw), unreadable)
     if is_nothing:
-        both = _("You wrote something and said that you understood nothing. Only one of both can be.")
+        both = _("You wrote something and said that you understood nothing. Please keep one of the two.")
         problems.unless(not has_words, both)
     else:
         problems.unless(has_words, _("Write what you heard, or say that you understood nothing."))

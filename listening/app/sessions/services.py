@@ -218,8 +218,8 @@ def _make_way(first: Session, proof: str, now: datetime) -> None:
         if not (is_theirs or first.consented_at is None or is_silent(first, now)):
             raise NotOpenError(
                 _(
-                    "Somebody is taking part under your name on the platform, in another submission. If that was you, "
-                    "go on there; if you gave it back, try again in %(minutes)d minutes."
+                    "Your account on the platform is already taking part in another submission. If that was you, "
+                    "continue there; if you returned it, try again in %(minutes)d minutes."
                 )
                 % {"minutes": first.study.lease_minutes}
             )

@@ -294,7 +294,7 @@ def test_everything_that_is_wrong_is_told_at_once(client, session):
             "“tab” must be a name of at most 40 letters, digits, _ and -.",
             "The rating of verifiability must be a whole number from 1 to 10.",
             "“beauty” is not asked in this study.",
-            "Please answer every question of this page first.",
+            "Please answer every question on this page first.",
             "“is_late” must be true or false.",
         ],
     )

@@ -90,7 +90,7 @@ def test_everything_that_is_missing_is_told_at_once():
 
 @pytest.mark.parametrize("value", [-0.001, 1.001, None, "0.5", True, float("nan"), float("inf"), [0.5], 10**400])
 def test_a_coordinate_lies_from_0_to_1(value):
-    assert find_problems(changed(["samples", "1", "at"], [0.1, value])) == ["Sample 1 has no place on the board."]
+    assert find_problems(changed(["samples", "1", "at"], [0.1, value])) == ["Sample 1 has no position on the board."]
 
 
 @pytest.mark.parametrize("value", [0, 4, -1, 2.0, "2", True, None, 10**30])
@@ -102,7 +102,7 @@ def test_speakers_are_a_whole_number_of_at_most_the_samples(value):
 
 def test_a_sample_of_another_board_is_refused():
     assert find_problems(changed(["samples", "9"], {"at": [0, 0], "plays": 1})) == [
-        "The board names samples that are not on it."
+        "The answer names samples that are not part of this board."
     ]
 
 
@@ -132,9 +132,9 @@ def test_moves_stand_in_the_order_of_time():
 
 def test_the_record_of_moves_must_lead_to_where_the_samples_lie():
     assert find_problems(changed(["samples", "1", "at"], [0.9, 0.9])) == [
-        "The record of moves does not lead to where the samples lie."
+        "The record of moves does not match the positions of the samples."
     ]
-    assert find_problems(changed(["moves"], [])) == ["The record of moves does not lead to where the samples lie."]
+    assert find_problems(changed(["moves"], [])) == ["The record of moves does not match the positions of the samples."]
 
 
 def test_a_record_that_is_not_whole_says_how_much_it_left_out():
@@ -156,7 +156,7 @@ def test_groups_are_letters_as_many_as_there_are_speakers():
     kept = check(board(groups="ABA"), has_groups=True)
     assert [sample["group"] for sample in kept["samples"].values()] == ["A", "B", "A"]
     assert find_problems(board(groups="ABC"), has_groups=True) == [
-        "You drew 3 groups, but say that you hear 2 speakers."
+        "You formed 3 groups, but say that you hear 2 speakers."
     ]
     assert find_problems(board(groups="AB"), has_groups=True) == ["Sample 3 belongs to no group yet."]
     assert find_problems(changed(["samples", "1", "group"], "AB", groups="ABA"), has_groups=True) == [
@@ -165,9 +165,9 @@ def test_groups_are_letters_as_many_as_there_are_speakers():
 
 
 def test_no_groups_are_taken_where_none_are_drawn():
-    assert find_problems(board(groups="A")) == ["No groups are drawn in this study."]
+    assert find_problems(board(groups="A")) == ["This study does not ask for groups."]
 
 
 @pytest.mark.parametrize("given", [None, [], "board", {}, {"samples": []}, 3])
 def test_what_is_no_board_is_refused_with_one_sentence(given):
-    assert find_problems(given) == ["This is not a board."]
+    assert find_problems(given) == ["This answer is not a board."]

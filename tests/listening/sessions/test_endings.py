@@ -25,7 +25,7 @@ PAY = {
     "withdrawn": ("that you were given stays valid", "is not paid, because its answers are deleted"),
 }
 TO_DO = {
-    "own": ("Give this code to whoever asked you", "There is nothing more to do."),
+    "own": ("Give this code to the person who asked you", "There is nothing more to do."),
     "prolific": ("Go back to Prolific with the button", "return your submission on Prolific"),
     "mturk": (
         "Submit the task with the button",

@@ -29,7 +29,7 @@ def test_an_empty_text_alone_is_no_answer(text):
 
 def test_a_text_and_nothing_understood_exclude_one_another():
     assert find_problems({"raw": "words", "nothing": True}) == [
-        "You wrote something and said that you understood nothing. Only one of both can be."
+        "You wrote something and said that you understood nothing. Please keep one of the two."
     ]
 
 
@@ -47,4 +47,4 @@ def test_the_length_is_bounded():
 
 @pytest.mark.parametrize("given", [None, "words", [], {}, {"raw": 3}, {"raw": None}, {"raw": "x", "nothing": 1}])
 def test_what_is_no_transcription_is_refused_with_one_sentence(given):
-    assert find_problems(given) == ["This is not a transcription."]
+    assert find_problems(given) == ["This answer is not a transcription."]
