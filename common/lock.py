@@ -37,6 +37,6 @@ def lock_folder(folder: Path, lock: str) -> Iterator[None]:
         except OSError as error:
             if error.errno in _BUSY:  # any other error: a file system without such locks
                 raise CommandError(
-                    f"{folder}: expected to be alone, found another process that writes into it. Let it end first."
+                    f"{folder}: expected to be the only writer, found another process. Wait until it has ended."
                 ) from error
         yield

@@ -227,7 +227,7 @@ def run_command(read_options: Callable[[], argparse.Namespace], *told: type[Exce
         print_message(_describe(error))
         return UNUSABLE
     except MemoryError:
-        print_message("Memory is full. Give the command less at a time, or stop what else uses the memory.")
+        print_message("Memory is full. Give the command less at a time, or stop other programs that use memory.")
         return UNUSABLE
     return code
 

@@ -102,13 +102,13 @@ def _load_method(run: AnonymizationRun, extent: job.Extent) -> Anonymizer:
     except MethodError as error:
         missing = str(error)
     if missing:
-        raise JobFailure(missing, actor=Actor.OPERATOR, remedy="What was finished is kept: run the job again then.")
+        raise JobFailure(missing, actor=Actor.OPERATOR, remedy="Then run the job again; what was finished is kept.")
     if method.version != run.recipe_version and extent.kept:
         raise JobFailure(
             f"{extent.kept} of {extent.total} utterances of {run.data_set} were anonymised by {method.name} in version "
             f"{run.recipe_version}; this portal has version {method.version}, whose output may differ.",
             actor=Actor.ORGANIZER,
-            remedy="Start the system anew, so that one version makes all of it.",
+            remedy="Start the system again, so that one version makes all of it.",
         )
     if method.version != run.recipe_version:
         _renew(run, method)
@@ -127,7 +127,7 @@ def _renew(run: AnonymizationRun, method: Anonymizer) -> None:
             f"The options of this run were chosen for version {run.recipe_version} of {method.name}; this portal has "
             f"version {method.version}. {error}",
             actor=Actor.ORGANIZER,
-            remedy="Start the system anew with the options of this version.",
+            remedy="Start the system again with the options of this version.",
         ) from error
     try:
         for _, voice in list_planned_voices(run):
@@ -152,7 +152,7 @@ def _require_voices(run: AnonymizationRun) -> None:
                 f"{len(unplanned)} of {len(names)} {run.level}s of {run.data_set} have no {what} in this run, because "
                 f"they came into the corpus after its {what}s were planned: {named}.",
                 actor=Actor.ORGANIZER,
-                remedy=f"Start the system anew, so that the {what}s of {whose} are planned together.",
+                remedy=f"Start the system again, so that the {what}s of {whose} are planned together.",
             )
 
 

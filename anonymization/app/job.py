@@ -305,8 +305,8 @@ def anonymize_tasks(
         else:
             outcomes.append(_checked(task, conformed, output, keeps_duration=keeps_duration(method)))
     if outcomes and notes:  # of a whole batch, told with its first utterance
-        first, wanted = outcomes[0], "a command that needs no note"
-        remedy = "Read what the command's description says of it."
+        first, wanted = outcomes[0], "a command without messages"
+        remedy = "See the description of the command."
         told = [_note(first.task, "remark", wanted, note, remedy) for note in dict.fromkeys(notes)]
         outcomes[0] = replace(first, problems=(*first.problems, *told))
     return outcomes

@@ -30,12 +30,13 @@ LONG_TERM_SPECTRUM = "long-term spectrum"
 MOST_UTTERANCES = 2000
 _LIMITS = {
     LONG_TERM_SPECTRUM: (
-        "The long-term spectrum is a weak ear: it hears the colour of a voice and the channel, neither melody nor "
-        "manner. What it cannot tell apart may still differ, and what it tells apart may be the recording."
+        "The long-term spectrum is a weak measure: it reflects the timbre of a voice and the channel, not intonation "
+        "or speaking style. Voices with similar spectra may still differ, and a difference may come from the "
+        "recording."
     )
 }
 _OTHER_LIMITS = (
-    "An engine made for natural speech may be deaf to differences between artificial voices, or hear the recording "
+    "An encoder trained on natural speech may miss differences between artificial voices, or respond to the recording "
     "instead of the voice."
 )
 
@@ -75,11 +76,11 @@ class EmbeddingDistance:
         """What was heard, in words, with its limits."""
         rate = self.equal_error_rate
         if rate < 0.2:
-            verdict = "The pseudo-speakers sound like different people to it"
+            verdict = "It distinguishes the pseudo-speakers well"
         elif rate < 0.4:
-            verdict = "It tells some of the pseudo-speakers apart"
+            verdict = "It distinguishes some of the pseudo-speakers"
         else:
-            verdict = "It hardly tells the pseudo-speakers apart"
+            verdict = "It hardly distinguishes the pseudo-speakers"
         left_out = f" {self.n_left_out} further utterances were left out." if self.n_left_out else ""
         return (
             f"By {self.engine}, {self.n_utterances} utterances of {self.n_voices} pseudo-speakers: two utterances of "
@@ -109,9 +110,9 @@ def embed_utterances(
                 Problem(
                     "not-heard",
                     name,
-                    expected="an utterance that the ear can use",
+                    expected="an utterance that the encoder can use",
                     found=str(error),
-                    remedy="It was left out of the check by ear; nothing to do.",
+                    remedy="It was left out of this check; nothing to do.",
                     severity=Severity.NOTE,
                 )
             )
@@ -138,7 +139,7 @@ def compare_embeddings(
     labels = np.repeat(np.arange(len(chosen)), [len(names) for names in chosen])
     if len(chosen) < 2 or labels.size == len(chosen):
         raise MethodError(
-            "Hearing whether voices differ takes two pseudo-speakers, one of them with two utterances; found "
+            "Comparing voices needs two pseudo-speakers, one of them with two utterances; found "
             f"{len(chosen)} with {labels.size} utterances."
         )
     directions = _directions([vectors[name] for names in chosen for name in names])

@@ -69,10 +69,10 @@ class VoiceReport:
         parts.append(f"{_counted(self.n_utterances, 'utterance')} at utterance level" if self.n_utterances else "")
         text = f"{' and '.join(filter(None, parts)) or 'Nobody'}: {_counted(self.n_voices, 'different voice')}"
         if self.smallest_distance is not None:
-            promise = f" ({self.distance:.4g} is promised)" if self.distance else ""
-            text += f", any two of them {self.smallest_distance:.4g} apart or more{promise}"
+            promise = f" (required: {self.distance:.4g})" if self.distance else ""
+            text += f", any two at least {self.smallest_distance:.4g} apart{promise}"
         errors = sum(problem.count for problem in self._breaches)
-        verdict = f"is broken: {_counted(errors, 'problem')}" if errors else "holds"
+        verdict = f"is violated: {_counted(errors, 'problem')}" if errors else "holds"
         return f"{text}. Rule (d) {verdict}."
 
 
@@ -192,25 +192,25 @@ def _wrong_voices(rows: Iterable[Assignment], parameters: Sequence[Parameter], f
         if set(values) != expected:
             wanted = f"the parameters {', '.join(sorted(expected)) or 'none'}"
             found = f"{', '.join(sorted(values)) or 'none'} for {_name(row)}"
-            yield _error("wrong-voice", file, wanted, found, "Take the voices of this very method.", row)
+            yield _error("wrong-voice", file, wanted, found, "Use the voices of this method.", row)
             continue
         for parameter in parameters:
             if not parameter.holds(values[parameter.name]):
                 wanted = f"{parameter.name} from {parameter.describe_range('outside')}"
                 found = f"{values[parameter.name]:g} for {_name(row)}"
-                yield _error("wrong-voice", file, wanted, found, "Take the voices of this very method.", row)
+                yield _error("wrong-voice", file, wanted, found, "Use the voices of this method.", row)
 
 
 def _one_voice_for_all(rows: Sequence[Assignment], file: str) -> Problem:
     expected = "voices that differ, as rule (d) asks for"
     found = f"a method without parameters: one voice for all {len({(row.role, row.speaker) for row in rows})}"
-    remedy = "That is how this method was published; choose another one where speakers must stay apart."
+    remedy = "That is how this method was published; choose another one where voices must be distinct."
     return Problem("one-voice-for-all", file, expected, found, remedy, Severity.NOTE)
 
 
 def _unknown_distance(file: str) -> Problem:
-    expected = "parameters with known ranges, to tell how far apart voices are"
-    remedy = "Voices were compared as equal or different only; check them by ear."
+    expected = "parameters with known ranges, to compute how much voices differ"
+    remedy = "Voices were compared as equal or different only; check them by an encoder."
     return Problem("distance-not-known", file, expected, "an uploaded system's", remedy, Severity.NOTE)
 
 
@@ -242,7 +242,7 @@ def _alike_enrolment(speakers: Mapping[Place, Sequence[Assignment]], file: str) 
         trial = {_voice(row) for row in speakers.get(("trial", split, speaker), ())}
         if alike := [row for row in rows if _voice(row) in trial]:
             expected = f"a voice for trials of the speaker {speaker} in {split} that is not the one for enrolment"
-            remedy = "Draw the voices of both roles apart."
+            remedy = "Draw the voices of both roles separately."
             yield _error("enrolment-like-trial", file, expected, "the same voice", remedy, alike[0])
 
 

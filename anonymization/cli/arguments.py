@@ -34,7 +34,7 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--split", help="such as dev or test (default: by the name of a Kaldi directory)")
     level_help = "one voice for each (default: utterance for training, else speaker)"
     parser.add_argument("--level", choices=get_args(Level), help=level_help)
-    speaker_help = "who speaks: the folder, or the name up to the first - or _"
+    speaker_help = "speaker of a file: its folder, or its name up to the first - or _"
     parser.add_argument("--speaker-from", choices=("folder", "prefix"), help=speaker_help)
 
 

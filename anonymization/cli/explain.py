@@ -20,7 +20,7 @@ from evaluation.figures.style import ImageFormat
 from speech.audio.files import AudioError
 
 DESCRIPTION = (
-    "What a method does: in words, with its parameters and options. With a recording: what it does to one moment of "
+    "What a method does: in words, with its parameters and options. With a recording: what it does at one instant of "
     "it, in words and, with --figure, as a picture of spectra, resonances, poles or pitch marks."
 )
 _FORMATS: dict[str, ImageFormat] = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a WAV or FLAC file")
     parser.add_argument("--at", type=float, metavar="S", help="seconds from its start (default: a clear vowel)")
     parser.add_argument("--figure", type=Path, metavar="OUT.svg", help="draw it, as svg, pdf or png by the ending")
-    parser.add_argument("--seed", type=seed, default=1, help="what the voice is drawn from (default 1)")
+    parser.add_argument("--seed", type=seed, default=1, help="seed of the voice (default 1)")
     parser.add_argument(
         "--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the voice, instead of the drawn one"
     )

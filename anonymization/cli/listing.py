@@ -10,7 +10,7 @@ from anonymization.methods.contract import Anonymizer, Option, keeps_duration, p
 from anonymization.methods.registry import broken, explain_missing, methods
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_text
 
-DESCRIPTION = "The methods: built in, and of plug-ins; each with its parameters, its options and what it lacks here."
+DESCRIPTION = "The methods: built in, and of plug-ins; each with its parameters, its options and what is missing here."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +51,9 @@ def say_method(method: Anonymizer, *, indent: str = "") -> None:
     if method.needs_gpu:
         print_text(f"{deeper}needs a graphics card")
     if not keeps_duration(method):
-        print_text(f"{deeper}gives another duration: it speaks anew")
+        print_text(f"{deeper}changes the duration: it synthesises the speech")
     if not method.is_deterministic:
-        print_text(f"{deeper}gives another output each time")
+        print_text(f"{deeper}gives a different output each time")
     if missing := explain_missing(method):
         print_paragraph(f"cannot run here: {missing}", indent=deeper)
     elif isolation := getattr(method, "isolation", ""):

@@ -23,10 +23,10 @@ PROGRAM = "python -m anonymization"
 
 # name: module with `DESCRIPTION`, `add_arguments` and `run`, and one line for the help
 COMMANDS = {
-    "run": (run, "anonymise a folder or Kaldi data directories; goes on where an earlier call ended"),
-    "voices": (voices, "who gets which voice, as a table or CSV; or check such a file"),
-    "list": (listing, "the methods with their parameters and options, and what this machine lacks"),
-    "explain": (explain, "what a method does, in words or as a figure of a moment of a recording"),
+    "run": (run, "anonymise a folder or Kaldi data directories; continues where an earlier call ended"),
+    "voices": (voices, "voices of all speakers, as a table or CSV; or check such a file"),
+    "list": (listing, "the methods with their parameters and options, and what is missing on this machine"),
+    "explain": (explain, "what a method does, in words or as a figure of one instant of a recording"),
 }
 _EPILOGUE = (
     "Exit code: 0 done, 1 done but with errors, 2 bad usage or unreadable input, 130 interrupted. "

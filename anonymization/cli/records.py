@@ -154,7 +154,7 @@ class OutputFolder:
         except OSError as error:
             lock.close()
             raise CommandError(
-                f"{self.folder}: expected to be alone, found another process that anonymises into it. Let it end first."
+                f"{self.folder}: expected to be the only writer, found another process. Wait until it has ended."
             ) from error
         return lock
 

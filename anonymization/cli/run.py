@@ -29,7 +29,7 @@ from speech.model_files.store import compute_sha256
 
 DESCRIPTION = (
     "Anonymise a folder of WAV or FLAC files (any depth), a Kaldi data directory, or a folder of such directories. "
-    "The output folder keeps a record of the run: the same command goes on where an earlier call ended, and does "
+    "The output folder keeps a record of the run: the same command continues where an earlier call ended, and does "
     "nothing twice."
 )
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_method(parser)
     parser.add_argument("source", type=Path, metavar="IN", help="folder of audio, Kaldi directory, or folder of those")
     parser.add_argument("out", type=Path, metavar="OUT", help="new folder, or that of an earlier call to continue")
-    seed_help = "what the voices are drawn from; needed unless --voices is given"
+    seed_help = "seed of the voices; needed unless --voices is given"
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
     parser.add_argument("--voices", type=Path, metavar="FILE.csv", help="voices of your own instead of drawn ones")
     voices_of.add_targets(parser)

@@ -201,7 +201,7 @@ def _speakers(
             how = "folders" if rule == "folder" else "what stands before the first - or _ of a name"
             source.notes.append(f"Speakers are read off {how}: {count:,}, such as {found[example]} of {example}.")
     for file in (file for file in files if not found[file]):
-        wanted, remedy = expected.format(file.stem), "Say who speaks; the file was left out."
+        wanted, remedy = expected.format(file.stem), "Name its speaker; the file was left out."
         source.problems.add(Problem("no-speaker", str(folder / file), wanted, "none", remedy))
     return found
 
@@ -218,7 +218,7 @@ def _speakers_by_names(
         return "prefix", by_prefix
     lone = next(file for file in files if not by_prefix[file])
     raise CommandError(
-        f"{folder}: expected to see who speaks, by a file utt2spk, a folder for each speaker, or names such as "
+        f"{folder}: expected the speaker of every file, by utt2spk, a folder for each speaker, or names such as "
         f"speaker-text.wav; found {lone}. Add utt2spk, or name the rule: --speaker-from folder or prefix."
     )
 
@@ -356,7 +356,7 @@ def _kaldi_speakers(folder: Path, names: Mapping[str, str], reading: Reading, so
     if reading.speaker_from or not (folder / "utt2spk").is_file():
         instead = "--speaker-from folder" if reading.speaker_from else "none"
         raise CommandError(
-            f"{folder}: expected utt2spk beside wav.scp, found {instead}. A Kaldi directory says there who speaks; "
+            f"{folder}: expected utt2spk beside wav.scp, found {instead}. A Kaldi directory names its speakers there; "
             f"--speaker-from prefix reads it off the ids."
         )
     parsed = kaldi.read_utt2spk(folder / "utt2spk", str(folder / "utt2spk"))

@@ -63,7 +63,8 @@ from speech.model_files.store import compute_sha256
 
 DESCRIPTION = (
     "The voices that run would give to a folder, as CSV on standard output or in a file; with --check, whether a file "
-    "of voices fulfils rule (d) of the task: one voice for a speaker, others for others and for enrolment."
+    "of voices fulfils rule (d) of the task: one voice for each speaker, different between speakers and between "
+    "enrolment and trial."
 )
 GENDERS = "spk2gender"
 
@@ -83,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_targets(parser)
     add_reading(parser)
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write them there")
-    parser.add_argument("--check", type=Path, metavar="FILE.csv", help="look at the voices of a file instead")
-    distance_help = "that any two must keep, for --check, 0 to 1 (default 0)"
+    parser.add_argument("--check", type=Path, metavar="FILE.csv", help="check the voices of a file instead")
+    distance_help = "smallest distance of any two voices, for --check, 0 to 1 (default 0)"
     parser.add_argument("--distance", type=float, default=0.0, metavar="D", help=distance_help)
 
 

@@ -141,7 +141,7 @@ def outcomes(
         except BrokenProcessPool as error:
             _stop_if(should_stop)  # who stops us may have stopped them, too
             raise CommandError(
-                "A worker process ended, perhaps for want of memory. What is finished is kept: "
+                "A worker process ended, perhaps because memory ran out. What is finished is kept: "
                 "repeat the command, with fewer --jobs if it happens again."
             ) from error
         finally:

@@ -208,7 +208,7 @@ def find_best_instant(samples: Samples, rate: int) -> float:
 
 def _describe_change(original: Side, anonymised: Side, moves: Sequence[tuple[float, float]], at_s: float) -> str:
     if original.is_silent and anonymised.is_silent:
-        return f"At {at_s:.2f} s both recordings are silent: nothing is there to move."
+        return f"At {at_s:.2f} s both recordings are silent: there is nothing to explain."
     if original.is_silent or anonymised.is_silent:
         silent, other = ("original", "anonymised") if original.is_silent else ("anonymised", "original")
         return f"At {at_s:.2f} s the {silent} recording is silent and the {other} one is not."
@@ -220,7 +220,7 @@ def _describe_change(original: Side, anonymised: Side, moves: Sequence[tuple[flo
 
 def _describe_resonances(moves: Sequence[tuple[float, float]]) -> str:
     if not moves:
-        return "no resonance of the original is found again in the anonymised voice"
+        return "no resonance of the original is found in the anonymised voice"
     said = moves[:_SAID]
     before, after = (_listed(f"{hertz:.0f}" for hertz in side) for side in zip(*said, strict=True))
     if len(said) == 1:

@@ -148,8 +148,7 @@ def speaker_statistics(vectors: Floats, speakers: Sequence[str]) -> SpeakerStati
     names, codes, counts = np.unique(np.asarray(speakers, str), return_inverse=True, return_counts=True)
     if len(names) < 2:
         raise MetricInputError(
-            "A back end learns what sets speakers apart: expected training vectors of two speakers, "
-            f"found {len(names)}."
+            f"A back end learns how speakers differ: expected training vectors of two speakers, found {len(names)}."
         )
     if counts.max() < 2:
         raise MetricInputError(

@@ -69,7 +69,7 @@ class MissingVectorsError(MetricInputError):
         ]
         super().__init__(
             f"Expected a vector of each model and utterance of the trials, found none of {' and '.join(parts)}. "
-            "Extract them, or take these trials off the list."
+            "Extract them, or remove these trials from the list."
         )
 
 

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs=2,
         metavar=("ORIGINAL.npz", "ANONYMISED.npz"),
-        help="ready vectors (ids, vectors) in place of audio",
+        help="precomputed vectors (ids, vectors) instead of audio",
     )
     parser.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="folder for scores, matrices and vectors"

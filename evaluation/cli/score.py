@@ -32,7 +32,7 @@ from evaluation.scoring.recomputation import encode_trials, join_files
 
 DESCRIPTION = (
     "Equal error rates by three estimators, C_llr, min C_llr, linkability, ZEBRA, AUC and minDCF of Kaldi score files, "
-    "and what the EER hides: few false alarms, ranks, each speaker alone; with intervals over speakers and a DET "
+    "and privacy beyond the EER: few false alarms, ranks, single speakers; with intervals over speakers and a DET "
     "figure on request."
 )
 LEVEL = 0.95
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scores", required=True, type=Path, nargs="+", metavar="FILE", help="lines of <model> <utterance> <score>"
     )
-    parser.add_argument("--label", nargs="+", metavar="NAME", help="what to call each score file, in the same order")
+    parser.add_argument("--label", nargs="+", metavar="NAME", help="label of each score file, in the same order")
     parser.add_argument(
         "--trials", required=True, type=Path, metavar="FILE", help="lines of <model> <utterance> target|nontarget"
     )
@@ -221,7 +221,7 @@ def _print_exposure(results: Sequence[_Result]) -> None:
     told = dict.fromkeys(reason for one in results for reason in one.exposure.reasons.values())
     lines = [f"{NO_VALUE}: {reason}." for reason in told]
     if any(one.exposure.ranks is not None and one.exposure.ranks.is_fitted for one in results):
-        lines.append("Ranks: a beta-binomial fitted to them, for there are fewer than 10 utterances for each.")
+        lines.append("Ranks: a beta-binomial fitted to them, because there are fewer than 10 utterances for each.")
     if lines:
         print_text("\n" + "\n".join(lines))
 
@@ -240,8 +240,8 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
     notes += [f"DET figure: {path}" for path in options.det]
     if any(one.metrics.kaldi_eer > 0.5 for one in results):
         notes.append(
-            "An EER above 50 %: the attacker is misled, or the scores are distances. EER, better sign, is what an "
-            "attacker reaches who turns it."
+            "An EER above 50 %: the attacker is misled, or the scores are distances. “EER, better sign” is the EER "
+            "after inverting the sign."
         )
     if notes:
         print_text("\n" + "\n".join(notes))

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recipe; x-vector trains that network, the others ECAPA-TDNN (default small)",
     )
     parser.add_argument(
-        "--variant", default="none", choices=list(VARIANTS), help="what is done about targets (default none)"
+        "--variant", default="none", choices=list(VARIANTS), help="what to do about targets (default none)"
     )
     parser.add_argument("--targets", type=Path, metavar="CSV", help="columns utterance_id and target")
     parser.add_argument(
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="one training for each (default 1 2 3)",
     )
-    parser.add_argument("--resume", action="store_true", help="go on with what lies in OUT")
+    parser.add_argument("--resume", action="store_true", help="continue the training in OUT")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: cuda where it is")
     parser.add_argument(
         "--processes",
@@ -230,7 +230,7 @@ def _print_report(row: ReportRow, folders: Iterable[Path]) -> None:
     if row.spread("target_error") is not None:
         terminal.print_text(
             "\nVER_T says how often the trained target classifier is wrong; where it was trained against the "
-            "recogniser, only the fresh probe says whether the target is still there."
+            "recogniser, only the fresh probe shows whether the vectors still contain the target."
         )
     if row.spread("source_error") is None:
         terminal.print_text(
@@ -239,8 +239,8 @@ def _print_report(row: ReportRow, folders: Iterable[Path]) -> None:
         )
     if unused := max(one.training.unused_utterances for one in row.seeds):
         terminal.print_text(
-            f"\n{unused} utterances taught nothing: none of their pieces is as long or as loud as the recipe wants "
-            "(shortest_s, quietest_amplitude)."
+            f"\n{unused} utterances were not used: none of their segments is as long and as loud as the recipe "
+            "requires (shortest_s, quietest_amplitude)."
         )
     terminal.print_text("\nTrained recognisers: " + ", ".join(str(folder) for folder in folders))
 

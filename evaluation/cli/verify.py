@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, metavar="RESULTS", help="file, directory, submission, or FOLDER/SYSTEM")
     against = parser.add_mutually_exclusive_group()
     against.add_argument(
-        "--edition", choices=shipped_editions(), help="whose recipe to hold it against (default: by the files)"
+        "--edition", choices=shipped_editions(), help="edition whose recipe to check against (default: by the files)"
     )
     tables.add_recipe_argument(against)
     parser.add_argument(

@@ -240,7 +240,7 @@ def _draw_moves(axes: Axes, explanation: ExplanationLike, palette: Palette) -> N
         axes.axhline(row, color=palette.grid, linewidth=0.8, zorder=0)
     axes.set_ylim(-0.3, 1.3)
     axes.set_yticks([1, 0], [_ORIGINAL, _ANONYMISED])
-    axes.set_xlabel("Resonances and where they went, kHz")
+    axes.set_xlabel("Resonances before and after, kHz")
     for spine in axes.spines.values():
         spine.set_visible(False)
 
@@ -291,7 +291,7 @@ def _draw_warp(axes: Axes, warp: Any, moves: Sequence[Sequence[float]], palette:
     axes.grid()
     axes.set_xlabel("Original, kHz")
     axes.set_ylabel("Anonymised, kHz")
-    axes.set_title("Where frequencies go")
+    axes.set_title("Mapping of frequencies")
     axes.legend(loc="upper left", borderpad=0.2, labelspacing=0.3)
 
 

@@ -118,7 +118,7 @@ class TextStore:
             if error.errno in _BUSY:  # any other error: a file system without such locks
                 owner.close()
                 raise MetricInputError(
-                    f"{self._path}: expected to be alone, found another process that writes it. Let it end first."
+                    f"{self._path}: expected to be the only writer, found another process. Wait until it has ended."
                 ) from error
         return owner
 

@@ -381,6 +381,6 @@ def _not_finite(scores: ScoreTable, row: int) -> Problem:
 
 def _inverted(scores: ScoreTable, values: NDArray[np.float64], targets: NDArray[np.bool_]) -> Problem:
     found = f"{100 * _share_below(values, targets):.1f} % of the targets below it"
-    remedy = "Check the sign: a higher score must mean more alike. A misled attacker gives this too."
+    remedy = "Check the sign: a higher score must mean more alike. A misled attacker has the same effect."
     expected = "most targets above the median nontarget"
     return Problem("inverted-scores", scores.name, expected, found, remedy, Severity.WARNING)

@@ -24,8 +24,9 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 WORTH = (
-    "High recovery shows that the anonymiser moves all voices by nearly the same linear map, so that whoever has pairs "
-    "can undo it; recovery near chance shows only that no linear map was found, not that the voices are safe."
+    "High recovery shows that the anonymiser moves all voices by nearly the same linear map, so that an attacker with "
+    "pairs can undo it; recovery near chance shows only that no linear map was found, not that the voices are "
+    "protected."
 )
 RIDGE = 0.01  # of the mean variance of the first vectors; without it as many pairs as dimensions would fit noise
 _BLOCK = 1024  # anonymised utterances compared at a time
@@ -168,7 +169,7 @@ def _split(
         if speakers < 3:
             raise MetricInputError(
                 "Learning from other speakers than those to be recovered needs three speakers, one to learn from and "
-                f"two to tell apart; found {speakers}."
+                f"two to distinguish; found {speakers}."
             )
         drawn = np.isin(codes, generator.permutation(speakers)[: speakers // 2])
     else:

@@ -307,7 +307,7 @@ def _summary(
     original = np.float64(oo.diagonal_dominance)
     if original == 0 and not is_official(compatibility):
         raise MetricInputError(
-            "The original voices cannot be told apart (diagonal dominance 0), so nothing can be gained or lost. "
+            "The original voices cannot be distinguished (diagonal dominance 0), so nothing can be gained or lost. "
             "Check the scores of the original pairs."
         )
     utterances = dict.fromkeys(speakers, 0)

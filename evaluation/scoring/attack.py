@@ -175,7 +175,7 @@ def _add_voices(
             [original[one] for one in both], [anonymised[one] for one in both], [speakers[one] for one in both]
         )
     except MetricInputError as error:
-        remedy = "Its voice distinctiveness is left out; every other number stands."
+        remedy = "Its voice distinctiveness is left out; all other numbers are kept."
         why = f"none: {str(error)[:1].lower()}{str(error)[1:].rstrip('.')}"
         named = "no-voice-distinctiveness", data_set.name
         work.problems.add(Problem(*named, "voices that can be compared", why, remedy, Severity.WARNING))
@@ -190,7 +190,7 @@ def _add_voices(
         replicates = _resampled(work, bootstrap_gain_of_distinctiveness, found.oo, found.pp)
         work.add(gain, found.gain_db, Basis.SIMILARITY, size, replicates=replicates)
     else:
-        work.reasons[gain] = "nothing tells the anonymised voices apart, so the gain is minus infinity"
+        work.reasons[gain] = "the anonymised voices cannot be distinguished, so the gain is minus infinity"
     if found.op is not None and found.de_identification_score is not None:
         replicates = _resampled(work, bootstrap_de_identification, found.oo, found.op)
         work.add(lost, found.de_identification_score, Basis.SIMILARITY, size, replicates=replicates)

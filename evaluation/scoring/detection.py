@@ -285,7 +285,7 @@ def measure_similarity(
         return None, report
     oo, op, pp = (diagonal_dominance(matrix) for matrix in matrices)
     if not (oo > 0 and pp > 0):
-        found = "voices that nothing tells apart"
+        found = "voices that cannot be distinguished"
         file = f"{name}/{_file_of(PAIRS[-1])}"
         return None, (Problem("unusable-matrix", file, "a diagonal that stands out", found, _REMEDY),)
     values = {"de_identification": 1 - op / oo, "gain_of_voice_distinctiveness": 10 * math.log10(pp / oo)}

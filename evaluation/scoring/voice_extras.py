@@ -28,8 +28,8 @@ MAP: inversion.Map = "orthogonal"
 SPLITS = 5
 WORTH = {
     GENDER: (
-        "A prediction by an encoder of speakers, not a judgement by listeners: a hint for comparing systems. What it "
-        "says of the originals is the most that it can show."
+        "A prediction by an encoder of speakers, not a judgement by listeners: a hint for comparing systems. The "
+        "value of the originals is the highest that can be expected."
     ),
     RECOVERY: inversion.WORTH,
 }

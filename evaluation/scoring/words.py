@@ -155,7 +155,10 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
     lengths = [(len(split_words(text)), line) for (_, text), line in placed]
     long = [(words, line) for words, line in lengths if words > MOST_WORDS]
     for one in missing:
-        expected, remedy = f"a hypothesis of {one}", "Recognise every utterance; one without words stands alone."
+        expected, remedy = (
+            f"a hypothesis of {one}",
+            "Recognise every utterance; if no word was recognised, write the name alone.",
+        )
         report.add(Problem("missing-hypothesis", name, expected, "none", remedy))
     for one, line in extra:
         expected, remedy = "an utterance of the set", "Recognise the utterances of the set and no others."
@@ -163,7 +166,7 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
     for words, line in long:
         expected, remedy = (
             f"at most {MOST_WORDS:,} words in an utterance",
-            "Correct the line: nobody says so much in one.",
+            "Correct the line: no utterance is that long.",
         )
         report.add(Problem("long-hypothesis", name, expected, f"{words:,}", remedy, line=line))
     counted = (

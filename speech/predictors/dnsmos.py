@@ -31,8 +31,8 @@ Floats = NDArray[np.float64]
 TITLE = "DNSMOS"
 WEIGHTS = ("dnsmos-p835", "dnsmos-p808")
 WORTH = (
-    "Predicted by a network trained on listening tests of noisy and denoised speech, which never heard anonymised "
-    "voices: it spots noise and artefacts, is no substitute for listeners, and does not hear what is said or by whom."
+    "Predicted by a network trained on listening tests of noisy and denoised speech, not of anonymised speech: it "
+    "detects noise and artefacts, does not replace listeners, and takes no account of the words or the speaker."
 )
 LABELS = {
     "signal": "Predicted quality of the speech (DNSMOS P.835 SIG)",

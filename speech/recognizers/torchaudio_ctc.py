@@ -76,7 +76,7 @@ def missing() -> str:
         return sentence
     if not weights_path().is_file():
         return (
-            f"{ENGINE.title} needs the weights {weights_path()}, which are not there: no package carries them, so copy "
+            f"{ENGINE.title} needs the weights {weights_path()}, which are missing: no package contains them, so copy "
             "the file of torchaudio's pipeline WAV2VEC2_ASR_BASE_960H to this place."
         )
     return ""

@@ -159,7 +159,7 @@ def _describe(table: _Table, path: Path, digest: str, kind: type[D]) -> D:
         version=f"{table.text('version', fits_version, longest=LONGEST_VERSION)}+{digest[:8]}",
         reference=table.text("reference", "where the method is published, or by whom it is"),
         mode=table.one_of("mode", MODES),
-        command=table.texts("command", "a list of texts: the program and what it is told"),
+        command=table.texts("command", "a list of texts: the program and its arguments"),
         folder=_folder(path, table.text("folder", "a folder", ".")),
         reads=tuple(_folder(path, each) for each in table.texts("reads", "a list of folders", [])),
         environment=_environment(table.table("environment")),
@@ -274,7 +274,7 @@ def _check_command(description: Description, where: str) -> None:
             raise MethodError(f'{where}: expected another name for each parameter and option, found "{each}" {taken}.')
     allowed = {*OF_VOICE, *OF_RUN, *own, *(OF_FOLDERS if description.mode == "folders" else ())}
     if not description.command:
-        raise MethodError(f"{where}: command: expected the program and what it is told, found an empty list.")
+        raise MethodError(f"{where}: command: expected the program and its arguments, found an empty list.")
     found = {each for part in description.command for each in PLACEHOLDER.findall(part)}
     if unknown := sorted(found - allowed):
         raise MethodError(

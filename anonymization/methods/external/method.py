@@ -88,8 +88,8 @@ class ExternalCommand(description.Description):
             return f"{self.name} runs with limited isolation: {'; '.join(lacking)}."
         return (
             f"{self.name} runs without network, reads its own folder and those of the system, and writes into its work "
-            "folder only. Beyond that it can learn which files of known names, which numbers of processes and which "
-            "control groups there are."
+            "folder only. It can still find out which process numbers and control groups exist, and whether files of "
+            "known names exist."
         )
 
     def missing(self) -> str:

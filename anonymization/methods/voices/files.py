@@ -312,7 +312,7 @@ class TargetFile(_File):
         own = {utterance for of, utterance, _ in self.rows if of == data_set}
         if strangers := sorted(own - set(expected)):
             wanted, text = f"utterances of {data_set}", f"{len(strangers):,} others: {_listed(strangers)}"
-            remedy = "They count for nothing; correct their names, or remove them."
+            remedy = "They are ignored; correct their names, or remove them."
             found.append(Problem("unknown-utterance", self.name, wanted, text, remedy, Severity.WARNING))
         return found
 

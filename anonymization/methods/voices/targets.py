@@ -191,7 +191,7 @@ class _Draws:
         """Names of the targets that a speaker may get."""
         others = [target for target in self._pool if target.name != speaker]
         if not others:
-            raise MethodError(f"The pool holds nobody but {speaker}, who is to be anonymised. Add other targets.")
+            raise MethodError(f"The pool contains only {speaker}, who is to be anonymised. Add other targets.")
         if self._rule.gender == "any":
             return [target.name for target in others]
         if gender not in ("f", "m"):

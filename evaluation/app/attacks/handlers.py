@@ -117,7 +117,7 @@ def attack(context: JobContext) -> dict[str, Any]:
         raise JobFailure(
             "No test has scores of both target and nontarget trials, so there is nothing to measure.",
             actor=Actor.ORGANIZER,
-            remedy="The reports of the vectors name what could not be used. Fix it, then run this again.",
+            remedy="The reports of the vectors list what could not be used. Fix it, then run this again.",
             problems=objective.problems,
         )
     context.problems += objective.problems

@@ -77,7 +77,9 @@ def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> Trai
         MetricInputError: the seed is not trained, its files are gone or damaged, or torch is missing.
     """
     if seed not in list_trained_seeds(run):
-        raise MetricInputError(f"Training {run.pk} has no finished attacker with seed {seed}; let its job end first.")
+        raise MetricInputError(
+            f"Training {run.pk} has no finished attacker with seed {seed}; wait until its job has ended."
+        )
     with tempfile.TemporaryDirectory(prefix="attacker-") as place:
         folder = Path(place)
         for name in ENCODER_FILES:
@@ -86,8 +88,8 @@ def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> Trai
                     (folder / name).write_bytes(stored.read())
             except FileNotFoundError as error:
                 raise MetricInputError(
-                    f"{encoder_key(run, seed, name)} is missing in the portal's files: bring it back from a backup, "
-                    "or train anew."
+                    f"{encoder_key(run, seed, name)} is missing in the portal's files: restore it from a backup, or "
+                    "train again."
                 ) from error
         return load_trained(folder, device)
 

@@ -78,7 +78,7 @@ def _measure_one(run: EvaluationRun, file: SubmittedFile, *, keeps_duration: boo
         pitch = _pitch_values(file, original, anonymised, rate)
     except MetricInputError as error:
         pitch, name, expected = {}, file.utterance.name, "speech long enough for an F0 contour"
-        remedy = "Its pitch correlation is left out; n tells how many utterances the mean rests on."
+        remedy = "Its pitch correlation is left out; n is the number of utterances in the mean."
         problems.append(Problem("pitch-not-measured", name, expected, str(error), remedy, Severity.WARNING))
     UtteranceMeasure.objects.get_or_create(
         run=run,

@@ -401,14 +401,14 @@ class ProblemCode:
 
 
 PROBLEM_CODES = {
-    "not-finite": ProblemCode("Samples that are no numbers", "Some samples are NaN or infinite.", Severity.ERROR),
+    "not-finite": ProblemCode("Samples that are not numbers", "Some samples are NaN or infinite.", Severity.ERROR),
     "silent": ProblemCode("Silent", "The anonymised utterance is empty or digital silence.", Severity.ERROR),
     "identical-to-original": ProblemCode(
         "Not anonymised", "Every sample equals the original: this speech is not protected at all.", Severity.ERROR
     ),
     "duration-differs": ProblemCode(
         "Another duration",
-        f"The duration differs by more than {MAX_DURATION_DIFFERENCE_MS:g} ms, where the recipe of 2022 warns.",
+        f"The duration differs by more than {MAX_DURATION_DIFFERENCE_MS:g} ms, the limit of the 2022 recipe.",
         Severity.WARNING,
     ),
     "clipped": ProblemCode(
@@ -416,7 +416,7 @@ PROBLEM_CODES = {
     ),
     "pitch-not-measured": ProblemCode(
         "Without pitch correlation",
-        "Too short for an F0 contour; left out of the pitch correlation, as n tells.",
+        "Too short for an F0 contour; left out of the pitch correlation and not counted in its n.",
         Severity.WARNING,
     ),
     "level-changed": ProblemCode(

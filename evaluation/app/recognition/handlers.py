@@ -159,7 +159,7 @@ class _Count:
         except MetricInputError as error:
             expected, remedy = (
                 "transcripts and recognised words",
-                "Its word error rate is left out; every other number stands.",
+                "Its word error rate is left out; all other numbers are kept.",
             )
             self.problems.append(Problem("not-counted", name, expected, str(error), remedy, Severity.WARNING))
             return None
@@ -228,7 +228,7 @@ class _Count:
 
     def _tell_missing(self, name: str, texts: Mapping[str, str], part: _Part) -> None:
         import_again = "Import the corpus again with its texts; these utterances are left out."
-        read_report = "The report of its words says why; they are left out, and counted as deleted in the honest rate."
+        read_report = "The report of its words says why; they are left out, and counted as deleted in the overall rate."
         for what, wanted, held, remedy in (
             ("transcript", texts, part.references, import_again),
             ("hypothesis", part.references, part.found[Speech.ANONYMISED], read_report),

@@ -133,7 +133,7 @@ class Extractor(Generic[T]):
 
 def engine_failure(sentence: str) -> JobFailure:
     """How a job ends whose engine this worker cannot use."""
-    return JobFailure(sentence, actor=Actor.OPERATOR, remedy="What was finished is kept: run the job again then.")
+    return JobFailure(sentence, actor=Actor.OPERATOR, remedy="Then run the job again; what was finished is kept.")
 
 
 def load_engine(kind: EngineRunKind, run: EvaluationRun, difference: str = "") -> Any:
@@ -154,7 +154,7 @@ def load_engine(kind: EngineRunKind, run: EvaluationRun, difference: str = "") -
     wanted = run.parameters.get("engine_key", engine.key)
     if wanted != engine.key:
         raise engine_failure(
-            f"This run was started with {wanted}; this portal has {engine.key}{difference}. Start it anew."
+            f"This run was started with {wanted}; this portal has {engine.key}{difference}. Start a new run."
         )
     return engine
 
@@ -299,7 +299,7 @@ def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _Progress
 
 
 def _unusable(recording: Recording, expected: str, found: str) -> Problem:
-    remedy = "Fix this recording; everything that needs it is left out and named."
+    remedy = "Fix this recording; everything that needs it is left out and listed."
     return Problem("unusable-recording", f"{recording.utterance} ({recording.speech})", expected, found, remedy)
 
 

@@ -138,7 +138,7 @@ def describe_evaluators(recipe: Recipe) -> str:
     named += [(RECOGNITION, evaluation.recognizer)] if evaluation.recognizer else []
     engines = [engine for kind, name in named if (engine := kind.engines.engines().get(name)) is not None]
     words = by_engines({engine.key: engine.title for engine in engines})
-    return f"{words}; numbers of the teams stand beside" if evaluation.by_teams else words
+    return f"{words}; numbers of the teams are listed next to them" if evaluation.by_teams else words
 
 
 def by_engines(engines: Mapping[str, str]) -> str:

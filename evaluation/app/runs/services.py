@@ -318,7 +318,7 @@ def continue_run(run: EvaluationRun, by: Any) -> None:
     chain = list_jobs(run)
     stopped = next((job for job in chain if can_run_again(job)), None)
     if stopped is None:
-        raise NotPossible("Only a failed or cancelled run can go on.")
+        raise NotPossible("Only a failed or cancelled run can be continued.")
     run_again(stopped, by=by)
     # Those that were cancelled one by one do not follow by themselves.
     for job in chain:

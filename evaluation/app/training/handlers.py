@@ -151,7 +151,7 @@ def _utterances(run: EvaluationRun, recipe: TrainingRecipe) -> list[TrainingUtte
         raise JobFailure(
             f"The submission has no anonymised file of {', '.join(run.parameters['data_sets'])}.",
             actor=Actor.ORGANIZER,
-            remedy="Anonymise the training data, or hand it in, and run the job again.",
+            remedy="Anonymise the training data, or submit it, and run the job again.",
         )
     return found
 
@@ -213,8 +213,8 @@ def _require_same_speech(run: EvaluationRun) -> None:
         run.save(update_fields=["parameters"])
     elif run.parameters.get("speech", speech) != speech:
         raise JobFailure(
-            "The training data is another than when this training began: utterances were erased, added or replaced. "
-            "What was learnt of both would fit neither.",
+            "The training data has changed since this training began: utterances were deleted, added or replaced. One "
+            "attacker cannot be trained on both versions.",
             actor=Actor.ORGANIZER,
             remedy="Start another training.",
         )
@@ -237,7 +237,7 @@ class _Turn:
             with working_folder(self.run, self.seed) as self.folder:
                 self.kept = _restore(self.run, self.seed, self.folder)
                 if self.kept:
-                    self.context.note(f"Seed {self.seed} goes on after epoch {self.kept} of {self.recipe.epochs}.")
+                    self.context.note(f"Seed {self.seed} continues after epoch {self.kept} of {self.recipe.epochs}.")
                 trained = loop.train(
                     utterances,
                     self.recipe,
@@ -271,7 +271,7 @@ class _Turn:
         left_s = estimate.seconds_left + further * estimate.seconds_per_step
         self.context.note(
             f"Seed {self.seed}: {estimate.seconds_per_step:.2f} s a step, {estimate.steps_left} steps left; "
-            f"all that is left of this training takes {roughly(left_s)}."
+            f"the rest of this training takes {roughly(left_s)}."
         )
         epoch_s = estimate.seconds_per_step * self.plan.steps_per_epoch
         if epoch_s > settings.JOB_SOFT_LIMIT_S:
@@ -308,8 +308,8 @@ class _Turn:
         spent_s = (read_clock() - self.context.job.started_at).total_seconds()
         if spent_s + epoch_s > USED_SHARE * settings.JOB_SOFT_LIMIT_S and spent_s > epoch_s:
             raise JobReleased(
-                f"A job may take {roughly(settings.JOB_SOFT_LIMIT_S)}: seed {self.seed} goes on after epoch "
-                f"{self.kept} of {self.recipe.epochs} in another turn."
+                f"A job may take {roughly(settings.JOB_SOFT_LIMIT_S)}: seed {self.seed} continues after epoch "
+                f"{self.kept} of {self.recipe.epochs} when the job runs again."
             )
 
     def finish(self, trained: TrainedAttacker) -> None:

@@ -191,7 +191,7 @@ class Material:
         if self.files == 1:
             return f"{self.data_set} has one anonymised utterance; training and measuring need different ones."
         if self.speakers < 2:
-            return f"{self.data_set} has one speaker; whoever learns to tell speakers apart needs two at least."
+            return f"{self.data_set} has one speaker; training needs at least two."
         return ""
 
 
@@ -242,8 +242,8 @@ def warn_of_tested(count: int) -> str:
         return ""
     who = "One speaker of the training data is" if count == 1 else f"{count} speakers of the training data are"
     return (
-        f"{who} enrolled or tried, too. An attacker that has learnt the very people it is to find tells more of them "
-        "than one that knows the anonymiser alone; its EER is not that of a semi-informed attacker."
+        f"{who} also in enrolment or trial data. An attacker trained on the speakers that it is to recognise is "
+        "stronger than one that knows only the anonymiser; its EER is not that of a semi-informed attacker."
     )
 
 

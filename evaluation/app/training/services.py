@@ -200,8 +200,8 @@ def _refused_material(chosen: Sequence[Material]) -> str:
     if not with_files:
         names = ", ".join(one.data_set.name for one in chosen)
         return (
-            f"The submission has no anonymised file of {names}. A team hands it in with its archive; for a system of "
-            "the portal's own methods, let it be anonymised first."
+            f"The submission has no anonymised file of {names}. A team submits it in its archive; for a system of the "
+            "portal's own methods, anonymise it first."
         )
     if len(with_files) == 1:
         return with_files[0].refusal

@@ -103,7 +103,7 @@ def require_sound(utterances: Sequence[TrainingUtterance], *, targets: bool) -> 
     sources = {one.source for one in utterances}
     if len(utterances) >= 2 and len(sources) < 2:
         problems.append(
-            f"Expected at least 2 source speakers to tell apart, found {len(sources)} in {len(utterances)} utterances. "
+            f"Expected at least 2 source speakers, found {len(sources)} in {len(utterances)} utterances. "
             "Add speech of others."
         )
     twice = [name for name, count in Counter(one.identifier for one in utterances).items() if count > 1]
@@ -128,9 +128,7 @@ def _target_problems(utterances: Sequence[TrainingUtterance]) -> list[str]:
         ]
     named = {one.target for one in utterances}
     if utterances and len(named) < 2:
-        return [
-            f"Expected at least 2 targets to tell apart, found only {named.pop()}. Train without a target classifier."
-        ]
+        return [f"Expected at least 2 different targets, found only {named.pop()}. Train without a target classifier."]
     return []
 
 
@@ -421,6 +419,6 @@ def _require_two_sources(segments: Segments, recipe: TrainingRecipe) -> None:
     held = int(segments.held_out.sum())
     raise MetricInputError(
         f"Expected at least 2 source speakers with speech of {recipe.shortest_s:g} s or more to learn from, found "
-        f"{found} in {rows.size} pieces, {held} held out for validation. Add longer or more utterances, or choose "
+        f"{found} in {rows.size} segments, {held} held out for validation. Add longer or more utterances, or choose "
         "another recipe."
     )

@@ -111,8 +111,8 @@ class Trainer:
         if self.at_once // 2 < FEWEST_AT_ONCE:
             raise MetricInputError(
                 f"Memory is full even with {self.at_once} segments at a time, found while training a recogniser of "
-                f"width {self._recipe.width}. Choose a smaller width or a shorter crop, or stop what "
-                "else uses the memory."
+                f"width {self._recipe.width}. Choose a smaller width or a shorter crop, or stop other programs that "
+                "use memory."
             )
         self.at_once //= 2
         if self.device.type == "cuda":
@@ -420,7 +420,7 @@ class _Fitting:
         if content["key"] != self.key:
             raise MetricInputError(
                 f"{path}: expected a checkpoint of this training, found one of another recipe, seed or corpus. Choose "
-                "another folder, or delete the file to begin anew."
+                "another folder, or delete the file to start again."
             )
         self.records = [trained.EpochRecord(**one) for one in content["records"]]
         self._networks().load_state_dict(content["networks"])
@@ -461,10 +461,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             return content
     except Exception as error:  # torch raises a dozen kinds for a damaged file
         raise MetricInputError(
-            f"{path}: expected the checkpoint of a training, found a damaged file. Delete it to begin anew."
+            f"{path}: expected the checkpoint of a training, found a damaged file. Delete it to start again."
         ) from error
     raise MetricInputError(
-        f"{path}: expected a checkpoint of format {FORMAT}, found {content['format']}. Delete it to begin anew."
+        f"{path}: expected a checkpoint of format {FORMAT}, found {content['format']}. Delete it to start again."
     )
 
 

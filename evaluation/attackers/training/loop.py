@@ -213,7 +213,7 @@ def train(
             raise
         raise MetricInputError(
             f"Memory is full, found while training a recogniser of width {recipe.width} on {len(utterances)} "
-            "utterances. Choose a smaller width or batch, or stop what else uses the memory."
+            "utterances. Choose a smaller width or batch, or stop other programs that use memory."
         ) from error
 
 

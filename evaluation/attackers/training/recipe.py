@@ -175,7 +175,7 @@ class TrainingRecipe:
         try:
             given = json.loads(text)
         except ValueError as error:
-            raise MetricInputError(f"Expected a training recipe as JSON, found text that is none ({error}).") from error
+            raise MetricInputError(f"Expected a training recipe as JSON, found other text ({error}).") from error
         if not isinstance(given, dict):
             raise MetricInputError(f"Expected a training recipe as a JSON object, found {type(given).__name__}.")
         names = {field.name for field in fields(cls)}

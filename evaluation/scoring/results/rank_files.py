@@ -102,7 +102,7 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
     Problems reported, each with file and line: ``unknown-line``, ``unknown-section``, ``missing-column``,
     ``unexpected-column`` (it is passed over), ``malformed-row``, ``unexpected-row`` (a data set or emotion that the
     edition lacks), ``not-a-number``, ``out-of-range``, ``hand-typed-value`` (not the official number of decimals),
-    ``repeated-result``, ``missing-result``, ``wrong-uar`` (not the mean of the recalls beside it), ``empty-file``.
+    ``repeated-result``, ``missing-result``, ``wrong-uar`` (not the mean of the recalls listed with it), ``empty-file``.
     """
     name = name or source_name(source)
     text, file_problems = read_text_file(source, name)
@@ -164,7 +164,7 @@ def _read_header(reading: _Reading, table: _Table, columns: list[str], number: i
         table.broken = True
     elif unknown:
         found = f"also “{' '.join(unknown)}”"
-        remedy = "It was passed over; submit the table as the official script printed it."
+        remedy = "It was ignored; submit the table as the official script printed it."
         reading.add_problem("unexpected-column", expected, found, remedy, number, Severity.WARNING)
     table.header = columns
 
@@ -272,7 +272,7 @@ def _missing(name: str, reported_numbers: Sequence[ReportedNumber], recipe: Reci
                     _is_ranked(one) and one.data_set == data_set and one.metric == average.metric for one in found
                 ):
                     expected = f"the {average.metric} of {data_set}, anonymised"
-                    remedy = "Run that part of the evaluation; nothing is averaged over gaps."
+                    remedy = "Run that part of the evaluation; an average needs all of its data sets."
                     yield Problem("missing-result", name, expected, "nothing", remedy)
 
 
@@ -286,7 +286,7 @@ def _wrong_recalls(name: str, reported_numbers: Sequence[ReportedNumber]) -> Ite
         if reported.identity in recalls:
             mean = sum(recalls[reported.identity]) / len(recalls[reported.identity])
             if abs(reported.value - mean) > UAR_TOLERANCE:
-                expected = f"{mean:.4f} %, the mean of the recalls beside it"
+                expected = f"{mean:.4f} %, the mean of the recalls listed with it"
                 found = f"“{reported.written}”"
                 remedy = "Submit the numbers as the official script printed them."
                 yield Problem("wrong-uar", name, expected, found, remedy, Severity.WARNING, reported.line)

@@ -62,5 +62,8 @@ def find_equal_scores(joined: JoinedScores, name: str) -> tuple[Problem, ...]:
     if highest - lowest <= max(_LARGEST_GAP, _LARGEST_STEPS / targets.size):
         return ()
     found = f"equal scores leave the EER anywhere from {100 * lowest:.1f} to {100 * highest:.1f} %"
-    expected, remedy = "scores that tell trials apart", "Write the scores with all of their digits, one for each trial."
+    expected, remedy = (
+        "scores that differ between trials",
+        "Write the scores with all of their digits, one for each trial.",
+    )
     return (Problem("equal-scores", name, expected, found, remedy),)

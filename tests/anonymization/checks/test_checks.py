@@ -170,7 +170,7 @@ def test_report_says_in_words_what_was_found():
     report = check_voices([*trial, *at_utterance_level(3)], [ALPHA], distance=distance)
     assert report.sentence() == (
         "2 speakers at speaker level and 3 utterances at utterance level: 5 different voices, any two of them "
-        f"{report.smallest_distance:.4g} apart or more (0.125 is promised). Rule (d) holds."
+        f"{report.smallest_distance:.4g} apart (required: 0.125). Rule (d) holds."
     )
 
 
@@ -182,7 +182,7 @@ def test_report_of_one_speaker_and_no_promise_is_in_words():
     both = [*trial, *planned([ALPHA], "enrolment", ["a"])[0]]
     assert "promised" not in check_voices(both, [ALPHA], distance=0.0).sentence()
     alike = check_voices([trial[0], replace(trial[0], speaker="b")], [ALPHA], distance=0.0)
-    assert alike.sentence().endswith("Rule (d) is broken: 1 problem.")
+    assert alike.sentence().endswith("Rule (d) is violated: 1 problem.")
 
 
 def test_speaker_with_two_voices_is_told_whatever_the_data_set():
@@ -310,7 +310,7 @@ def test_voices_that_differ_are_heard_apart():
     assert result.equal_error_rate == 0
     assert result.same_mean > 0.9 > 0.3 > result.different_mean
     assert (result.n_same, result.n_different) == (6 * 28, 15 * 64)
-    assert "sound like different people" in result.sentence()
+    assert "distinguishes the pseudo-speakers well" in result.sentence()
     assert "weak ear" in result.sentence()
 
 

@@ -102,7 +102,7 @@ def test_workers_hold_the_folder_as_long_as_they_live(shell, many, tmp_path, mon
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
         monkeypatch.setattr(records, "_WAIT_FOR_WORKERS_S", 0.2)
-        assert "found another process that anonymises into it" in refusal(shell(*arguments))
+        assert "expected to be the only writer, found another process" in refusal(shell(*arguments))
     finally:
         for worker in workers:
             os.kill(worker, signal.SIGCONT)
@@ -224,7 +224,7 @@ def test_folder_that_another_process_writes_is_refused(shell, tmp_path):
     with (tmp_path / "out/.anonymization.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         answer = shell("run", *B2, source, tmp_path / "out", "--seed", 2)
-    assert "found another process that anonymises into it" in refusal(answer)
+    assert "expected to be the only writer, found another process" in refusal(answer)
 
 
 def test_folder_is_not_free_before_the_workers_of_a_killed_run_ended(shell, tmp_path, monkeypatch):
@@ -240,7 +240,7 @@ def test_folder_is_not_free_before_the_workers_of_a_killed_run_ended(shell, tmp_
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout.readline() == "held\n"
         monkeypatch.setattr(records, "_WAIT_FOR_WORKERS_S", 0.2)
-        assert "found another process that anonymises into it" in refusal(shell(*arguments))
+        assert "expected to be the only writer, found another process" in refusal(shell(*arguments))
         worker.stdin.close()
         monkeypatch.undo()
         assert shell(*arguments).code == 0

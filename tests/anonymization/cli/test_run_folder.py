@@ -155,7 +155,7 @@ def test_speakers_are_those_of_utt2spk_where_there_is_one(shell, tmp_path):
 def test_speakers_that_cannot_be_told_are_asked_for(shell, tmp_path):
     write_speech(tmp_path / "in", "one.wav", "two.wav")
     sentence = refusal(shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 1))
-    assert "expected to see who speaks" in sentence
+    assert "expected the speaker of every file" in sentence
     assert "found one.wav. Add utt2spk, or name the rule: --speaker-from folder or prefix." in sentence
 
 

@@ -311,7 +311,7 @@ def test_sentence_tells_resonances_f0_and_level_in_numbers():
 def test_sentences_of_silence_noise_and_nothing_changed():
     sound, silence = vowel(120, VOWELS["a"]), np.zeros(8000, np.int16)
     cases = {
-        "both recordings are silent: nothing is there to move.": (silence, silence),
+        "both recordings are silent: there is nothing to explain.": (silence, silence),
         "the anonymised recording is silent and the original one is not.": (sound, silence),
         "the original recording is silent and the anonymised one is not.": (silence, sound),
     }

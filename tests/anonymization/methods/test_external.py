@@ -69,7 +69,7 @@ def test_list_says_how_a_command_is_confined_and_what_it_may_learn(tmp_path, cap
     say_method(make_command(tmp_path / "own", ""))
     said = " ".join(capsys.readouterr().out.split())
     assert "hush runs without network, reads its own folder" in said
-    assert "Beyond that it can learn which files of known names, which numbers of processes" in said
+    assert "It can still find out which process numbers and control groups exist" in said
 
 
 @confined
@@ -296,8 +296,8 @@ MISTAKES = {
     "title": ({"title": None}, "title: expected a text, found nothing."),
     "version": ({"version": "1" * 30}, f"version: expected a text of at most 24 letters, found '{'1' * 30}'."),
     "mode": ({"mode": "pipes"}, "mode: expected one of folders, streams, found 'pipes'."),
-    "no-command": ({"command": []}, "command: expected the program and what it is told, found an empty list."),
-    "shell": ({"command": "cp {input} {output}"}, "command: expected a list of texts: the program and what it is told"),
+    "no-command": ({"command": []}, "command: expected the program and its arguments, found an empty list."),
+    "shell": ({"command": "cp {input} {output}"}, "command: expected a list of texts: the program and its arguments"),
     "no-output": ({"command": ["cp", "{input}"]}, "command: expected {output} in the mode folders, found none."),
     "placeholder": ({"command": ["cp", "{inptu}", "{output}"]}, "in the mode folders, found {inptu}."),
     "stream-of-folders": (

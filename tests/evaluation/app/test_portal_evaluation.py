@@ -260,7 +260,7 @@ def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_t
     assert submission.state == Submission.State.FAILED
     assert submission.evaluated_at is None
     assert not [one for one in build_leaderboard(edition).entries if one.key != ORIGINAL]
-    why = "The model is not here. Fetch it with this command. What was finished is kept: run the job again then."
+    why = "The model is not here. Fetch it with this command. Then run the job again; what was finished is kept."
     assert submission.events.last().note == explain_hold(submission) == why
     assert list_stopped(edition) == [(submission, why)]
     organizer = edition.organizers.get()

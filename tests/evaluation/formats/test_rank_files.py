@@ -218,7 +218,7 @@ def test_a_further_column_is_named_and_the_section_still_read():
     assert (problem.severity, problem.sentence()) == (
         Severity.WARNING,
         "result_for_rank_x, line 44: expected the columns dataset, split, gender, enrollment, trial and the numbers, "
-        "found also “minDCF”. It was passed over; submit the table as the official script printed it.",
+        "found also “minDCF”. It was ignored; submit the table as the official script printed it.",
     )
     identities = [(one.identity, one.written) for one in file.reported_numbers]
     assert identities == [(one.identity, one.written) for one in read_rank_file(LANGUAGES).reported_numbers]

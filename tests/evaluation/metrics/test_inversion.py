@@ -132,7 +132,7 @@ def test_the_same_generator_gives_the_same_attack_and_a_single_pair_is_enough():
     [
         ({"anonymised": np.ones((3, SIZE))}, r"shapes \(120, 8\) and \(3, 8\)"),
         ({"speakers": ["a"] * 3}, "and 3 speakers"),
-        ({"speakers": ["a", "b"] * 60}, "needs three speakers, one to learn from and two to tell apart; found 2"),
+        ({"speakers": ["a", "b"] * 60}, "needs three speakers, one to learn from and two to distinguish; found 2"),
         ({"anonymised": np.zeros((120, SIZE))}, "found 120 of 120"),
         ({"original": np.full((120, SIZE), np.nan)}, "original vectors that are finite"),
         ({"pairs": 61}, "1 to 60 pairs to learn from, as many as were drawn, found 61"),

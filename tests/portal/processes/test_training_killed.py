@@ -26,4 +26,4 @@ def test_training_goes_on_after_kill_of_its_worker(standing):
     assert set(kept) <= set(epochs)  # what had ended was not trained again
     assert list_trained_seeds(run) == [1]
     texts = ended.events.values_list("text", flat=True)
-    assert [text for text in texts if text.startswith("Seed 1 goes on after epoch ")]
+    assert [text for text in texts if text.startswith("Seed 1 continues after epoch ")]

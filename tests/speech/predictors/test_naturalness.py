@@ -139,4 +139,4 @@ def test_the_command_needs_speech(shell, predictor, tmp_path):
 
 def test_every_number_is_called_a_prediction():
     assert all(label.startswith("Predicted") for label in LABELS.values())
-    assert "no substitute for listeners" in WORTH
+    assert "does not replace listeners" in WORTH

@@ -127,7 +127,7 @@ def test_words_of_other_recordings_are_told_apart(tmp_path):
 
 def test_two_processes_never_write_one_file(tmp_path):
     path = tmp_path / "text"
-    with TextStore(path, "one@1"), pytest.raises(MetricInputError, match="expected to be alone"):
+    with TextStore(path, "one@1"), pytest.raises(MetricInputError, match="expected to be the only writer"):
         TextStore(path, "one@1")
     with TextStore(path, "one@1") as store:
         store.add("a", "x")

@@ -56,7 +56,7 @@ def test_command_trains_seeds_and_ends_with_a_table(shell, corpus, tmp_path):
     answer = shell(*arguments, "--seeds", 4, 5, "--set", *TINY)
     assert answer.code == 0, answer.err
     assert "mean ± sample deviation" in answer.out
-    assert "only the fresh probe says whether the target is still there" in " ".join(answer.out.split())
+    assert "only the fresh probe shows whether the vectors still contain the target" in " ".join(answer.out.split())
     assert answer.err.count("epoch 2 of 2") == 2
     assert [load_trained(out / f"seed-{seed}").seed for seed in (4, 5)] == [4, 5]
     assert "found one. Add --resume" in refusal(shell(*arguments, "--seeds", 4, "--set", *TINY))
@@ -88,7 +88,7 @@ def test_command_keeps_one_recipe_to_a_folder(shell, corpus, tmp_path):
 def test_command_shares_no_folder_with_another_process(shell, corpus, tmp_path):
     options = ("train-attacker", tmp_path / "out", "--data", corpus, "--device", "cpu", "--seeds", 1, "--set", *TINY)
     with lock_folder(tmp_path / "out", ".seed-1.lock"):
-        assert "expected to be alone" in refusal(shell(*options))
+        assert "expected to be the only writer" in refusal(shell(*options))
     assert shell(*options).code == 0
 
 

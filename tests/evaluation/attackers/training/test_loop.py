@@ -171,7 +171,7 @@ def test_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path):
         train(utterances(), TINY, 3, tmp_path)
     kept = (tmp_path / CHECKPOINT).read_bytes()
     (tmp_path / CHECKPOINT).write_bytes(kept[: len(kept) // 2])
-    with pytest.raises(MetricInputError, match=r"found a damaged file\. Delete it to begin anew"):
+    with pytest.raises(MetricInputError, match=r"found a damaged file\. Delete it to start again"):
         train(utterances(), TINY, 2, tmp_path)
 
 
@@ -241,7 +241,7 @@ def test_features_that_do_not_fit_are_computed_for_each_batch(monkeypatch):
 def test_corpora_without_anything_to_learn_are_refused(tmp_path):
     data = utterances()
     one_speaker = [replace(one, source="s0") for one in data]
-    with pytest.raises(MetricInputError, match="at least 2 source speakers to tell apart, found 1 in 12 utterances"):
+    with pytest.raises(MetricInputError, match="at least 2 source speakers, found 1 in 12 utterances"):
         train(one_speaker, TINY, 1, tmp_path)
     with pytest.raises(MetricInputError, match="at least 2 utterances to train on, found 1"):
         train(data[:1], TINY, 1, tmp_path)
