@@ -169,7 +169,7 @@ def test_report_says_in_words_what_was_found():
     trial, distance = planned([ALPHA], "trial", ["a", "b"])
     report = check_voices([*trial, *at_utterance_level(3)], [ALPHA], distance=distance)
     assert report.sentence() == (
-        "2 speakers at speaker level and 3 utterances at utterance level: 5 different voices, any two of them "
+        "2 speakers at speaker level and 3 utterances at utterance level: 5 different voices, any two at least "
         f"{report.smallest_distance:.4g} apart (required: 0.125). Rule (d) holds."
     )
 
