@@ -3,7 +3,7 @@
 A reader or check never stops at the first problem: it collects every `Problem` and hands all of them to the caller, who
 shows the whole report at once. An *error* makes the input unusable, a *warning* deserves a look, a *note* tells a fact.
 Of many problems of one cause a report holds the first thousands as rows and counts the others. A cause is a kind of
-problem (`Problem.code`) of one severity with one remedy, as pages and terminals group them. Whoever shows a report
+problem (`Problem.code`) of one severity with one remedy, as pages and terminals group them. Code that shows a report
 cuts it further (`shorten`); what is stored or exported holds every row.
 """
 

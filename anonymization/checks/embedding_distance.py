@@ -1,4 +1,4 @@
-"""Whether pseudo-speakers can be told apart by their sound: what is alike within one, beside what is between two.
+"""Whether pseudo-speakers can be distinguished by their sound: similarity within one and between two.
 
 Any engine that turns an utterance into a vector can listen; the one that is always there is the long-term spectrum, a
 weak ear. Conventions: an ear is a function (samples int16 of shape (n,), rate in hertz) → vector of shape (d,);

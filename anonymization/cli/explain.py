@@ -67,7 +67,7 @@ def _explain_method(method: contract.Anonymizer, *, as_json: bool) -> None:
 
 
 def describe_method(method: contract.Anonymizer) -> str:
-    """What its source says that it does: the first paragraph of the module or class that it is made of."""
+    """What its source says that it does: the first paragraph of its module or class."""
     process = getattr(method, "process", None)
     module = sys.modules.get(getattr(process, "__module__", ""))
     text = (getattr(module, "__doc__", None) if module else type(method).__doc__) or ""

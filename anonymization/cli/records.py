@@ -2,7 +2,7 @@
 
 ``anonymization.json`` is the run (written before the first utterance), ``anonymization.jsonl`` has a line for each
 finished utterance (appended as they finish, in order at the end), ``report.json`` the whole outcome. They hold the
-seed and the voices: whoever has them can tell which voice belongs to whom.
+seed and the voices: anyone who has them can tell which voice belongs to whom.
 """
 
 from __future__ import annotations

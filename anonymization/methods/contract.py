@@ -45,7 +45,7 @@ class CommandStopped(MethodError):  # noqa: N818 - nothing is wrong
 class Parameter:
     """One number that makes a voice, drawn uniformly from [low, high), but for the inside of `gap`.
 
-    unit: "" for none, and no space: whoever prints a value with it adds one. meaning: what it is; effect: what it does
+    unit: "" for none, and no space: it is added where a value is printed. meaning: what it is; effect: what it does
     to a voice, in a sentence for listeners.
     """
 

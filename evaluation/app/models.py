@@ -172,7 +172,7 @@ class ScoreSet(models.Model):
 
 
 class SpeakerVector(models.Model):
-    """What an encoder made of one stored recording, kept by content: whoever has the same audio has the same vector.
+    """What an encoder made of one stored recording, kept by content: equal audio has one vector.
 
     `audio`: key of the stored file; `engine`: name and version of the encoder; `vector`: little-endian float32.
     """
@@ -204,7 +204,7 @@ class Hypothesis(models.Model):
 
 
 class TrainingEpoch(models.Model):
-    """What one epoch of a training run measured; `seed` tells the repetitions of a run apart.
+    """What one epoch of a training run measured; `seed` distinguishes the repetitions of a run.
 
     `values`: by name of the measure, as the live curves show them. The newest checkpoint of a seed lies at
     `evaluation.app.training.services.checkpoint_key`.

@@ -121,7 +121,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _short_names(paths: Sequence[Path]) -> list[str]:
-    """What tells the files apart: a file called ``scores`` goes by the name of its folder."""
+    """Labels that distinguish the files: a file called ``scores`` takes the name of its folder."""
     names = [path.parent.name if path.name == "scores" and path.parent.name else path.name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
@@ -227,7 +227,7 @@ def _print_exposure(results: Sequence[_Result]) -> None:
 
 
 def _limits(intervals: Mapping[str, Interval], key: str) -> str:
-    """What stands beside the value of a row."""
+    """The note next to the value of a row."""
     if key not in intervals:
         return ""
     limits, decimals = _in_unit(key, intervals[key]), DETECTION_METRICS[key].decimals

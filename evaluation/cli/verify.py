@@ -1,6 +1,6 @@
 """``verify``: a result held against its edition: every number, every problem, averages recomputed, conditions met.
 
-With the trials of Kaldi data directories, reported numbers stand beside those that follow from the score files.
+With the trials of Kaldi data directories, reported numbers are listed next to those that follow from the score files.
 """
 
 from __future__ import annotations

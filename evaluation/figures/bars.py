@@ -1,7 +1,7 @@
 """Bars of a measure: one average of each system.
 
-Baselines are grey and hatched. Values stand beside their bars. Where a minimum asks something of single data sets, a
-diamond shows the lowest, which decides.
+Baselines are grey and hatched. Values are written next to their bars. Where a minimum asks something of single data
+sets, a diamond shows the lowest, which decides.
 """
 
 from __future__ import annotations

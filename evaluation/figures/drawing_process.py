@@ -1,7 +1,8 @@
 """The loop of a process that draws for another one, which then needs no plotting library of its own.
 
-Each line of standard input asks for a file; the answer is its length in 8 bytes, big end first, and the file. Whoever
-asks waits for each answer before asking again. The process ends with its input, or when nothing was asked for a while.
+Each line of standard input asks for a file; the answer is its length in 8 bytes, big end first, and the file. A process
+that asks waits for each answer before asking again. The process ends with its input, or when nothing was asked for a
+while.
 """
 
 from __future__ import annotations

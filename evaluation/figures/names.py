@@ -1,4 +1,4 @@
-"""Where names stand beside crowded points: none on another, each as near to its point as can be.
+"""Positions of names next to crowded points: none on another, each as near to its point as can be.
 
 Conventions: boxes are left, bottom, right, top in one unit, such as pixels; y grows upwards.
 """

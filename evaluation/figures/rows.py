@@ -35,7 +35,7 @@ _EVIDENCE_SIZES = (4.0, 5.6, 7.4)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What stands beside the rows.
+    """What is drawn next to the rows.
 
     Attributes:
         names: on the left.

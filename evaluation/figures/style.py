@@ -1,9 +1,10 @@
 """How our figures look, how they are laid out, and how they become bytes.
 
-One palette for each theme, told apart without colour vision and in grey print; the background is transparent, and text
-stays text in the reader's own sans-serif. matplotlib's constrained layout makes room for names, axes and the key. The
-same figure always gives the same bytes, and an SVG holds no script and no style, as a strict content security policy
-asks. Texts are at least `SMALL` points high, so that they stay readable when a figure shrinks to the width of a phone.
+One palette for each theme, distinguishable without colour vision and in grey print; the background is transparent, and
+text stays text in the reader's own sans-serif. matplotlib's constrained layout makes room for names, axes and the key.
+The same figure always gives the same bytes, and an SVG holds no script and no style, as a strict content security
+policy asks. Texts are at least `SMALL` points high, so that they stay readable when a figure shrinks to the width of a
+phone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PNG_DOTS_PER_INCH = 160
 CSS_PIXELS_PER_INCH = 96
 TEXT, SMALL = 9.0, 8.5
 STAMP_INCHES = 0.25
-# Of lines and points that share their axes: told apart without their colours.
+# Of lines and points that share their axes: distinguishable without colours.
 MARKERS = "osD^vPX*"
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (7, 2, 1.5, 2), (1.5, 1.5))
 LIMIT_DASHES = (4, 3)

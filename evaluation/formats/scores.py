@@ -1,7 +1,7 @@
 """Kaldi ``scores`` at full size: read, joined to their trials, written.
 
 A line is ``<model speaker> <trial utterance> <score>``; a higher score means more alike. Scores are kept as float64;
-metrics that Kaldi computes round them to float32 by themselves. The join is by pair, never by position, and names every
+metrics that Kaldi computes round them to float32 themselves. The join is by pair, never by position, and names every
 problem at once: the official script makes tables of both files instead, averages repeated pairs and turns a missing one
 into NaN.
 """

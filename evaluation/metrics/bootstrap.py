@@ -216,7 +216,7 @@ def bootstrap_detection(
     A speaker who is drawn twice is two speakers. So a target trial occurs as often as its speaker; a nontarget trial
     as often as its model times its trial speaker, because it varies with both (``models and speakers``). Pairs of two
     copies of one speaker are no trials. ``trial speakers`` repeats every trial with its trial speaker alone, as in the
-    subsets bootstrap of Bolle et al. 2004, as if all models were known for good.
+    subsets bootstrap of Bolle et al. 2004, as if all models were fixed.
 
     Args:
         scores: shape (trials,).

@@ -98,7 +98,7 @@ def find_metric(metric: str, estimator: str = "") -> Metric:
 
 
 def format_value(value: float | None, metric: Metric) -> str:
-    """A value with the decimals of its metric; its unit stands beside the name, as `format_heading` writes it."""
+    """A value with the decimals of its metric; its unit is written next to the name, as `format_heading` writes it."""
     return NO_VALUE if value is None or math.isnan(value) else f"{value:.{metric.decimals}f}"
 
 

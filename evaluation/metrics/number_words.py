@@ -1,7 +1,7 @@
 """Numbers written in digits, as English words: recognisers and listeners write “1815”, readers say “eighteen fifteen”.
 
 Two uses: `spell_numbers` puts the most likely reading into a text, `number_readings` gives every usual reading of one
-number, for whoever compares what was written with words. Single numbers come from `num2words`; the mixed readings
+number, to compare what was written with words. Single numbers come from `num2words`; the mixed readings
 (pairs as in years, digit by digit, “a hundred”) are built on top of it.
 
 Conventions: words in small letters, without hyphens; `spell_numbers` writes no “and” inside of a number and reads

@@ -57,7 +57,7 @@ class VoiceDistinctiveness:
         de_identification_score: 1 - D(M_op) / D(M_oo); 1 is perfect, below 0 is possible; None
             without `op`.
         gain_db: G_VD = 10 log10(D(M_pp) / D(M_oo)); negative where voices became more alike, -inf
-            where they cannot be told apart any more.
+            where they cannot be distinguished any more.
         single_utterance_speakers: have no pair of their own and count off the diagonal only.
     """
 

@@ -35,7 +35,7 @@ class Evaluation:
 
     Attributes:
         by: ``teams`` (each hands in scores and results), ``portal`` (teams hand in speech alone) or ``both`` (the
-            portal's numbers rank, the team's stand beside them).
+            portal's numbers rank, the team's are listed next to them).
         attackers: engines of `speech.encoders` that attack every trial set; the first one ranks.
         recognizer: engine of `speech.recognizers` for word error rates; "" for none.
         training: recipe of `evaluation.attackers.training` for a semi-informed attacker; "" for none.

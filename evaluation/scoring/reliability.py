@@ -1,6 +1,6 @@
 """Whether an attack is strong enough that its equal error rate means privacy.
 
-A high EER of a badly trained attacker is no privacy: whoever fails on the speakers that it was trained on, errs more
+A high EER of a badly trained attacker is no privacy: one that fails on the speakers that it was trained on, errs more
 than an attacker that was not trained at all, gives other numbers with each seed, or scores most targets below other
 speakers says nothing about a better attacker. Conventions: EERs and shares in per cent.
 Source: arXiv 2507.22534 (overestimated protection).
@@ -55,7 +55,7 @@ class Reliability:
 
     @property
     def word(self) -> str:
-        """As it stands beside the EER."""
+        """As it is written next to the EER."""
         return RELIABLE if self.is_reliable else NOT_RELIABLE
 
 

@@ -321,7 +321,7 @@ def select_complete(
     """The numbers without those of sets that are not covered, and without the averages that these enter.
 
     A number that is said to be missing although it is there rests on a part of its set, such as the trials that have a
-    score: whoever leaves trials out moves it. Runs of before kept such numbers.
+    score: leaving trials out changes it. Earlier runs kept such numbers.
     """
     named = {one.what for one in missing if one.reason not in (NOT_COMPUTED, NOT_RECOMPUTED, NOT_MEASURED)}
     lost = {_test(one) for one, _ in required_numbers(recipe, track) if number_words(one) in named} if named else set()

@@ -184,7 +184,7 @@ class _Run:
         return tables
 
     def _counting(self, read: Placements | Transcripts, what: str, called: str) -> Any:
-        """What no standing rule leaves out, counted and noted; where ratings stand beside it, theirs stay."""
+        """What no standing rule leaves out, counted and noted; where there are ratings too, theirs stay."""
         counting: Placements | Transcripts = read.rows(read.excluded == "")
         counts = {f"{what}_read": len(read), what: len(counting), "left_out": len(read) - len(counting)}
         counts |= {"sessions": _sessions(counting), "listeners": int(np.unique(counting.listener).size)}

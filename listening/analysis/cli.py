@@ -250,7 +250,7 @@ def _is_zip(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(4) == b"PK\3\4"
     except OSError:
-        return False  # said by whoever reads it
+        return False  # the reader of the file reports it
 
 
 def _scale(given: Sequence[str]) -> Scale | None:

@@ -276,9 +276,9 @@ class Trial(_Row):
 class Analysis(_Row):
     """What the listeners of a study said, computed once.
 
-    `chosen`: its settings. `basis`: SHA-256 of what tells inputs apart without reading the ratings; the analysis no
-    longer fits its study when that changes. `fingerprint`: SHA-256 of the inputs, the settings and the version of the
-    analysis; equal ones are not computed again. Keys of stored files: `inputs`, a zip; `results`, of
+    `chosen`: its settings. `basis`: SHA-256 that changes with the inputs, computed without reading the ratings; the
+    analysis no longer fits its study when that changes. `fingerprint`: SHA-256 of the inputs, the settings and the
+    version of the analysis; equal ones are not computed again. Keys of stored files: `inputs`, a zip; `results`, of
     `Results.as_json`; `figures` by their names, such as ``raw/det-naturalness-light.svg``. They fill up while the job
     runs; the analysis is there once it has `finished_at`. The one with the latest counts: one that is taken again gets
     a new one.
@@ -315,7 +315,7 @@ class Analysis(_Row):
 class Block(_Row):
     """The trials of one evaluator. Leased whole to one session at a time, and offered again whole when it is lost.
 
-    `holder`: whose lease it is until `lease_expires_at`, and for good once `is_finished`. `offers`: how often it was
+    `holder`: whose lease it is until `lease_expires_at`, and permanently once `is_finished`. `offers`: how often it was
     leased. `wave`: 0 for the blocks of the launch, then one more for each extension.
     """
 

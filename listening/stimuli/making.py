@@ -9,7 +9,7 @@ click. Silence of 0.256 s comes before, which headphones that are slow to wake s
 as much follows, up to the grid.
 
 Files are WAV with 16 bits a sample: size and header follow from the duration alone, whereas encoders write as many
-bytes as a sound needs, by which systems could be told apart without listening. A player gives mono to both ears.
+bytes as a sound needs, by which systems could be distinguished without listening. A player gives mono to both ears.
 """
 
 from __future__ import annotations

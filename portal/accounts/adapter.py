@@ -140,7 +140,7 @@ def _known_browser(request: HttpRequest, user: User | None) -> str:
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """The second factor: codes of an app on a phone, and recovery codes on paper."""
+    """The second factor: codes of an app on a phone, and printed recovery codes."""
 
     error_messages: ClassVar[dict[str, Any]] = DefaultMFAAdapter.error_messages | {
         "add_email_blocked": "Switch the second factor off before you change your address.",

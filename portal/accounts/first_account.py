@@ -1,4 +1,4 @@
-"""The first account: whoever starts a portal that has no operator gets one address, and makes theirs there.
+"""The first account: a portal without an operator prints one address when it starts, where it is made.
 
 The secret of that address is 32 characters of the URL alphabet (192 random bits). Only its SHA-256 is kept, in the one
 row of `FirstAccountToken`. It serves once, ends with the next one, and opens nothing once there is an operator.

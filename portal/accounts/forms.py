@@ -122,7 +122,7 @@ class FirstAccountForm(Worded, forms.Form):
                 self.add_error("password1", error)
 
     def account_fields(self) -> dict[str, str]:
-        """What the account of a valid form is made of."""
+        """The values of the account of a valid form."""
         kept = self.cleaned_data
         return {"name": kept["name"], "email": kept["email"], "password": kept["password1"]}
 

@@ -12,13 +12,13 @@ from django.shortcuts import redirect
 from portal.accounts.selectors import lacks_second_factor
 
 NEEDED = "Organizers and operators of this portal need a second factor: set it up here first."
-# Their own account, the way out, and what is open to whoever comes without an account.
+# Their own account, the way out, and what is open to visitors without an account.
 OPEN = ("/account/", "/log-out/", "/log-in/", "/docs/", "/downloads/", "/health/", "/listen/", "/static/")
 CLOSED = "/account/tokens/"  # a token would open everything else to the password alone
 
 
 def require_second_factor(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Lead whoever lacks the second factor that they need to its page; programs get a refusal."""
+    """Lead a person who lacks the second factor that they need to its page; programs get a refusal."""
 
     def guarded(request: HttpRequest) -> HttpResponse:
         if (

@@ -1,7 +1,7 @@
 """The people of the portal, as an operator looks after them: invited, given roles, deactivated and reactivated.
 
-Whoever is invited has an account at once, without a password: the link of the invitation chooses one. It is a link of
-django-allauth for a new password, so it serves once and for three days.
+A person who is invited has an account at once, without a password: the link of the invitation chooses one. It is a link
+of django-allauth for a new password, so it serves once and for three days.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from portal.accounts.models import AccessToken
 
 
 class NotificationKind(TextChoices):
-    """What a notice is about; its value stands in `User.unwanted_notifications` of whoever declined it.
+    """What a notice is about; its value stands in `User.unwanted_notifications` of those who declined it.
 
     The label ends the sentence "Mail me when …".
     """

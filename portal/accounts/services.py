@@ -1,8 +1,8 @@
 """What people change in their own account: name, notifications, and whose e-mail address is whose.
 
-Address, password and second factor are changed by django-allauth. Whoever signs up gets a row of `EmailAddress` with
-their account and must follow the link that is mailed there. An account without such a row was made by an operator, a
-command or the demo: whoever made it vouches for its address.
+Address, password and second factor are changed by django-allauth. A person who signs up gets a row of `EmailAddress`
+with their account and must follow the link that is mailed there. An account without such a row was made by an operator,
+a command or the demo: its maker vouches for its address.
 """
 
 from __future__ import annotations

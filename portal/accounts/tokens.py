@@ -28,7 +28,7 @@ USE_NOTED_EVERY = timedelta(minutes=1)
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], expires_at: datetime | None
 ) -> tuple[AccessToken, str]:
-    """A new token and its secret, which is known to nobody afterwards but to whoever keeps it now."""
+    """A new token and its secret, which is shown only now and cannot be read again."""
     secret = PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
     token = AccessToken.objects.create(
         user=user,

@@ -52,7 +52,7 @@ class HasScope(BasePermission):
 
 
 def require_scope(request: Request, *scopes: Scope) -> None:
-    """Whoever comes by session may do whatever they may do on the pages; a token only what its scopes say.
+    """With a session, all that is allowed on the pages is allowed; with a token, only what its scopes allow.
 
     Raises:
         MissingScope: the token has none of these.

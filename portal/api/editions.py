@@ -94,7 +94,7 @@ class EditionFieldsSerializer(Shape):
         return found
 
     def validate_organizers(self, addresses: list[str]) -> list[User]:
-        """The accounts of the addresses; whoever asks stays among them."""
+        """The accounts of the addresses; the person who asks stays among them."""
         found = {address: User.objects.filter(email__iexact=address).first() for address in addresses}
         if unknown := [address for address, person in found.items() if person is None]:
             raise serializers.ValidationError([f"No account has the address {address}." for address in unknown])
@@ -305,7 +305,7 @@ class HeardStudySerializer(Shape):
 
 
 class LeaderboardSerializer(Shape):
-    """A leaderboard with its policy, its rankings, and whoever is in none of them."""
+    """A leaderboard with its policy, its rankings, and the systems that are in none of them."""
 
     edition = title = protocol = serializers.CharField()
     published_at = as_of = measured_at = serializers.DateTimeField(allow_null=True)

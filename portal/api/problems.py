@@ -1,6 +1,6 @@
 """Every error of the API as a problem document (RFC 9457): a title, a status, and a sentence for who reads it.
 
-What somebody may not see looks exactly like what does not exist; whoever is not known is asked to say who they are
+What somebody may not see looks exactly like what does not exist; a request without an account is asked to log in
 before they learn either. Nothing of the inside is told, whatever went wrong.
 """
 

@@ -273,7 +273,7 @@ def list_uploads(api: ApiView, edition: str) -> Response:
 
 @operation(FullSubmissionSerializer, takes=NoteSerializer, scopes=(Scope.SUBMIT, Scope.ORGANIZE))
 def withdraw_submission(api: ApiView, pk: int) -> Response:
-    """Take a submission back for good: one of your team, or (scope “organize”) of an edition that you organise."""
+    """Withdraw a submission permanently: one of your team, or (scope “organize”) of an edition that you organise."""
     submission = submission_for(api.user, pk)
     relation = relation_to(api.user, submission.system)
     require_scope(api.request, Scope.ORGANIZE if relation is Relation.ORGANIZER else Scope.SUBMIT)

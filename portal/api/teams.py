@@ -30,7 +30,7 @@ class TeamSerializer(Shape):
     created_at = serializers.DateTimeField()
     decided_at = serializers.DateTimeField(allow_null=True)
     members_frozen_at = serializers.DateTimeField(
-        allow_null=True, help_text="Since when members neither join nor leave by themselves."
+        allow_null=True, help_text="Since when members can neither join nor leave without an organizer."
     )
 
 
@@ -119,7 +119,7 @@ class MeSerializer(Shape):
     name = serializers.CharField()
     email = serializers.EmailField()
     is_organizer = serializers.BooleanField(help_text="May create editions and import corpora.")
-    token = TokenSerializer(allow_null=True, help_text="Null for whoever comes by session.")
+    token = TokenSerializer(allow_null=True, help_text="Null for requests by session.")
     teams = TeamSerializer(many=True)
     organises = serializers.ListField(child=serializers.SlugField(), help_text="Names of editions.")
 

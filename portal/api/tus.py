@@ -85,7 +85,7 @@ def read_method(request: HttpRequest) -> str:
 
 # Sender -------------------------------------------------------------------------------------------
 def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope) -> Any:
-    """Who asks: the owner of the bearer token, or whoever is logged in.
+    """Who asks: the owner of the bearer token, or the person who is logged in.
 
     Raises:
         RequestError: nobody is known, the token lacks the scope, or a change was asked for without the CSRF token.
@@ -95,7 +95,7 @@ def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope)
         token = user_of_token(secret.strip(), timezone.now())
         if token is None:
             raise _unknown("The access token is unknown, revoked or expired.")
-        # Whoever may submit may see how that goes on.
+        # Those who may submit may see its progress.
         if not {scope, AccessToken.Scope.SUBMIT} & set(token.scopes):
             sentence = f"The access token lacks the scope “{scope}”. Make one with it on your account page."
             raise RequestError(403, sentence)

@@ -69,7 +69,7 @@ def corpus_for(user: Any, name: str) -> Corpus:
 
 
 def may_import(name: str, user: Any) -> bool:
-    """Whether somebody may add to the corpus of this name: whoever sees it, anybody where there is none, a shell."""
+    """Whether somebody may add to the corpus of this name: those who see it; anybody where there is none; a shell."""
     return user is None or corpora_for(user).filter(name=name).exists() or not Corpus.objects.filter(name=name).exists()
 
 
@@ -416,7 +416,7 @@ def makes_data_files(edition: Edition) -> bool:
 
 
 def terms_of_data(edition: Edition) -> str:
-    """What whoever downloads the data of an edition accepts: the licence of its corpus and the organizer's terms."""
+    """What people accept who download the data of an edition: the licence of its corpus and the organizer's terms."""
     corpus = edition.corpus
     licence = f"Licence of the corpus {corpus}: {corpus.licence}" if corpus and corpus.licence else ""
     given = [part for part in (licence, edition.data_terms.replace("\r\n", "\n").strip()) if part]

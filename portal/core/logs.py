@@ -1,4 +1,4 @@
-"""What a log may not hold: addresses that open something for whoever knows them."""
+"""What a log may not hold: addresses that open something for anyone who knows them."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def ranged_response(
 
     Args:
         read: `read(start, stop)` gives those bytes in pieces; it is not called where only the header is asked for.
-        etag: what the content is known by; whoever asks for a range of another content gets this one whole.
+        etag: identifies the content; a request for a range of another content gets this one whole.
     """
     header = request.headers.get("Range", "")
     if etag and request.headers.get("If-Range", etag) != etag:

@@ -176,7 +176,7 @@ def finish_demo_challenge(*, edition: Edition, organizer: User, teller: Submissi
     edition.refresh_from_db()
     if not AuditEvent.objects.filter(
         action="board.published", subject_type="challenges.edition", subject_id=str(edition.pk)
-    ).exists():  # whoever took it back later wants it so
+    ).exists():  # somebody took it back later on purpose
         publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
         say("The leaderboard is published")
 

@@ -1,4 +1,4 @@
-"""The listening tests of the demo: one open to whoever listens, and closed ones whose listeners are simulated.
+"""The listening tests of the demo: one open to anyone, and closed ones whose listeners are simulated.
 
 The systems are real ones of simulated teams. The ratings of the open study are those of the people who open its link,
 and nobody's else. Of the closed ones plan, design, recordings, analysis and publication are the portal's own, by its
@@ -35,7 +35,7 @@ from portal.submissions.models import Submission
 SCREENING = DEFAULT_SCREENING | {"headphones": "none"}  # the link is tried on a phone, in a minute
 PLAN = {
     "evaluators": 6,
-    "places_per_network": 6,  # whoever tries the demo comes from one address
+    "places_per_network": 6,  # people who try the demo come from one address
     "trials_per_evaluator": 8,
     "originals_per_evaluator": 4,
     "practice_trials": 1,
@@ -44,7 +44,7 @@ PLAN = {
     "seed": 2022,
     "screening": SCREENING,
 }
-LASTED = timedelta(hours=3)  # from the launch to the end, on paper
+LASTED = timedelta(hours=3)  # from the launch to the end, as its dates say
 NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
 
 
@@ -135,7 +135,7 @@ def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: 
             say(f"{study}: {study.evaluators} simulated listeners have answered; nobody was asked")
     finish_jobs([_analysis_job(study, organizer) for study in studies], say)
     for study in studies:
-        if not _was_published(study):  # whoever took it back later wants it so
+        if not _was_published(study):  # somebody took it back later on purpose
             publish_results(study=study, by=organizer, now=timezone.now())
             say(f"{study}: the results are published")
 
@@ -168,7 +168,7 @@ def _create(edition: Edition, plan: Plan, organizer: User) -> Study:
         name=f"{edition.name}-{plan.name}",
         title=plan.title,
         form=plan.form,
-        responsible="Whoever runs this demo",
+        responsible="The operator of this demo",
         contact=organizer.email,
         keep_months=12,
         **plan.numbers,

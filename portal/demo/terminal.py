@@ -68,7 +68,7 @@ class Screen:
         self._lock = threading.Lock()  # the processes say something, too
 
     def __call__(self, line: str) -> None:
-        """Say a line for good."""
+        """Print a line that stays."""
         with self._lock:
             self._said_at = time.monotonic()
             self._write(f"{self._clear()}{line}\n{self._moving}")

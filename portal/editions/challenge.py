@@ -1,7 +1,7 @@
 """The form of a new challenge, in steps: speech and rules first, then everything else with what follows from them.
 
-Where the rules are proposed, the fields of the recipe are those of the corpus, filled in; its text is made of them anew
-until somebody edits the text, which then counts alone. Nothing is stored before the whole form is valid.
+Where the rules are proposed, the fields of the recipe are those of the corpus, filled in; its text is written from them
+again until somebody edits the text, which then counts alone. Nothing is stored before the whole form is valid.
 """
 
 from __future__ import annotations

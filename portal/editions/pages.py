@@ -60,7 +60,7 @@ SEVERAL_SYSTEMS = {
 
 
 def start_page(user: Any, form: StartForm) -> dict[str, Any]:
-    """What stands beside the first step: the import that brings the speech, and the shipped recipes as files."""
+    """What is offered next to the first step: the import that brings the speech, and the shipped recipes as files."""
     wanted = str(form["corpus"].value() or "")
     known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
     job = None if known.filter(name=wanted).exists() else find_import(wanted, user)

@@ -148,7 +148,7 @@ def write_recipe(recipe: Recipe, corpus: Corpus) -> str:
 
 
 def free_name(title: str) -> str:
-    """A name for addresses that is made of a title and that no edition has."""
+    """A name for addresses that is derived from a title and that no edition has."""
     start = slugify(title)[:LONGEST_NAME].strip("-_") or "challenge"
     taken = set(Edition.objects.filter(name__startswith=start[:30]).values_list("name", flat=True)) | RESERVED_NAMES
     if start not in taken:

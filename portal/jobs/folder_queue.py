@@ -1,8 +1,9 @@
 """The embedded queue: messages are files in a folder, for a portal on one machine.
 
-It stands in for kombu's own folder transport, whose worker stops for good when an idle child of it is killed, dies when
-the folder is missing, and may read half a message. Here a message appears whole, whoever removes its file has taken it,
-and whoever needs the folder makes it; Celery's event loop polls it, which gives each child a pipe of its own.
+It stands in for kombu's own folder transport, whose worker stops permanently when an idle child of it is killed, dies
+when the folder is missing, and may read half a message. Here a message appears whole, the process that removes its file
+has taken it, and the folder is made where it is needed; Celery's event loop polls it, which gives each child a pipe of
+its own.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class Actor(models.TextChoices):
 class Job(models.Model):
     """One piece of background work: what to do, how far it is, how it ended.
 
-    `claim` is the token of the process that holds the job; whoever lost it writes nothing any more.
+    `claim` is the token of the process that holds the job; a process that lost it writes nothing any more.
     `edition` names the edition it works for, whose organizers see it; empty for work on a corpus or a baseline, which
-    whoever may see `corpus` sees.
+    those who may see `corpus` see.
     `worker` is the worker that runs it, or ran it last; empty in a shell.
     `progress_from` and `progress_since` say where this attempt's current stage began, for the estimate.
     """
@@ -108,7 +108,7 @@ class Job(models.Model):
 
 
 class JobEvent(models.Model):
-    """Something that happened to a job, kept for whoever wants to know why."""
+    """Something that happened to a job, kept to explain its state."""
 
     class Level(models.TextChoices):
         INFO = "info"

@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
-    """All of a leaderboard: its times, policy, rankings, and whoever is in none of them."""
+    """All of a leaderboard: its times, policy, rankings, and the systems that are in none of them."""
     edition = leaderboard.edition
     return {
         "edition": edition.name,

@@ -41,7 +41,7 @@ class Choice:
         ranking: the condition and utility that ranks; None where nothing is ranked.
         sort, order: the column by which the table stands, and which way.
         shows_published: whether systems of papers stand among the others.
-        shows_beyond: whether columns of privacy beyond the EER stand beside the others.
+        shows_beyond: whether columns of privacy beyond the EER are shown too.
         query: what of the address differs from the page's own, but for the order.
     """
 

@@ -1,4 +1,4 @@
-"""Puts things away: out of sight and back, or for good with everything that cannot be without them.
+"""Archives things, restores them, or deletes them permanently with everything that depends on them.
 
 A small thing is gone with the transaction that writes the receipt into the audit log. A large one is archived and then
 deleted by a job, in pieces of a transaction each: whatever ends the job, the next attempt deletes the rest. Stored

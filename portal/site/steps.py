@@ -327,7 +327,7 @@ def _add_audio(summary: CorpusSummary) -> NextStep:
 
 def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
     name = summary.corpus.name
-    text = "No system has anonymised it yet; the measures follow by themselves."
+    text = "No system has anonymised it yet; the measures are then computed automatically."
     return NextStep(f"Anonymise {name}", text, "Run an anonymiser", reverse("systems:new", args=[name]))
 
 

@@ -23,7 +23,7 @@ from portal.teams.models import Membership, Team
 
 
 def _own_systems(user: Any) -> QuerySet[System]:
-    """Whoever sees a corpus sees its baselines, but manages none of others."""
+    """Those who see a corpus see its baselines, but manage none of others."""
     rows = System.objects.select_related("edition", "corpus", "team")
     if user.is_staff:
         return rows

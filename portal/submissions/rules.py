@@ -137,7 +137,7 @@ def _moment(time: datetime | None) -> str:
 class Relation(StrEnum):
     """What a visitor is to a system."""
 
-    ORGANIZER = "organizer"  # of its edition; of a baseline without an edition, whoever may see its corpus
+    ORGANIZER = "organizer"  # of its edition; of a baseline without an edition, those who may see its corpus
     TEAM = "team"
     OTHER = "other"
 

@@ -157,7 +157,7 @@ def load_report(submission: Submission) -> IntakeReport:
 def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]:
     """The submissions to an edition that this person may see, the newest first: all, or those of their team.
 
-    Whoever neither organises it nor takes part gets "not found".
+    Those who neither organise it nor take part get "not found".
     """
     is_organized = edition.organizers.filter(pk=user.pk).exists()
     if not is_organized and team_of(user, edition) is None:

@@ -1,7 +1,7 @@
 """The numbers of a system as CSV, JSON and LaTeX, each with all that identifies it, and what was learnt as an archive.
 
 Full precision in CSV and JSON; reported numbers for its own people only. A ZEBRA category is its letter in CSV;
-in JSON, whose values are numbers (0 to 6), the letter stands beside.
+in JSON, whose values are numbers (0 to 6), the letter is added.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def attacker_archive(run: EvaluationRun, seed: int) -> IO[bytes]:
     keys = {name: encoder_key(run, seed, name) for name in ENCODER_FILES}
     if seed not in list_trained_seeds(run) or not all(map(default_storage.exists, keys.values())):
         raise Http404
-    packed = tempfile.TemporaryFile(prefix="attacker-")  # noqa: SIM115 - whoever sends it closes it
+    packed = tempfile.TemporaryFile(prefix="attacker-")  # noqa: SIM115 - the sender closes it
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, key in keys.items():
             with default_storage.open(key) as stored, archive.open(name, "w", force_zip64=True) as place:

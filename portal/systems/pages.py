@@ -253,7 +253,7 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     """The samples that can be heard and the description that can be read; for its own, what they do with them.
 
     Everybody meets what is released on a published leaderboard, its own also what is only offered. A sample that a
-    listening test plays is heard by nobody. Where the owner of the corpus passes speech on, its own and whoever
+    listening test plays is heard by nobody. Where the owner of the corpus passes speech on, its own and those who
     accepted the terms of the data, as organizer or in an approved team, also hear the originals.
     """
     submission, system = view.submission, view.system

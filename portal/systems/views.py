@@ -55,7 +55,7 @@ def _shown_json(_: str, data: Any) -> JsonResponse:
 
 
 def _numbers_file(ending: str, respond: Respond, make: Callable[[View], Any]) -> Page:
-    """A file of numbers, for whoever may see them."""
+    """A file of numbers, for those who may see them."""
 
     @open_read
     def numbers_file(request: HttpRequest, name: str) -> HttpResponse:

@@ -17,7 +17,8 @@ class Team(models.Model):
     """A participant of one edition, with the fields that the evaluation plan asks for (2022, section 9.2).
 
     `number` is given at approval and makes the label under which the team's systems are known, such as ``T11``.
-    `members_frozen_at`: the time of the first accepted submission; members then neither join nor leave by themselves.
+    `members_frozen_at`: the time of the first accepted submission; members then neither join nor leave without an
+    organizer.
     """
 
     class State(models.TextChoices):

@@ -60,7 +60,7 @@ def joining_problem(team: Team) -> str:
 
 
 def frozen_problem(team: Team) -> str:
-    """Why members can neither join nor leave by themselves."""
+    """Why members can neither join nor leave without an organizer."""
     if team.members_frozen_at is None:
         return ""
     return (

@@ -86,7 +86,7 @@ class DataAccess:
     """What a person is to the data of an edition.
 
     Attributes:
-        team: with which they take part; None for organizers and whoever has none.
+        team: with which they take part; None for organizers and people without a team.
         may_accept: whether they may have the data once they accepted its terms.
         acceptance: of the terms as they are now; None before.
         terms: what is to be accepted.
@@ -146,7 +146,7 @@ def list_teams(edition: Edition) -> QuerySet[Team]:
 
 
 def membership_for(user: Any, team: Team) -> Membership | None:
-    """What this person is in a team; None for whoever does not belong to it."""
+    """What this person is in a team; None for people who do not belong to it."""
     return team.memberships.filter(user_id=user.pk).first() if user.is_authenticated else None
 
 

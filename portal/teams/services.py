@@ -37,7 +37,7 @@ class NameTaken(NotPossible):
 
 @transaction.atomic
 def register_team(*, edition: Edition, by: Any, now: datetime, **fields: Any) -> Team:
-    """A new team that waits for approval, owned by whoever registers it; `fields` as in `FIELDS`.
+    """A new team that waits for approval, owned by the person who registers it; `fields` as in `FIELDS`.
 
     Raises:
         NotPossible: registration is closed, the person has a team, or the name is taken.
@@ -137,7 +137,7 @@ def withdraw_team(*, team: Team, by: Any) -> Team:
 
 @transaction.atomic
 def freeze_members(*, team: Team, now: datetime) -> Team:
-    """From now on members neither join nor leave by themselves; nothing happens where that holds already.
+    """From now on members neither join nor leave without an organizer; nothing happens where that holds already.
 
     Open invitations are revoked, for nobody could accept them.
     """

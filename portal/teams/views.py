@@ -75,7 +75,7 @@ def resend_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpRes
 
 @open_page
 def invitation(request: HttpRequest, secret: str) -> HttpResponse:
-    """Where the link of an invitation leads: whoever has no account makes one and comes back here."""
+    """Where the link of an invitation leads: people without an account make one and come back here."""
     chosen, now = selectors.invitation_by(secret), timezone.now()
     context: dict[str, Any] = {"invitation": chosen, "team": chosen.team, "edition": chosen.team.edition}
     context["is_open"] = invitation_state(chosen, now) is InvitationState.OPEN

@@ -2,7 +2,7 @@
 
 An `Engine` says what it is, where its weights come from and what it needs; `load` makes the `SpeakerEncoder`, and is
 the only place that imports heavy libraries. Conventions: samples are int16, mono, shape (n,); vectors float32, shape
-(d,), not normalised; whoever scores them normalises.
+(d,), not normalised; they are normalised when they are scored.
 Every encoder first asks of an utterance the rate of the model, enough length, and some sound.
 """
 

@@ -29,7 +29,7 @@ _FULL_SCALE = 32768.0
 
 
 class LogMelEncoder:
-    """Vectors of a network over log-mel features, whoever trained it; one instance serves one thread."""
+    """Vectors of a network over log-mel features, whatever its training; one instance serves one thread."""
 
     def __init__(self, network: EcapaTdnn | XvectorTdnn, device: Device) -> None:
         """Move the network to where it will compute.

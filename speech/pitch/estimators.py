@@ -1,7 +1,7 @@
 """Fundamental frequency (F0) of an utterance, and which estimator found it.
 
 The estimator of the challenge is Praat's autocorrelation method with the settings of the official
-2022 script; WORLD's DIO (with StoneMask) and Harvest stand beside it, chosen by name. A contour
+2022 script; WORLD's DIO (with StoneMask) and Harvest can be chosen instead by name. A contour
 carries its estimator and frame times, so that it can be stored and drawn.
 
 Conventions: frequencies in Hz, 0 is an unvoiced frame; times in seconds from the start of the file;

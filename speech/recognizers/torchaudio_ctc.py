@@ -1,7 +1,7 @@
 """wav2vec 2.0 base with CTC from torchaudio's pipelines, where torchaudio can be imported and its weights are here.
 
-No package carries these weights and nothing is fetched from the network: whoever has the file puts it into the folder
-of models. It writes plain capitals without marks, as LibriSpeech's transcripts do; decoding is greedy, without a
+No package carries these weights and nothing is fetched from the network: a person who has the file puts it into the
+folder of models. It writes plain capitals without marks, as LibriSpeech's transcripts do; decoding is greedy, without a
 language model. Conventions: as in `speech.recognizers.contract`; emissions have the shape (frames, labels).
 
 Source: A. Baevski et al., "wav2vec 2.0", NeurIPS 2020; A. Graves et al., ICML 2006 (CTC, best path decoding, section

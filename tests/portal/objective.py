@@ -213,7 +213,7 @@ groups = [["tones_trials_f", "tones_trials_m"]]
 STAMP = "exp/results-2026-01-02-03-04-05"
 TEST = f"{STAMP}/ASV-tones_enrolls_anon-tones_trials_f_anon"  # semi-informed
 TRIAL_SETS = ("tones_trials_f", "tones_trials_m")
-# How well each test tells speakers apart: distance of the means of targets and nontargets.
+# How well each test separates speakers: distance of the means of targets and nontargets.
 SEPARATION = {
     ("", "", ".orig"): 6.0,
     ("", "_anon", ".orig"): 0.1,

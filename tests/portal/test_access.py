@@ -249,7 +249,7 @@ MATRIX = {
     "studies:results-bundle": FOR_NOBODY_HERE,
     "studies:publish-results": FOR_NOBODY_HERE,
     "studies:unpublish-results": FOR_NOBODY_HERE,
-    # Whoever holds the secret of the address, and who they are makes no difference; wrong secrets: tests/listening.
+    # Anyone who holds the secret of the address, with or without an account; wrong secrets: tests/listening.
     "listen:join": OPEN,
     "listen:withdraw-by-code": OPEN,
     "listen:session": OPEN,
@@ -472,7 +472,7 @@ WITHOUT_TOKEN = {
     *("listen:join", "listen:withdraw-by-code", "listen:answers", "listen:alive", "listen:take-over", "listen:report"),
     "api:nothing",
 }
-# Where whoever has given a password, but not yet the second factor, meets something else than a visitor: its form.
+# What a person sees who has given a password, but not yet the second factor, differs from a visitor's: its form.
 HALF_WAY = {"mfa_authenticate": 200, "account_login": LOGIN}
 # A live part tells htmx by this status that it need not ask again.
 ENDED = 286
@@ -809,7 +809,7 @@ def test_password_alone_opens_nothing_where_a_second_factor_is_set(addresses):
     assert found == {name: expected[0] for name, expected in MATRIX.items()} | HALF_WAY
 
 
-def test_second_factor_changes_only_for_whoever_confirms_who_they_are(addresses):
+def test_second_factor_changes_only_after_confirming_the_password(addresses):
     person = User.objects.create_user("whole@example.org", "pw")
     second_factor_of(person)
     client = Client()

@@ -24,7 +24,7 @@ from tests.portal.api.calls import Api, Challenge
 
 pytestmark = pytest.mark.django_db
 
-# What is of no team, or is told to whoever asks because it is theirs; each with its reason.
+# What is of no team, or is shown to people because it is theirs; each with its reason.
 OF_NO_TEAM = {
     "": "pages of the portal, accounts and health; what they show of teams is asked for below",
     "accounts": "one's own account; another's token: accounts/test_tokens",
@@ -38,7 +38,7 @@ OF_NO_TEAM = {
     "studies": "of an edition's organizers alone, every address and method: tests/listening/studies/test_access; "
     "results are public once published: tests/listening/results/test_result_pages",
     "listeners": "public with the results, once the leaderboard is: tests/listening/results/test_panels",
-    "listen": "whoever holds the secret of a session or a study; what that shows of teams is nothing: test_access and "
+    "listen": "those who hold the secret of a session or a study; what that shows of teams is nothing: test_access and "
     "tests/listening",
 }
 PUBLIC_ONCE_PUBLISHED = {
@@ -64,7 +64,7 @@ NOT_OF_ONE_TEAM = {
     "jobs:table",
     "submissions:list",
     "submissions:new",
-    "teams:invitation",  # whoever holds its secret
+    "teams:invitation",  # anyone who holds its secret
     "uploads:create",
     "api:docs",
     "api:schema",
@@ -136,7 +136,7 @@ MEETS_WHAT_IS_PUBLISHED = {"rival by session", "stranger by token", "other organ
 
 
 def patterns(resolver=None, namespace="", given=()):
-    """Every address of the portal that has a name: name, and what it is made of."""
+    """Every address of the portal that has a name: name, and its arguments."""
     for one in (resolver or get_resolver()).url_patterns:
         parts = [*given, *one.pattern.converters]
         if isinstance(one, URLResolver):
@@ -240,7 +240,7 @@ def seen(response, address):
 
 
 def ask(client, method, address):
-    """A request as whoever has the right would send it."""
+    """A request as a person with the right would send it."""
     if "/api/uploads/" in address:
         body = {"content_type": PART} if method in {"post", "put", "patch"} else {}
         return getattr(client, method)(address, headers=WITH_TUS, **body)

@@ -4,7 +4,7 @@ A file of voices has a line for each assignment: role, split, level, speaker, ut
 all utterances of a speaker), key, then a column for each parameter, or one for the mixture (`name=share name=share`) of
 methods that plan such voices. A file of targets, for runs of ours and for
 uploaded systems, has a heading `utterance,target` and a line for each utterance; further columns are left alone, and
-where one name stands for recordings of two data sets, a column `data_set` tells them apart.
+where one name stands for recordings of two data sets, a column `data_set` distinguishes them.
 
 Conventions: UTF-8, LF, a comma; numbers are written so that the same float64 is read back; a text that a spreadsheet
 would run, or that starts with an apostrophe, gets an apostrophe before it, which reading takes off again.

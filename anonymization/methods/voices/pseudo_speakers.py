@@ -157,7 +157,7 @@ def plan_voices(
     """One voice for each speaker, so that any two differ, and each from the same speaker's voice of the other role.
 
     Speakers draw in the order of their keys, again from SHA-256 of `key|attempt` where a voice is too close: most have
-    the voice of their first draw, whoever else is there.
+    the voice of their first draw, independent of other speakers.
 
     Args:
         speakers: all speakers of the split, whatever data sets they are in: another population may give other voices.

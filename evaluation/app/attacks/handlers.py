@@ -1,7 +1,7 @@
 """Attacks of the portal evaluation as jobs: speaker vectors of each data set, then scores and all that follows.
 
 Every trial is scored for each attack that the attacker can make, and the scores become the same numbers as uploaded
-ones. They stand beside the team's: they are runs of a kind of their own, which no leaderboard ranks by.
+ones. They are listed next to the team's: they are runs of a kind of their own, which no leaderboard ranks by.
 """
 
 from __future__ import annotations

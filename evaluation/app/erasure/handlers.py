@@ -1,6 +1,6 @@
 """What engines made of a recording goes with it: vectors and words of speech are personal data as the speech is.
 
-Whoever deletes an utterance, a submitted file or a submission has, when the transaction is through, deleted the
+Deleting an utterance, a submitted file or a submission deletes, when the transaction is through, the
 speaker vectors and hypotheses of its audio, its texts in the lists of recognised utterances, and the derived files of
 runs that are gone. What a crash left behind, or audio that was replaced by other, is found by a periodic task. Audio
 that somebody still holds keeps its results, which belong to the content. Rows are deleted in cascades and in bulk, so

@@ -1,6 +1,6 @@
 """Reads evaluation runs for pages, exports and API: the one that counts, its numbers, and how far others are.
 
-Whoever asks has been let in before: numbers follow the rule of visibility of `portal.submissions.rules`. Queries
+Access is checked before: numbers follow the rule of visibility of `portal.submissions.rules`. Queries
 are constant in number, however many runs and submissions.
 """
 

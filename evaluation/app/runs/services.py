@@ -1,6 +1,6 @@
 """Starts evaluation runs, stores what they found, and ends or continues them: the same for every kind of runs.
 
-A run is a chain of jobs, each after the other; the last is the run's own. Whoever cancels a run ends the whole chain;
+A run is a chain of jobs, each after the other; the last is the run's own. Cancelling a run ends the whole chain;
 one that is run again continues where it stopped, because what was made of a recording is kept by its content.
 """
 
@@ -320,7 +320,7 @@ def continue_run(run: EvaluationRun, by: Any) -> None:
     if stopped is None:
         raise NotPossible("Only a failed or cancelled run can be continued.")
     run_again(stopped, by=by)
-    # Those that were cancelled one by one do not follow by themselves.
+    # Those that were cancelled one by one do not follow automatically.
     for job in chain:
         job.refresh_from_db()
         if job.pk != stopped.pk and can_run_again(job):

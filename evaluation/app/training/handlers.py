@@ -1,7 +1,7 @@
 """The body of a training job: one seed after another, one epoch after another, each kept as soon as it has ended.
 
 After an epoch its checkpoint goes into the storage and its row into the database, in this order; only then the
-checkpoint before is deleted. So whoever is killed at any time loses the epoch that was under way and nothing else, and
+checkpoint before is deleted. So a worker that is killed at any time loses only the epoch that was under way, and
 another worker, on another machine, can go on. A training that would run longer than a job may gives its turn back
 between two epochs.
 """

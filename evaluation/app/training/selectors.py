@@ -110,7 +110,7 @@ class TrainingReport:
     def is_anti_prediction(self) -> bool:
         """Whether the target classifier errs more often than a guess would.
 
-        Whoever errs more than by chance knows the target and says another: nothing was removed.
+        A classifier that errs more than by chance knows the target and names another: nothing was removed.
         """
         error, first = self.spread("target_error"), self.first
         chance = first.target_chance if first else None

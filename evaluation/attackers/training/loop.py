@@ -56,7 +56,7 @@ def fresh_probe(
         train, test: shape (n, d); length and spread are taken off first, as the cosine does not see them.
         train_labels, test_labels: shape (n,), from 0 to `classes` − 1.
         classes: how many there are, whether or not each occurs.
-        split: what tells the two sets apart, for the report.
+        split: how the two sets differ, for the report.
 
     Raises:
         MetricInputError: no vector on one side, or vectors that are not finite.

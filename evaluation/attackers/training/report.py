@@ -1,7 +1,7 @@
 """What the trainings of an attack found, over seeds, in the form of table 1 and figures 3 and 4 of Franzreb et al.
 
 A row is one anonymiser with one selection of targets, attacked by one variant of the recogniser with several seeds. The
-deviation over seeds is that of a sample; the interval over speakers stands beside it, because few speakers make an EER
+deviation over seeds is that of a sample; the interval over speakers is given with it, because few speakers make an EER
 more uncertain than seeds do. Conventions: rates are shares, the EER is Kaldi's; lower EER and source error are better
 for the attacker, a higher target error means that less of the target is heard, as far as the classifier can say.
 

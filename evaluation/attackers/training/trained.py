@@ -220,7 +220,7 @@ class Description:
 
     Attributes:
         recipe, seed: how they came about.
-        sources, targets: whom the recogniser told apart; no targets without a target classifier.
+        sources, targets: whom the recogniser distinguished; no targets without a target classifier.
         training_mean: mean vector of the training segments, shape (d,).
         final: what the training measured at its end.
         kept_epoch: whose weights these are.

@@ -1,6 +1,6 @@
 """Score files of a submission as they will be measured: read whole, and held against the organizer's trials if known.
 
-A file that passes is measured; one with an error is not, for whoever leaves trials out moves the number.
+A file that passes is measured; one with an error is not, because leaving trials out changes the number.
 """
 
 from __future__ import annotations

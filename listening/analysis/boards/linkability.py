@@ -25,9 +25,9 @@ Groups are those that a listener drew, or the samples of a board cut by average 
 groups as the listener declared speakers. A chance line tells how good groups look that know nothing of the speakers:
 speakers are permuted among the samples of each board, with the groups as they are.
 
-Conventions: all measures are at most 1, higher means that speakers were told apart better, so that a *lower* value is
-more private; each is computed on every filled board and averaged over boards. Groups are always formed of all samples
-of a board; ``original`` and ``anonymised`` look at those samples of the groups only.
+Conventions: all measures are at most 1, higher means that speakers were distinguished better, so that a *lower* value
+is more private; each is computed on every filled board and averaged over boards. Groups are always formed of all
+samples of a board; ``original`` and ``anonymised`` look at those samples of the groups only.
 Sources: purity, inverse purity, BCubed: Amigó, Gonzalo, Artiles & Verdejo, "A comparison of extrinsic clustering
 evaluation metrics based on formal constraints", Information Retrieval 12 (2009); adjusted Rand index: Hubert & Arabie,
 "Comparing partitions", Journal of Classification 2 (1985).
@@ -49,7 +49,7 @@ from listening.analysis.scoring.resampled import count_by_class, measure_areas, 
 from listening.analysis.scoring.scores import normalise_ranks
 from listening.analysis.tables import Row, make_table
 
-_DECIMALS = 12  # distances that are equal on paper are equal in the machine
+_DECIMALS = 12  # distances that are mathematically equal are equal after rounding
 _PROBLEMS_AT_MOST = 20
 
 
@@ -180,7 +180,7 @@ def _first_of(problems: list[str]) -> list[str]:
 
 PAIRS = ("original-original", "anonymised-anonymised", "original-anonymised")
 ALL = "all"
-_CURVE_POINTS = 300  # more cannot be told apart in a figure; distances take thousands of values
+_CURVE_POINTS = 300  # more cannot be distinguished in a figure; distances take thousands of values
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +278,7 @@ def _detection(pairs: ScoredPairs, chosen: Flags, draws: Floats | None, settings
     row |= {"listeners": listeners, "boards": int(np.unique(pairs.board[chosen]).size)}
     if is_target.all() or not is_target.any():
         missing = "two speakers" if is_target.all() else "one speaker"
-        return row | {"remark": f"No pair of {missing}, so there is nothing to tell apart."}
+        return row | {"remark": f"No pair of {missing}, so there is nothing to distinguish."}
     closeness, listener = pairs.closeness[chosen], pairs.listener[chosen]
     _, target, nontarget = count_by_class(closeness, is_target, listener, pairs.listeners)
     row["eer"] = interpolated_eers(*_pooled(target, nontarget))[0]

@@ -199,7 +199,7 @@ def _make_map(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[R
     listeners = len({board.listener for board in whole})
     fit: Row = {"board": boards[0].board, "dimensions": dimensions, "samples": slots.size}
     fit |= {"listeners": listeners, "remark": _note(len(boards) - len(whole), listeners)}
-    # Rounded, so that averages that are equal on paper are tied whoever came first.
+    # Rounded, so that averages that are mathematically equal are tied in any order.
     normalised = np.array([board.distances_as(NORMALISED, settings) for board in whole])
     averages = np.asarray(np.round(normalised.mean(0), _DECIMALS))
     if averages.size == 0 or np.ptp(averages) == 0:

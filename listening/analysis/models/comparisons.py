@@ -1,9 +1,9 @@
 """Systems compared two by two: within listeners, and as in 2020 by a Mann-Whitney test that pools their ratings.
 
-Within listeners: whoever rated both systems of a pair gives one difference, mean score of the first less mean score of
-the second. In the task of verifiability the mean is taken over the two classes of pairs, same speaker and different
-speakers, each on its own, and a class that a listener met with one of the two systems only is left out: a listener who
-met more pairs of the same speaker with one system does not thereby prefer it.
+Within listeners: each listener who rated both systems of a pair gives one difference, mean score of the first less mean
+score of the second. In the task of verifiability the mean is taken over the two classes of pairs, same speaker and
+different speakers, each on its own, and a class that a listener met with one of the two systems only is left out: a
+listener who met more pairs of the same speaker with one system does not thereby prefer it.
 
 Whether differences within listeners are zero is tested by sign flips (permutation) and by Wilcoxon. A difference is one
 listener's mean score of one system minus that of another. Swapping the two labels of a listener flips the sign of the
@@ -243,7 +243,7 @@ def _have_ties(differences: Floats) -> Flags:
 
 _INTERVALS_AT_ONCE = 128
 _NOISE = 1e-12  # relative: smaller differences are those of rounding
-_DECIMALS = 10  # beyond, differences that are equal on paper differ and tests would not see their ties
+_DECIMALS = 10  # beyond, mathematically equal differences differ and tests would not see their ties
 
 
 @dataclass(frozen=True, eq=False)

@@ -194,7 +194,7 @@ def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
     """θ at the minimum, and whether it is one.
 
     The deviance is even in θ, so its slope is 0 at θ = 0 whether that is a minimum or a ridge, and a search that
-    touches 0 stays there. Its slope by θ² tells the two apart: where it falls, the search goes on from inside, each
+    touches 0 stays there. Its slope by θ² distinguishes the two: where it falls, the search goes on from inside, each
     time from nearer, for a first step may leap over a minimum close to 0 and land on 0 again.
     """
     from scipy.optimize import minimize

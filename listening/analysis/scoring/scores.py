@@ -3,7 +3,7 @@
 Only ratings of purpose ``scored`` count: practice, control and bridge trials never enter scores. Sessions that a
 standing rule leaves out do not count unless asked for. A session that was not finished enters *normalised* scores only
 where it holds enough ratings of a task (`Settings.partial_trials`, and `partial_of_each_kind` of original and of
-anonymised speech): whoever quits after the easy half would get inflated low ranks. Raw scores keep it.
+anonymised speech): a listener who quits after the easy half would get inflated low ranks. Raw scores keep it.
 
 Rank normalisation says what a rating tells within its listener and task, in [0, 1], whatever part of the scale was
 used. Over the ratings x_1 … x_n of one listener in one task, with average ranks r_i (ties share the mean of their

@@ -200,7 +200,7 @@ def _item_errors(cells: Sequence[Cell], shared: _Shared) -> list[float | None]:
 
 
 def _letters(means: Mapping[str, float], differences: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Letters of the systems of a task, the highest mean first; none where nothing can tell systems apart."""
+    """Letters of the systems of a task, the highest mean first; none where systems cannot be compared."""
     told = {frozenset((one["first"], one["second"])): one["is_told_apart"] for one in differences}
     if all(one is None for one in told.values()):
         return {}

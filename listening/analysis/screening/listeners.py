@@ -4,7 +4,7 @@ Listeners whom a standing rule leaves out have rows too, compared with those who
 what a rule did and what it would do. Repeats come from `reliability`.
 
 Conventions: a *cell* is a system, and in the task of verifiability a system with one class of pairs (same speaker or
-not), as the two lie far apart. The others are the listeners that count; whoever is left out by a standing rule is
+not), as the two lie far apart. The others are the listeners that count; a listener whom a standing rule leaves out is
 compared with them too, but is nobody's other. Values have shape (listeners,), NaN where there is nothing to look at.
 """
 
@@ -37,7 +37,7 @@ def add_left_out(scored: Scored, with_excluded: Scored) -> Scored:
 
 
 LEAST_CELLS = 3
-_DECIMALS = 10  # beyond, sums that are equal on paper differ
+_DECIMALS = 10  # beyond, mathematically equal sums differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def select_rated(scored: Scored, task: str) -> Rated:
 def measure_agreement(rated: Rated) -> tuple[Floats, Ints]:
     """Pearson correlation of a listener's scores with the cell means of all others, and over how many cells.
 
-    Each score stands beside the mean that the others together gave to its cell (leave-one-out). NaN with fewer than
+    Each score is paired with the mean that the others together gave to its cell (leave-one-out). NaN with fewer than
     `LEAST_CELLS` cells that others rated too, or where the scores or those means are all equal.
     """
     cells = int(rated.cell.max()) + 1 if rated.cell.size else 0

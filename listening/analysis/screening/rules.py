@@ -1,7 +1,7 @@
 """The rules that look for listeners whose ratings should not count: what each finds, and from where it is a finding.
 
-Rules only propose. Whoever is caught is left out by an organizer, never by an analysis, and can be taken back. All look
-at raw ratings, because ranks would hide who used two points of the scale. Thresholds come from practice:
+Rules only propose. A flagged listener is left out by an organizer, never by an analysis, and can be taken back. All
+look at raw ratings, because ranks would hide who used two points of the scale. Thresholds come from practice:
 
 - P.808: ITU-T P.808 as implemented by its open toolkit. Its numbers are for five points; they are carried to another
   scale by its range, variances by the square of it.

@@ -117,7 +117,8 @@ def _count_guess(address: str) -> None:
 def erase_answers(study: Study) -> None:
     """Mark the analyses of a study of which somebody withdrew; in the transaction of the withdrawal."""
     marked = study.analyses.filter(erased_at=None).update(erased_at=timezone.now())
-    # An analysis that ended a moment ago may have flagged whoever withdraws; one that ends later finds itself marked.
+    # An analysis that ended a moment ago may have flagged the person who withdraws; one that ends later finds itself
+    # marked.
     gone = Flag.objects.filter(session__study=study, session__state=Session.State.WITHDRAWN)
     gone.filter(kind__in=Flag.FOUND_BY_ANALYSIS).delete()
     if marked:

@@ -66,7 +66,7 @@ BADGES = {
 
 
 def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str, Any]:
-    """The whole of the monitor; its live part is made of the same."""
+    """The whole monitor; its live part uses the same data."""
     lines = selectors.list_lines(study, now)
     show = request.GET.get("show", "")
     shown = Paginator(_shown(study, lines, show), PAGE_SIZE).get_page(request.GET.get("page"))

@@ -1,7 +1,7 @@
 """The job that computes what the listeners of a study said.
 
 It keeps what it has (the inputs, the tables, each figure) as soon as it has it, so an interrupted one goes on where it
-was; it always computes from the stored inputs, as whoever downloads the bundle does.
+was; it always computes from the stored inputs, as anyone who downloads the bundle does.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The file is read by `listening.analysis.reading.ratings`; its listeners and sessions become people and sessions of the
 study, so that rules can leave them out, and are called by keys in what is stored and published. The names of the file
 are kept beside them for the organizers alone. A system that is called like one of the edition is taken for it: its
-objective numbers then stand beside its ratings. Public: `import_study`, `check_size`.
+objective numbers are then listed next to its ratings. Public: `import_study`, `check_size`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ appear under keys made for the analysis alone, so that a published bundle cannot
 the names for paying. Of a study whose ratings were collected elsewhere the stored inputs are read. Word errors of the
 recogniser and pitch correlations stand with the submissions heard; whatever is not known of an utterance is NaN.
 
-`compute_basis` tells inputs apart in a few cheap queries without reading a rating, so that a page can say whether an
+`compute_basis` identifies inputs in a few cheap queries without reading a rating, so that a page can say whether an
 analysis still fits its study.
 """
 

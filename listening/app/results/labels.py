@@ -120,7 +120,8 @@ def rate_in_words(task: str, *, is_original: bool, rate: float | None, low: floa
 
 
 def privacy_in_words(rate: float | None, high: float | None) -> str:
-    """What listeners' equal error rates say of privacy: who cannot tell originals apart finds every voice private.
+    """What listeners' equal error rates say of privacy: listeners who cannot distinguish originals make every voice
+    seem private.
 
     Args:
         rate, high: equal error rate of unprotected speech and the upper end of its interval.

@@ -298,7 +298,7 @@ def _words(name: str) -> tuple[str, str]:
 
 
 def organizer_actions(shown: Shown) -> dict[str, Any]:
-    """The analysis under way, and whether another may be started; nothing for whoever does not organise the study."""
+    """The analysis under way, and whether another may be started; nothing for those who do not organise the study."""
     if not shown.is_organizer:
         return {}
     study, job = shown.study, running_job(shown.study)

@@ -1,7 +1,7 @@
 """What listeners said, on the pages of the challenge: beside the objective numbers of a leaderboard and of a system,
 and as the published studies of an edition.
 
-What stands beside what follows from the form of the study: the attacker's EER beside that of listeners, the
+The form of the study decides which numbers are compared: the attacker's EER with that of listeners, the
 recogniser's word errors beside intelligibility or the words that listeners wrote down. Numbers of listeners come from
 the tables of an analysis, objective ones from the leaderboard; nothing is computed here. Everybody sees what is
 published; an organizer of the edition sees the newest analysis of every other closed study too, marked as a preview.
@@ -203,7 +203,7 @@ class ObjectiveComparison:
                     yield (*of_system, what.by, what.key, what.unit, *(getattr(one, name) for name in NUMBER))
 
 
-# What stands beside what ---------------------------------------------------------------------------
+# Numbers side by side ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

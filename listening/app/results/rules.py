@@ -3,7 +3,7 @@ them from being published.
 
 While a study is open nobody sees anything, its organizers neither. Of a closed one they see everything; everybody else
 sees what is published, once the leaderboard of the edition is public too. Teams are no nearer to it than anybody else,
-but for the utterances of their own systems. What names single listeners stays with the organizers for good.
+but for the utterances of their own systems. What names single listeners is only ever shown to the organizers.
 """
 
 from __future__ import annotations

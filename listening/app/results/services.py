@@ -1,13 +1,13 @@
 """From a closed study to published results: starting its analysis, leaving listeners out, publishing.
 
 An analysis of equal inputs, settings and code is never computed twice. While a study is open it is refused, because
-whoever sees results may stop at the ones they like. A study that is closed while somebody still listens is analysed
+people who see results may stop at the ones they like. A study that is closed while somebody still listens is analysed
 once the last one has ended.
 
-Flags that only an analysis can find stand beside those of the monitor, so that the same reversible rules leave such
+Flags that only an analysis can find are listed with those of the monitor, so that the same reversible rules leave such
 sessions out. They are final for a session that is left out: without it nobody looks at it again. New ones are caught by
-no standing rule: leaving listeners out moves the means of the others, and rules that followed by themselves would go on
-until hardly anybody is left.
+no standing rule: leaving listeners out moves the means of the others, and rules that were applied automatically would
+go on until hardly anybody is left.
 
 Results are published after the leaderboard of their edition, on whose systems they are, and only as the study is now:
 an analysis that no longer fits its inputs is computed anew first.

@@ -2,10 +2,10 @@
 
 A session gets its block with its first trial. One network address holds at most its share of them at the same time.
 
-The row of the block is the truth: `holder` has it until `lease_expires_at`, and for good once it is finished. A sign of
-life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody needs a block. The
-end of a session frees or finishes its block and releases its completion code. Locks are always taken in this order: the
-study (who assigns), a session, a block.
+The row of the block is the truth: `holder` has it until `lease_expires_at`, and permanently once it is finished. A sign
+of life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody needs a block.
+The end of a session frees or finishes its block and releases its completion code. Locks are always taken in this order:
+the study (who assigns), a session, a block.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def extend_lease_of_open_page(session: Session, now: datetime) -> None:
 
 
 def release_block(session: Session, *, finished: bool) -> None:
-    """End the session's hold on its block: finished for good, or whole for the next one. Idempotent."""
+    """End the session's hold on its block: finished, or whole for the next one. Idempotent."""
     held = Block.objects.filter(holder=session)
     if finished:
         held.update(is_finished=True, lease_expires_at=None)

@@ -151,8 +151,9 @@ def _note_part(clip: Clip, start: int, stop: int, at: datetime) -> None:
 def note_sent(clip: Clip, start: int, stop: int, at: datetime) -> None:
     """Note that these bytes went out, the first of them at that time.
 
-    Whoever gets the part behind a byte at some time cannot have heard the end before what comes behind that byte has
-    lasted. `first_at` is the latest beginning of a playing that this allows; so asking for a byte early gains nothing.
+    A client that gets the part behind a byte at some time cannot have heard the end before what comes behind that byte
+    has lasted. `first_at` is the latest beginning of a playing that this allows; so asking for a byte early gains
+    nothing.
     """
     where = {"session_id": clip.session, "trial_id": clip.trial, "slot": clip.slot}
     Serve.objects.get_or_create(**where, defaults={"first_at": at, "requests": 0})

@@ -452,7 +452,7 @@ class Transcript:
 
     @property
     def data(self) -> dict[str, bool]:
-        """What stands beside the text in `Answer.data`."""
+        """What is stored with the text in `Answer.data`."""
         return {"nothing": self.is_nothing}
 
 

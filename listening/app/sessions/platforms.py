@@ -2,7 +2,7 @@
 
 A session's completion code is released at its end; before it no page, reply or row holds one. A study on an own link or
 on Mechanical Turk gets a random code for each session, Prolific the one that the study holds for the outcome. What is
-no completed test is told apart by what its code begins with (`PREFIXES`); where Prolific has no code for that, it is a
+no completed test is recognised by what its code begins with (`PREFIXES`); where Prolific has no code for that, it is a
 reference to ask for pay with. Who is screened out or withdraws, or loses a place without an answer, gets none.
 
 All ids come from the address bar and are unproven; they are checked for their shape here and for their truth, where the

@@ -2,8 +2,8 @@
 
 The token is the only credential: an unknown one is not found. The order of trials is that of the block. One whose sound
 failed moves to the end once and is given up the second time (`Session.skips`). A launched study's blocks never change,
-so what they ask is read once by each process. An address of sound is made of the session's secret, the trial and the
-slot by a keyed hash: nothing is stored for it, it tells nothing, and the same recording has another one in every
+so what they ask is read once by each process. An address of sound is derived from the session's secret, the trial and
+the slot by a keyed hash: nothing is stored for it, it tells nothing, and the same recording has another one in every
 session and every trial. A browser is told of a trial its position, whether it is for practice, its tasks, and its
 samples by slot, address and length; nothing tells its purpose, system, class or speaker.
 """

@@ -1,10 +1,10 @@
 """From the address that a person opened to their trials: joining a study, its steps, and what each one changes.
 
-One person has one session in a study, however often they come. Whoever comes under another submission of the platform
-never sees it: they begin anew, once the platform confirms them or the first session is over. Nothing here needs a
-cookie: the session's own address is the credential, and a platform's frame may block the rest. Each function of a step
-is one transaction on the locked session and does nothing, when its step is over already: what is sent twice, or from an
-old page, changes nothing. Locks are taken in this order: study, person, session, block.
+One person has one session in a study, however often they come. A person who comes under another submission of the
+platform never sees it: they begin anew, once the platform confirms them or the first session is over. Nothing here
+needs a cookie: the session's own address is the credential, and a platform's frame may block the rest. Each function of
+a step is one transaction on the locked session and does nothing, when its step is over already: what is sent twice, or
+from an old page, changes nothing. Locks are taken in this order: study, person, session, block.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def join(
         _check_open(study)
     proof = "" if known is not None and _is_settled(known) else _proof(plan, arrival)
     with transaction.atomic():
-        if known is None:  # whoever comes second waits here, and then sees the session of the first
+        if known is None:  # the second request waits here, and then sees the session of the first
             study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         session = _join(study, arrival, proof, language=language, agent=agent, network=network, now=now)
         if session.state == State.ACTIVE:
@@ -209,7 +209,7 @@ def _make_way(first: Session, proof: str, now: datetime) -> None:
     What only claims to be the same person takes nothing from somebody who is listening.
 
     Raises:
-        OverError: the session is over for good.
+        OverError: the session is over and cannot be continued.
         NotOpenError: somebody may be at work in it.
     """
     first = session_for(first.token, lock=True)

@@ -65,7 +65,7 @@ class Statement:
 def read_together(*asked: tuple[Statement, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
     """The rows of several statements, each of which sees what was committed before it began.
 
-    So a first one that holds a row makes sure that the others see what whoever held it before has left.
+    So a first one that holds a row makes sure that the others see what the holder before has left.
     """
     return read_together_with_clock(*asked)[0]
 

@@ -69,7 +69,7 @@ def visitor_address(request: HttpRequest) -> str:
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, key: str) -> HttpResponse:
-    """The address that evaluators are given; it leads into the session of whoever comes."""
+    """The address that evaluators are given; it leads each of them into their session."""
     study = services.study_of_link(key)
     language = pages.choose_language(request, study.languages)
     if request.method == "HEAD":  # programs that look at links make no session
@@ -122,7 +122,7 @@ def _cookie(study: Study) -> str:
 
 
 def _remembered(request: HttpRequest, study: Study) -> Session | None:
-    """The newest session of whoever began one in this browser by a bare link, unless it was withdrawn."""
+    """The newest session that was begun in this browser by a bare link, unless it was withdrawn."""
     token = request.COOKIES.get(_cookie(study), "")
     if not slug_re.fullmatch(token):  # what no session could be called, the database is not asked for
         return None

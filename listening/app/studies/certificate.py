@@ -38,7 +38,7 @@ class BlockRow:
 
 @dataclass(frozen=True)
 class DesignRows:
-    """Everything that a study's design is made of. `items` are by key, in the order in which they were made."""
+    """Everything that a study's design is made from. `items` are by key, in the order in which they were made."""
 
     study: Study
     systems: tuple[str, ...]

@@ -398,7 +398,7 @@ def planner(study: Study, form: StudyForm) -> dict[str, Any]:
 
 
 def _form_problems(form: StudyForm) -> list[str]:
-    """What is wrong with the fields that a plan is made of."""
+    """What is wrong with the fields of a plan."""
     names = {name for part in PLAN_SECTIONS for name in SECTIONS[part][1]}
     return [
         f"{form.fields[name].label}: {sentence}"

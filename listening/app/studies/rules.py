@@ -15,7 +15,7 @@ State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
 DESIGNABLE = (State.DRAFT, State.PREPARED)
 LAUNCHED = (State.OPEN, State.PAUSED)
-# The numbers of a plan that can be judged by themselves, whatever recordings there are.
+# The numbers of a plan that can be checked without knowing the recordings.
 NUMBERS = (
     *("form", "tasks", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
     *("practice_trials", "gold_trials", "bridge_trials"),
@@ -110,7 +110,7 @@ def right_ratings(scale_points: int, *, is_high: bool) -> list[int]:
 
 
 def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What is wrong with the numbers of a plan by themselves, whatever recordings there are.
+    """What is wrong with the numbers of a plan, without looking at recordings.
 
     Args:
         numbers: fields of `Study`; those that could not be read are missing.

@@ -65,7 +65,7 @@ def edition_to_study(user: Any, name: str) -> Edition:
 
 
 def free_study_name(title: str) -> str:
-    """A name for addresses that is made of a title and that no study has."""
+    """A name for addresses that is derived from a title and that no study has."""
     start = slugify(title)[:LONGEST_FREE_NAME].strip("-_") or "study"
     taken = set(Study.objects.filter(name__startswith=start).values_list("name", flat=True)) | RESERVED_NAMES
     return next(name for name in (start, *(f"{start}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
@@ -85,7 +85,7 @@ def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[S
 def find_played(*, submission: Submission, utterances: Iterable[int]) -> set[int]:
     """Which of these utterances no page lets others hear as this system, since a test that is under way plays them.
 
-    All of them where it plays the system at all: whoever knows the system's sound would rate its name.
+    All of them where it plays the system at all: a listener who knows the system's sound would rate its name.
     """
     under_way = Study.objects.filter(state__in=(Study.State.OPEN, Study.State.PAUSED))
     if under_way.filter(systems__submission__system=submission.system_id).exists():

@@ -227,7 +227,7 @@ def launch_study(*, study: Study, by: Any, now: datetime) -> Study:
 
 @transaction.atomic
 def pause_study(*, study: Study, by: Any) -> Study:
-    """Let nobody begin; whoever is listening finishes.
+    """No new session can begin; those under way can be finished.
 
     Raises:
         NotPossible: it is not open.
@@ -251,7 +251,7 @@ def resume_study(*, study: Study, by: Any) -> Study:
 
 @transaction.atomic
 def close_study(*, study: Study, by: Any, now: datetime, ends_sessions: bool = False) -> Study:
-    """End a study for good; its answers stay, and their analysis starts at once if nobody listens any more.
+    """End a study permanently; its answers stay, and their analysis starts at once if nobody listens any more.
 
     Args:
         ends_sessions: of those who listen, too, who else have until the end of their lease. Who has no place yet gets

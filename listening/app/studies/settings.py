@@ -17,7 +17,7 @@ In forms questions are lines of a text, which `read_questions` takes and `write_
     What should we know? (optional) = text
 
 What stands behind ``//`` is the same in the next language of the study. Behind ``=`` stand ``number``, ``text``, or
-at least two choices with semicolons between them. The name of a question in exports is made of its first words.
+at least two choices with semicolons between them. The name of a question in exports consists of its first words.
 """
 
 from __future__ import annotations

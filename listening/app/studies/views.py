@@ -36,7 +36,7 @@ def study_page(view: View) -> View:
 
 
 def study_post(view: View) -> View:
-    """Like `study_page`, for posts alone: whoever asks for another method is told so before any study is looked for."""
+    """Like `study_page`, for posts alone: another method is refused before any study is looked for."""
     return member_action(_with_study(view))
 
 

@@ -1,7 +1,7 @@
 """What the page of the attackers of the portal evaluation shows, and what the page of a system says of them.
 
-Its numbers stand beside those of the uploaded scores and never in their place: a row is an attack model on one data set
-and gender, a column an attacker, so that no number stands without the name of whoever reached it. They are public when
+Its numbers are listed next to those of the uploaded scores and never replace them: a row is an attack model on one data
+set and gender, a column an attacker, so that no number is without the name of its attacker. They are public when
 the other numbers of the system are; score files, which name speakers and utterances, are its own people's.
 """
 
@@ -57,7 +57,7 @@ VOICES = (("gain_of_voice_distinctiveness", "official"), ("de_identification", "
 
 
 def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
-    """Everything about the attacks on a submission; whoever may not see its jobs meets numbers only."""
+    """Everything about the attacks on a submission; those who may not see its jobs get numbers only."""
     found = list_attacks(view.submission, as_of=view.as_of)
     runs = list_unfinished(view, ATTACK)
     if not found and not view.is_own:
@@ -192,7 +192,7 @@ def _voice_figure(request: HttpRequest, one: AttackValues, voice: VoiceFigures) 
 
 @dataclass(frozen=True)
 class Attacker:
-    """Whoever attacked, with all that came of it.
+    """An attacker, with all its results.
 
     Attributes:
         title: its name, for people.

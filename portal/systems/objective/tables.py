@@ -208,7 +208,7 @@ class TableMaker:
         if any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells):
             caption += (
                 f" Linkability sorts scores into a bin for each {TARGETS_PER_BIN} target trials; with fewer than "
-                f"{FEW_TARGETS} it is too coarse to rely on: scores that tell every speaker apart stay below 1, and "
+                f"{FEW_TARGETS} it is too coarse to rely on: scores that distinguish every speaker stay below 1, and "
                 "fewer than 20 give 0 whatever the scores."
             )
         heads = [metric_label(*rule) for rule in rules]

@@ -228,7 +228,7 @@ def test_folder_that_another_process_writes_is_refused(shell, tmp_path):
 
 
 def test_folder_is_not_free_before_the_workers_of_a_killed_run_ended(shell, tmp_path, monkeypatch):
-    """A process of its own stands for the worker: a lock on a byte is no obstacle to whoever holds it."""
+    """A process of its own stands for the worker: a lock on a byte is no obstacle to its holder."""
     source = write_speech(tmp_path / "in", "a/x.wav")
     arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)

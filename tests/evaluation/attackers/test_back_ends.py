@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def speakers_with_nuisance(speakers: int, utterances: int, seed: int) -> tuple[Floats, list[str]]:
-    """Vectors of 12 dimensions of which 4 tell speakers apart and 2 vary widely from utterance to utterance."""
+    """Vectors of 12 dimensions of which 4 distinguish speakers and 2 vary widely from utterance to utterance."""
     generator = np.random.default_rng(seed)
     voices = generator.normal(size=(speakers, 12)) * np.array([1.0] * 4 + [0.0] * 8)
     noise = generator.normal(size=(speakers, utterances, 12)) * np.array([0.3] * 10 + [4.0] * 2)

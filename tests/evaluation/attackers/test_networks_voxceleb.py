@@ -1,4 +1,4 @@
-"""ECAPA-TDNN with the published weights: the vectors of SpeechBrain's own code, and speakers told apart."""
+"""ECAPA-TDNN with the published weights: the vectors of SpeechBrain's own code, and speakers are distinguished."""
 
 from __future__ import annotations
 

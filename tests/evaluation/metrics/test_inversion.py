@@ -1,4 +1,4 @@
-"""The inversion attack: maps that are linear are found, others are not, and chance stands beside."""
+"""The inversion attack: maps that are linear are found, others are not, and chance is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an independent reading of the protocol found: numbers at the edge of the tolerances, held for good."""
+"""What an independent reading of the protocol found: numbers at the edge of the tolerances, as regression tests."""
 
 from collections.abc import Callable
 from typing import Any

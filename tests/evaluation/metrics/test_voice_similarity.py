@@ -203,7 +203,7 @@ def test_tied_anonymised_scores_are_no_voices_any_more():
     oo = cosine_scores(original, original)
     tied = voice_distinctiveness(oo, None, np.zeros(oo.shape), speakers, form="plan")
     assert tied.gain_db == -math.inf
-    with pytest.raises(MetricInputError, match="cannot be told apart"):
+    with pytest.raises(MetricInputError, match="cannot be distinguished"):
         voice_distinctiveness(np.zeros(oo.shape), None, oo, speakers, form="plan")
     official = voice_distinctiveness(np.zeros(oo.shape), None, oo, speakers, form="plan", compatibility="official")
     assert official.gain_db == math.inf

@@ -28,7 +28,7 @@ def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1, lis
 
 
 def _fixed(name, systems, tasks, listeners):
-    """What tells the rows of a table apart."""
+    """The columns that identify a row of a table."""
     everything = (ORIGINAL, *systems)
     pairs = [(a, b) for place, a in enumerate(everything) for b in everything[place + 1 :]]
     edges = [(low / 10, (low + 1) / 10) for low in range(10)]

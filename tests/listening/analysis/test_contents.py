@@ -205,7 +205,7 @@ def test_names_of_listeners_in_the_same_order_change_names_only(form, results):
 
 
 def test_other_names_of_listeners_change_no_point(form, results):
-    """Whoever comes first by name is drawn first: intervals and draws may move a little, and nothing else may."""
+    """The first by name is drawn first: intervals and draws may move a little, and nothing else may."""
 
     def rename(part):
         if not hasattr(part, "listener"):

@@ -1,4 +1,4 @@
-"""Letters: two systems share one exactly if they are not told apart, whatever the tests say."""
+"""Letters: two systems share one exactly if they do not differ significantly, whatever the tests say."""
 
 import itertools
 import time
@@ -34,7 +34,7 @@ def random_apart(names, share, seed):
 
 
 def test_letters_of_a_worked_example():
-    """Told apart where means are more than 1 apart: A and C are, A and B and B and C are not."""
+    """Different where means are more than 1 apart: A and C are, A and B and B and C are not."""
     means = {"A": 9.0, "B": 8.2, "C": 7.9, "D": 6.0, "E": 5.9}
     assert assign_letters(list(means), lambda a, b: abs(means[a] - means[b]) > 1) == {
         "A": "a",
@@ -107,7 +107,7 @@ def test_sixty_two_systems_are_quick_in_disorder(share):
 
 
 def test_the_worst_case_is_quick():
-    """Triples of which each two are told apart: 3^20 largest sets of systems (Moon & Moser)."""
+    """Triples of which each two differ: 3^20 largest sets of systems (Moon & Moser)."""
     names = [f"T{number:02}" for number in range(60)]
     place = {name: number for number, name in enumerate(names)}
     start = time.perf_counter()

@@ -277,7 +277,7 @@ def test_distances_of_voices_are_means_of_ranked_distances_of_different_voices()
     asked = np.array(
         [sums[one, other] / counts[one, other] for n, one in enumerate(VOICES) for other in VOICES[n + 1 :]]
     )
-    asked = asked.round(9)  # so that averages that are equal on paper are tied
+    asked = asked.round(9)  # so that averages that are mathematically equal are tied
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = scale_classically(squareform(asked), 2)

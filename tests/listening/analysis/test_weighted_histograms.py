@@ -126,7 +126,7 @@ def test_chunks_cover_every_resample_once():
 
 
 def test_hull_is_biased_near_chance_and_the_polygon_is_not():
-    """Ten-level ratings of 52 + 52 and 104 + 104 pairs that nobody can tell apart: 46.6 and 47.6 %, against 50 %."""
+    """Ten-level ratings of 52 + 52 and 104 + 104 pairs that nobody can distinguish: 46.6 and 47.6 %, against 50 %."""
     numbers = np.random.default_rng(33)
     cuts = np.linspace(-2, 2, 9)
     for trials, on_hull in ((52, 0.466), (104, 0.476)):

@@ -38,7 +38,7 @@ def count_tones(content):
 
 
 class Evaluator(threading.Thread):
-    """Listens by mouse. Whoever does otherwise overrides what is done otherwise."""
+    """Listens by mouse. Subclasses override what they do differently."""
 
     options: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 
@@ -60,7 +60,7 @@ class Evaluator(threading.Thread):
                 self.open_context()
                 self.go_through()
                 self.browser.close()
-        except BaseException as error:  # told by whoever waits for the thread
+        except BaseException as error:  # raised by the waiting thread
             self.error = error
 
     def finish(self, seconds):

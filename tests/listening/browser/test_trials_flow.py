@@ -1,4 +1,4 @@
-"""A session on the page of the trials, from the first trial to the end, and what the page is made of."""
+"""A session on the page of the trials, from the first trial to the end, and what the page contains."""
 
 import re
 from pathlib import Path

@@ -33,7 +33,7 @@ def study(organizer):
 
 @pytest.fixture
 def lined(study):
-    """A finished session with one and the same rating, looked at; an attentive one stands beside it."""
+    """A finished session with one and the same rating, looked at; there is an attentive one too."""
     session = finished_session(study, by_place(7))
     finished_session(study)
     flag_sessions(timezone.now())

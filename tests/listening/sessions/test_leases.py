@@ -201,7 +201,7 @@ def test_answer_that_comes_before_the_periodic_task_keeps_the_block(client):
     assert session.state == "active"
 
 
-def test_whoever_needs_a_block_does_not_wait_for_the_periodic_task():
+def test_request_for_a_block_does_not_wait_for_the_periodic_task():
     study = make_study(evaluators=1)
     lost = begin(study)
     assign_block(lost, NOW)

@@ -1,4 +1,4 @@
-"""Real and spoken-by-machine recordings for tests of stimuli, and a classifier that tries to tell systems apart."""
+"""Real and spoken-by-machine recordings for tests of stimuli, and a classifier that tries to distinguish systems."""
 
 import csv
 import io
@@ -103,7 +103,7 @@ def file_properties(content):
 
 
 def beside_each_other(features, groups):
-    """The same as differences from the mean of all versions of the utterance, for whoever holds them all."""
+    """The same as differences from the mean of all versions of the utterance, for an attacker who has them all."""
     features, groups = np.array(features), np.asarray(groups)
     for group in np.unique(groups):
         features[groups == group] -= features[groups == group].mean(axis=0)

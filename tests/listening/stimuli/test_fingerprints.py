@@ -46,7 +46,7 @@ def test_criterion_13_file_properties_tell_no_system(versions):
     for known in (features, beside_each_other(features, utterances)):
         for labels in (systems, is_original):
             accuracy, p = chance_of(known, labels, utterances, enough=0.05)
-            assert p > 0.05, f"{accuracy:.0%} of files are told apart"
+            assert p > 0.05, f"{accuracy:.0%} of files are classified"
 
 
 @pytest.mark.parametrize("versions", VERSIONS)

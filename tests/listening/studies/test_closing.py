@@ -98,7 +98,7 @@ def test_session_without_a_place_that_an_older_version_left_holds_up_no_analysis
 
 
 def test_nobody_begins_in_a_study_that_was_closed_a_moment_ago(study, monkeypatch):
-    """Whoever looked at an open study and then waited for its row finds it closed."""
+    """A request that read an open study and then waited for its row finds it closed."""
     from listening.app.sessions import services
 
     monkeypatch.setattr(services, "find_session", lambda one, _: type(one).objects.update(state="closed") and None)

@@ -62,7 +62,7 @@ def test_code_of_a_launched_study_can_be_changed(client, on_prolific):
     assert on_prolific.platform_settings["codes"] == {"complete": "C2", "technical": "T2"}
 
 
-def test_settings_of_a_launched_study_stay_sound_whoever_changes_them(on_prolific):
+def test_settings_of_a_launched_study_stay_sound_when_anyone_changes_them(on_prolific):
     with pytest.raises(StudyProblems, match="completion code"):
         services.change_study(study=on_prolific, by=None, platform_settings=CODES | {"codes": {}})
     on_prolific.refresh_from_db()

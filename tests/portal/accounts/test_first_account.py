@@ -1,4 +1,4 @@
-"""The first account: one address for whoever started the portal, for one person, until there is an operator."""
+"""The first account: one address for the person who started the portal, until there is an operator."""
 
 import io
 import re

@@ -67,7 +67,7 @@ def test_organizer_starts_and_cancels_an_attack(system, new_page, check_page):
     expect(page.get_by_role("heading", name="Under way")).to_be_visible()
     check_page(page, "attacks-running")
     page.get_by_role("button", name="Cancel").click()
-    for _ in range(2):  # whoever thinks about it for longer finds the live part renewed behind the question
+    for _ in range(2):  # after a while the live part is renewed behind the question
         with page.expect_response(lambda response: "attacks/progress" in response.url):
             page.clock.fast_forward(2100)
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()

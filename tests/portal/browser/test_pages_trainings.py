@@ -1,4 +1,4 @@
-"""Trained attackers in a browser: the form, curves that grow by themselves while a training runs, and its report."""
+"""Trained attackers in a browser: the form, curves that grow while a training runs, and its report."""
 
 import pytest
 from playwright.sync_api import expect

@@ -27,6 +27,6 @@ def test_only_what_the_demo_handed_in_gets_simulated_ratings():
     select_demo_submissions = [make_submission(one) for one in (own, baseline)]
     for system in theirs:
         make_submission(system)
-    make_submission(own)  # a second version, by whoever tries the demo as this team
+    make_submission(own)  # a second version, by a person who tries the demo as this team
     make_submission(make_team_system(own.team, "c1", title=ENTRIES[4].title), state="refused")
     assert heard_submissions(edition) == select_demo_submissions

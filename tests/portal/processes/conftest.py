@@ -1,4 +1,4 @@
-"""A worker and a scheduler that stand beside the tests, and a queue that begins empty."""
+"""A worker and a scheduler that run next to the tests, and a queue that begins empty."""
 
 import sys
 

@@ -36,7 +36,7 @@ _ports = itertools.count(os.getpid() * 16)
 
 
 def free_port():
-    """A port that nobody uses, outside of those that the system gives to whoever asks for any one."""
+    """A port that nobody uses, outside of those that the system gives to requests for any port."""
     while True:
         port = 10_000 + next(_ports) % 20_000
         with socket.socket() as probe, suppress(OSError):

@@ -69,14 +69,14 @@ class WebServer:
 
 
 def standing_server(portal):
-    """The web server that stands for all tests until one of them kills it for good."""
+    """The web server that stands for all tests until one of them kills it."""
     if portal.server is None or not portal.server.program.is_running:
         portal.server = WebServer(portal)
     return portal.server
 
 
 class BadLine:
-    """A way to a server that can be cut: whoever is connected meets a reset, whoever connects later gets through."""
+    """A way to a server that can be cut: open connections are reset, later ones get through."""
 
     def __init__(self, port, *, bytes_per_s=None):
         self.target, self.bytes_per_s = port, bytes_per_s

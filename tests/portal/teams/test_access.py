@@ -38,7 +38,7 @@ PAGES = {
     "teams:detail": TEAM,
     "teams:edit": OWNER,
     "teams:decide": ORGANIZER,
-    "teams:invitation": OPEN,  # whoever has its secret; only the invited address can accept
+    "teams:invitation": OPEN,  # anyone who has its secret; only the invited address can accept
 }
 HIDDEN = {
     "editions:list": OPEN,

@@ -221,7 +221,7 @@ def test_ge2e_refuses_a_click_in_silence():
         encoder("ge2e").embed([click], RATE_HZ)
 
 
-def test_utterance_error_carries_the_place_for_whoever_knows_the_name():
+def test_utterance_error_carries_the_position_so_that_a_caller_can_name_it():
     with pytest.raises(UtteranceError) as caught:
         encoder("long-term-spectrum").embed([speech(), speech(), speech(0.01)], RATE_HZ)
     assert caught.value.position == 2

@@ -24,6 +24,6 @@ class Command(BaseCommand):
         elif not if_needed:
             raise CommandError(
                 "This portal has an operator, who invites others on the page People. "
-                "Whoever forgot the password chooses a new one from the log-in page, or by "
+                "If you forgot the password, choose a new one on the log-in page, or run "
                 f"{settings.PROGRAM} changepassword."
             )
