@@ -154,7 +154,7 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
 
 def _bars(drawing: Drawing) -> dict[str, Any]:
     is_gated = drawing.minimum is not None
-    diamond = " Diamond: lowest data set, which must be beyond the dashed line." if is_gated else ""
+    diamond = " Diamond: lowest data set; dashed: its minimum." if is_gated else ""
     return {
         "title": drawing.column.metric.label,
         "caption": "Baselines are hatched; thin lines are 95 % intervals." + diamond,
@@ -175,5 +175,5 @@ def _tradeoff_caption(leaderboard: Leaderboard, column: ShownAverage) -> str:
     """In at most 20 words."""
     side = "down" if column.metric.direction == Direction.LOWER else "up"
     lines = " Dashed: minimum EERs." if leaderboard.policy.minimum_eers else ""
-    grey = "Grey: baselines, open if published elsewhere."
-    return f"Right is more private, {side} more useful. {grey}{lines} Thin lines: intervals."
+    grey = "Grey: baselines, open if published."
+    return f"Right: more private; {side}: more useful. {grey}{lines} Thin lines: intervals."

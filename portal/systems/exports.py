@@ -91,7 +91,10 @@ def objective_as_latex(view: View) -> str:
     lines = [f"% {latex_text(title)}; needs \\usepackage{{booktabs}}"]
     for table in (maker.averages(), *maker.tables()):
         if table.groups:
-            lines += ["", *latex_table(_printed(table), f"{title}: {table.title}. {table.caption}")]
+            lines += [
+                "",
+                *latex_table(_printed(table), f"{title}: {table.title}. {table.caption} {table.note}".rstrip()),
+            ]
     return "\n".join(lines) + "\n"
 
 

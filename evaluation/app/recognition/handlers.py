@@ -228,7 +228,7 @@ class _Count:
 
     def _tell_missing(self, name: str, texts: Mapping[str, str], part: _Part) -> None:
         import_again = "Import the corpus again with its texts; these utterances are left out."
-        read_report = "The report of its words says why; they are left out, and counted as deleted in the overall rate."
+        read_report = "The report of its words says why; they are left out, and counted as deleted in the rate of all."
         for what, wanted, held, remedy in (
             ("transcript", texts, part.references, import_again),
             ("hypothesis", part.references, part.found[Speech.ANONYMISED], read_report),

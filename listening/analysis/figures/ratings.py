@@ -270,9 +270,9 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
         scores,
         f"significance-{task}",
         f"{sentence(task)}: which systems differ",
+        "Each row against the systems of the columns, both sorted by mean, highest first.",
         "The larger p of a permutation test within listeners and a t test clustered by listener and utterance, "
         f"corrected over all {count(len(rows))} pairs{f' ({correction})' if correction else ''}.",
-        "Each row against the systems of the columns, both sorted by mean, highest first.",
         f"n = {count(n)} ratings by {count(listeners)} listeners (the clusters), seed {settings.get('seed')}.",
         alt=f"{shown_apart} Not significant: {listed(alike)}." if 0 < len(alike) < len(pairs) else shown_apart,
         plot=MatrixPlot(

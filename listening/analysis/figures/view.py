@@ -16,7 +16,17 @@ from typing import Any
 
 from common.tables import DataTable, Value
 from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, Theme, darken, draw_formats, place_systems
-from listening.analysis.figures.words import count, find_free, first_words, percent, sentence, short_names, slug
+from listening.analysis.figures.words import (
+    LEAST_WORDS,
+    MOST_WORDS,
+    count,
+    find_free,
+    first_words,
+    percent,
+    sentence,
+    short_names,
+    slug,
+)
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results, Scores
 from listening.tasks import RATED
@@ -53,7 +63,7 @@ class Figure:
         name: a slug, unique among the figures of these scores.
         title: what it shows, in a few words.
         caption: how to read it: scores, n, listeners, where intervals come from, whether ratings are simulated.
-        reading: of the caption the first words, at most `MOST_WORDS`, for pages that have the rest behind a fold.
+        reading: of the caption the first words, with the title at most `MOST_WORDS`; pages have the rest behind a fold.
         alt: the finding in words, with numbers.
         plot: the picture.
         count: makes `numbers`.
@@ -261,7 +271,8 @@ class View:
         def count() -> DataTable:
             return DataTable(names, tuple(tuple(map(self._labelled(row).get, names)) for row in rows))
 
-        more["reading"] = first_words(" ".join(filter(None, caption)))
+        left = max(MOST_WORDS - len(title.split()), LEAST_WORDS)
+        more["reading"] = first_words(" ".join(filter(None, caption)), left)
         return Figure(scores, name, title, sentences, alt, plot, count, is_simulated=self.is_simulated, **more)
 
     def _labelled(self, row: Record) -> Record:

@@ -12,7 +12,8 @@ from common.tables import Value
 
 LONGEST_NAME = 15
 LONGEST_SLUG = 80
-MOST_WORDS = 20  # of a caption on a page
+MOST_WORDS = 20  # of a caption on a page, its title included
+LEAST_WORDS = 8  # that are left to it by a long title
 _LONGEST_GROUP = 10
 _KEPT_END = 6
 # What the typeface of PDF and PNG has for certain: Latin, Greek and Cyrillic.

@@ -277,8 +277,8 @@ def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
             groups.append(number_group(_title_of(place), rows))
     metric = find_metric("eer", estimator)
     caption = (
-        f"{metric.label}, {metric.unit}, by trial set and attack model; a higher one is better, {50:g} % is a guess. n "
-        "counts trials, of an average data sets. Small figures: 95 % interval over speakers."
+        f"{metric.label}, {metric.unit}; 50 % is a guess. n counts trials, of an average data sets. "
+        "Small figures: 95 % interval."
     )
     heads = [attacker.title for attacker in attackers]
     return number_table("portal-attacks", "Equal error rates", caption, heads, groups)
@@ -326,13 +326,13 @@ def voices_table(attackers: Sequence[Attacker]) -> Table:
         if any(numbers):
             of = "data sets" if place.is_average else "speakers"
             groups.append(number_group(_title_of(place), [number_row(of, map(_cell, numbers), _count(numbers))]))
-    caption = (
-        "By trial set; n counts speakers, of an average data sets. G_VD is 0 dB where anonymised voices are as "
-        "distinct as the original ones, below where they lose distinctiveness; de-identification is 1 where no voice "
-        "leads back to its speaker."
+    caption = "By trial set; n counts speakers, of an average data sets."
+    note = (
+        "G_VD is 0 dB where anonymised voices are as distinct as the original ones, and negative where they are less "
+        "distinct. De-identification is 1 where anonymised voices resemble their own originals no more than others."
     )
     heads = [f"{metric_label(metric, by)}: {attacker.title}" for metric, by, attacker in known]
-    return number_table("own-voices", "Voices", caption, heads, groups)
+    return number_table("own-voices", "Voices", caption, heads, groups, note=note)
 
 
 def extras_table(attackers: Sequence[Attacker]) -> Table:
@@ -352,14 +352,14 @@ def extras_table(attackers: Sequence[Attacker]) -> Table:
         for data_set, numbers in by_set.items():
             row = number_row(attacker.title, (_cell(numbers.get(one)) for one in columns), _count(numbers.values()))
             rows.setdefault(data_set, []).append(row)
-    caption = (
-        "By enrolment set, pooled with the trial sets attacked with it; n counts utterances. Gender preservation can "
-        "reach what the originals reach; of the inversion attack a lower rate is better, down to chance."
+    caption = "By enrolment set, pooled with the trial sets attacked with it; n counts utterances."
+    note = (
+        "Gender preservation can reach the value of the originals. Of the inversion attack a lower rate is better, "
+        "down to chance."
     )
     groups = [number_group(data_set, rows[data_set]) for data_set in sorted(rows)]
-    return number_table(
-        "own-extras", "Gender preservation and inversion attack", caption, list(columns.values()), groups
-    )
+    heads = list(columns.values())
+    return number_table("own-extras", "Gender preservation and inversion attack", caption, heads, groups, note=note)
 
 
 def make_ladders(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:

@@ -56,7 +56,14 @@ CHANCE_RANKS = "rank_disclosure_shuffled"
 
 
 def number_table(
-    name: str, title: str, caption: str, heads: Sequence[str], groups: Iterable[Group], *, is_counted: bool = True
+    name: str,
+    title: str,
+    caption: str,
+    heads: Sequence[str],
+    groups: Iterable[Group],
+    *,
+    is_counted: bool = True,
+    note: str = "",
 ) -> Table:
     """A table of numbers by data set; without counts by metric.
 
@@ -64,6 +71,7 @@ def number_table(
         heads: of the columns of numbers.
         groups: of `number_group`.
         is_counted: whether its rows have an n.
+        note: how to read it, where the caption has no room for it.
     """
     columns = [Column("set", "Data set" if is_counted else "Metric"), Column("of", "Of", kind="brief")]
     columns += [Column("n", "n", kind="brief num")] if is_counted else []
@@ -77,6 +85,7 @@ def number_table(
         label=f"Table of {title.lower()}",
         styles="stack sets",
         missing="–",
+        note=note,
     )
 
 
@@ -160,7 +169,7 @@ class TableMaker:
     def _without_interval(self) -> str:
         """Why some rate of ours has none, for a caption; empty where each has one."""
         rates = (one for one in self.values.numbers.values() if one.identity.metric in RATES and one.is_recomputed)
-        return " No interval: too few speakers, or unknown ones." if any(not one.has_interval for one in rates) else ""
+        return " No interval: too few or unknown speakers." if any(not one.has_interval for one in rates) else ""
 
     def _cell(self, number: Number | None, digits: int | None = None) -> Cell:
         if number is None:
@@ -203,16 +212,16 @@ class TableMaker:
             rows = [self._attack_row(data_set, attack, rules) for attack in averaged_attacks(self.recipe)]
             if kept := [row for row in rows if row]:
                 groups.append(number_group(data_set.name, kept))
-        caption = "By trial set, of one gender or both, and attack model; n counts trials. A higher EER is better."
-        caption += self._without_interval
+        caption = f"By trial set and attack model; n counts trials. A higher EER is better.{self._without_interval}"
+        note = ""
         if any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells):
-            caption += (
-                f" Linkability sorts scores into a bin for each {TARGETS_PER_BIN} target trials; with fewer than "
-                f"{FEW_TARGETS} it is too coarse to rely on: scores that distinguish every speaker stay below 1, and "
-                "fewer than 20 give 0 whatever the scores."
+            note = (
+                f"Linkability sorts scores into a bin for each {TARGETS_PER_BIN} target trials. With fewer than "
+                f"{FEW_TARGETS} it is unreliable: scores that separate every speaker stay below 1, and fewer than 20 "
+                "target trials give 0 for any scores."
             )
         heads = [metric_label(*rule) for rule in rules]
-        return number_table("verification", "Privacy: speaker verification", caption, heads, groups)
+        return number_table("verification", "Privacy: speaker verification", caption, heads, groups, note=note)
 
     def beyond(self) -> Table:
         """Privacy beyond the EER, a column for each of `BEYOND_SHOWN`; without rows where no run has measured it."""
@@ -237,7 +246,7 @@ class TableMaker:
                 groups.append(number_group(data_set.name, rows))
         heads = [metric_label(key, "") for key in BEYOND_SHOWN]
         caption = (
-            "By trial set and attack model; n counts trials. Disclosure counts above what exchanged identities give."
+            "By trial set and attack model; n counts trials. Disclosure matters where it exceeds its value by chance."
         )
         return number_table("beyond", "Privacy beyond the EER", caption, heads, groups)
 
@@ -266,13 +275,13 @@ class TableMaker:
 
     def _recognition(self) -> Table:
         rules = dict.fromkeys(("wer", one.estimator) for one in self.track.averages if one.metric == "wer")
-        caption = "By recognition set; n counts words. A lower rate keeps more of what was said."
+        caption = "By recognition set; n counts words. A lower rate keeps more of the words."
         groups = self._by_speech(self.recipe.sets("recognition"), list(rules))
         heads = [metric_label(*rule) for rule in rules]
         return number_table("recognition", "Utility: speech recognition", caption, heads, groups)
 
     def _emotions(self) -> Table:
-        caption = "By emotion set. A higher recall keeps more of how it was said."
+        caption = "By emotion set. A higher recall keeps more of the emotion."
         groups = self._by_speech(self.recipe.sets("emotion"), [("uar", "")])
         return number_table("emotions", "Utility: emotion recognition", caption, [metric_label("uar", "")], groups)
 

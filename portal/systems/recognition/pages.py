@@ -46,7 +46,11 @@ GENDERS = {"all": "", "f": "female", "m": "male"}
 GENDER_ORDER, SPEECH_ORDER = tuple(GENDERS), tuple(map(str, Speech))
 RATE, WORSE = "WER, %", "Worse than the original, points"
 KINDS = ("Substituted", "Deleted", "Inserted")
-FURTHER = ("Honest WER, %", "Clipped WER, %")
+FURTHER = ("WER of all utterances, %", "Clipped WER, %")
+FURTHER_IN_WORDS = (
+    "“Of all utterances”: those that were not recognised at all count as deleted. “Clipped”: no utterance counts more "
+    "errors than it has words."
+)
 
 
 # Words ---------------------------------------------------------------------------------------------
@@ -137,15 +141,11 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
         groups.append(number_group(data_set, cells))
     groups += _averages(one, len(heads))
     caption = (
-        f"{one.engine.title}. Word error rate; n counts the words of the transcripts, of an average data sets. Small "
-        "figures: 95 % interval over speakers."
+        f"{one.engine.title}. n counts words, of an average data sets. Small figures: 95 % interval over speakers."
     )
-    if not short:
-        caption += (
-            " Honest: what was not recognised at all counts as deleted. Clipped: no utterance counts more errors than "
-            "it has words."
-        )
-    return number_table(f"words-{one.run.pk}", f"Word error rates by {one.engine.title}", caption, heads, groups)
+    note = "" if short else FURTHER_IN_WORDS
+    title = f"Word error rates by {one.engine.title}"
+    return number_table(f"words-{one.run.pk}", title, caption, heads, groups, note=note)
 
 
 def _averages(one: RecognitionValues, width: int) -> list[Group]:

@@ -91,8 +91,7 @@ def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingRep
         series,
         name="sweep",
         title="Final VER_S by the epochs without a reversed gradient",
-        caption="Each point is the mean over the seeds of one training; at the right end, where the gradient is never "
-        "reversed, stands the baseline. Compare with figure 4 of the paper, where 6 of 10 epochs are best.",
+        caption="Points: mean over the seeds of a training. Right end: baseline.",
         x_label="Epochs before the gradient is reversed, E",
         y_label="VER_S, %",
     )

@@ -111,10 +111,7 @@ TABLES = {"csv": explanation_numbers, "curves": explanation_curves}
 DOWNLOADS = {"svg": "SVG", "png": "PNG", "pdf": "PDF", "csv": "numbers (CSV)", "curves": "curves (CSV)"}
 SHAPES = ("", "narrow")
 REFUSED = 422
-READING = (
-    "Thin lines are the spectra of 40 ms, thick ones their envelopes; a dot is a resonance of the original, a triangle "
-    "one of the anonymised voice."
-)
+READING = "Thin: spectra; thick: envelopes. Dots: resonances of the original; triangles: of the anonymised voice."
 
 
 # A data set of a system ----------------------------------------------------------------------------
@@ -226,7 +223,7 @@ def _column(key: str, label: str, metric: Metric | None, order: str, query: Mapp
 def _line_in_words(minimum: Threshold | None) -> str:
     if minimum is None:
         return ""
-    return f", the dashed line the {minimum.label} of {minimum.value:g}, asked of the mean, not of each utterance"
+    return f"; dashed: {minimum.label} of {minimum.value:g} for the mean"
 
 
 def _whole_figure(
@@ -240,10 +237,7 @@ def _whole_figure(
     groups = zip(distribution.groups, distribution.summaries, strict=True)
     return vars(drawn) | {
         "title": "Pitch correlation of each utterance",
-        "caption": (
-            f"Histogram of ρF0, official form: the share of the utterances of {run.measured_set} in each interval. "
-            f"▼ marks the mean{_line_in_words(minimum)}."
-        ),
+        "caption": (f"Share of the utterances in each interval of ρF0. ▼: mean{_line_in_words(minimum)}."),
         "numbers": number_table(
             "Utterances in each interval of pitch correlation",
             ["From", "to below", *(f"{group} (n = {summary.n})" for group, summary in groups)],
@@ -473,7 +467,8 @@ def _figure(file: SubmittedFile, explanation: Explanation) -> dict[str, Any]:
 
     return {
         "title": title_of(explanation),
-        "caption": f"{describe(explanation)} {READING}",
+        "words": describe(explanation),
+        "caption": READING,
         "alt": f"{title_of(explanation)}. {describe(explanation)}",
         "image": link(theme="light"),
         "dark": link(theme="dark"),

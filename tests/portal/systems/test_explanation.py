@@ -184,7 +184,7 @@ def test_others_get_what_two_recordings_show_and_nothing_of_the_voice(client, me
             client.get(picture_of(file, f"?at=0.3&format={kind}")).content.decode().splitlines()
         )
     figure = explained(client.get(f"{page_of(file)}?at=0.3"))["figure"]
-    assert figure["caption"] == f"{seen.sentences[0]} {pages.READING}"
+    assert (figure["words"], figure["caption"]) == (seen.sentences[0], pages.READING)
     assert figure["alt"].endswith(seen.sentences[0])
 
 
