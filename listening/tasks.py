@@ -36,7 +36,7 @@ class RatedTask:
         reading: how its first table is to be read.
         compares_voices: whether sample A is judged against sample B; its first number is then an equal error rate of
             evaluators, and of any other task a mean.
-        as_good, worse: what is said of a system that is rated like unprotected speech, or below it.
+        worse: what is said of a system that is rated below unprotected speech.
     """
 
     task: Task
@@ -48,7 +48,6 @@ class RatedTask:
     reading: str
     listen_again: str = ""
     compares_voices: bool = False
-    as_good: str = ""
     worse: str = ""
 
     @property
@@ -87,7 +86,6 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             reading="Mean score, higher is more natural. The equal error rate beside it is that of telling "
             "unprotected speech from the system by these ratings alone: near 50 % the system sounds as natural as "
             "unprotected speech.",
-            as_good="sounds as natural",
             worse="less natural",
         ),
         RatedTask(
@@ -100,7 +98,6 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             reading="Mean score, higher is easier to understand. The equal error rate beside it is that of telling "
             "unprotected speech from the system by these ratings alone: near 50 % the system is as easy to understand.",
             listen_again="a",
-            as_good="is as easy to understand",
             worse="harder to understand",
         ),
     )

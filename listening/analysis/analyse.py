@@ -145,10 +145,10 @@ class _Run:
         keep("Effect of exclusions", make_effect_tables, ratings, scale, settings, kind, screening)
         if self.inputs.objective is None:
             self.notes.append(
-                "No objective measures were given, so ratings stand alone, without the recogniser's word errors and "
-                "the pitch correlation."
+                "No objective measures were given, so there are no word errors of the recogniser and no pitch "
+                "correlation to compare with."
             )
-        keep("Objective beside subjective", make_objective_tables, scored, self.inputs.objective, settings)
+        keep("Objective and subjective measures", make_objective_tables, scored, self.inputs.objective, settings)
 
     def _about_placements(self, placements: Placements) -> None:
         counting = self._counting(placements, "placements", "boards")
@@ -165,7 +165,7 @@ class _Run:
             return
         objective, language = self.inputs.objective, str(self.inputs.study.design.get("language", "en"))
         if objective is None:
-            self.notes.append("No objective measures were given, so listeners stand without the recogniser.")
+            self.notes.append("No objective measures were given, so there is no recogniser to compare with.")
         make = make_transcription_tables
         self._keep("Words understood", "common", make, counting, objective, self.settings, language)
 

@@ -172,7 +172,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 def _readme(results: Results) -> str:
     study = results.study
-    simulated = "SIMULATED: no human being has listened; every answer was drawn from a model.\n"
+    simulated = "SIMULATED: no person has listened; every answer was drawn from a model.\n"
     notes = "".join(f"- {note}\n" for note in results.remarks)
     return _README.format(
         title=study["title"],
@@ -258,9 +258,9 @@ def compare_figures(source: Path | bytes, place: str, made: Mapping[str, bytes])
 def _differences(before: Mapping[str, bytes], made: Mapping[str, bytes]) -> Iterator[str]:
     for name in sorted({*before, *made}):
         if name not in made:
-            yield f"{name}: stands in the bundle, and was not made now."
+            yield f"{name}: is in the bundle, but was not made now."
         elif name not in before:
-            yield f"{name}: was made now, and stands not in the bundle."
+            yield f"{name}: was made now, but is not in the bundle."
         elif before[name] != made[name]:
             yield _first_difference(name, before[name], made[name])
 
@@ -280,7 +280,7 @@ def _damaged(held: Mapping[str, bytes]) -> Iterator[str]:
     """
     if MANIFEST not in held:
         if any(name == RESULTS or name.startswith((INPUTS, TABLES, FIGURES)) for name in held):
-            yield f"{MANIFEST}: is missing from the bundle, so nothing says whether its files were changed."
+            yield f"{MANIFEST}: is missing from the bundle, so it is not known whether its files were changed."
         return
     named = {MANIFEST}
     for line in held.get(MANIFEST, b"").decode("utf-8", "replace").splitlines():
@@ -294,4 +294,4 @@ def _damaged(held: Mapping[str, bytes]) -> Iterator[str]:
             yield f"{found[2]}: was changed after the bundle was made."
     for name in held:
         if name not in named:
-            yield f"{name}: stands in the bundle, and {MANIFEST} does not name it."
+            yield f"{name}: is in the bundle, but {MANIFEST} does not name it."

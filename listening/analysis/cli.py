@@ -54,7 +54,7 @@ def say_summary(results: Results, scores: str) -> None:
     ]
     print_text(f"{results.study['title']}: {', '.join(said)}")
     if results.study["is_simulated"]:
-        print_text("SIMULATED: no human being has listened.")
+        print_text("SIMULATED: no person has listened.")
     for note in results.remarks:
         print_paragraph(f"- {note}")
     for task in results.study["tasks"]:
@@ -144,7 +144,7 @@ def _parser() -> Parser:
         command.add_argument(
             "--formats", default=",".join(FORMATS), help=f"of the figures, by commas: {', '.join(FORMATS)}"
         )
-    describe = commands.add_parser("describe", help="say what columns and tables mean", epilog=_EPILOGUE)
+    describe = commands.add_parser("describe", help="explain columns and tables", epilog=_EPILOGUE)
     describe.add_argument("names", nargs="*", metavar="NAME", help="ratings, inputs, or tables; else everything")
     describe.set_defaults(run=_describe)
     return parser

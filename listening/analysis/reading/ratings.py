@@ -336,12 +336,12 @@ def _presented(
     if not any(item) and not any(utterance):
         notes.append(
             "Neither items nor utterances are named, so every rating counts as one of its own: agreement between "
-            "listeners and errors clustered by utterance rest on nothing."
+            "listeners and errors clustered by utterance cannot be computed."
         )
         numbered = [f"{one}/{number}" for number, one in enumerate(system, start=1)]
         return numbered, numbered
     if not any(utterance):
-        notes.append("Source utterances are not named; items stand in their place.")
+        notes.append("Source utterances are not named; items are used instead.")
     joined = [
         "/".join(part for part in parts if part) for parts in zip(system, utterance, columns["enrolment"], strict=True)
     ]
@@ -481,7 +481,7 @@ def _notes_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unconverted:
     elif is_pair.any():
         said.append(
             "Verifiability: no unconverted source speech is named, so natural speech has targets only and there is no "
-            "sanity anchor."
+            "reference."
         )
     is_other = is_pair & (made.system != ORIGINAL)
     if is_other.any() and not (made.is_target[is_other] == 0).any():
@@ -492,7 +492,7 @@ def _notes_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unconverted:
     if not (made.system == ORIGINAL).any():
         said.append(f"No system is named {called}, so nothing is compared with natural speech.")
     if unnamed:
-        said.append(f"The names of {unnamed:,} samples do not tell their speakers; their utterance is the whole name.")
+        said.append(f"The names of {unnamed:,} samples do not name their speakers; their utterance is the whole name.")
     return said
 
 

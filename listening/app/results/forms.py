@@ -26,7 +26,7 @@ class AnalyseForm(forms.Form):
 
     normalisation = forms.ChoiceField(
         choices=[(name, f"{name}: {formula}") for name, formula in NORMALISATIONS.items()],
-        help_text="How the ratings of a listener become scores from 0 to 1. Raw ratings are analysed beside them.",
+        help_text="How the ratings of a listener become scores from 0 to 1. Raw ratings are analysed too.",
     )
     correction = forms.ChoiceField(
         choices=list(CORRECTIONS.items()),
@@ -78,8 +78,8 @@ class ImportForm(forms.Form):
     """A file of ratings and what has to be known about it; every problem of the file is an error of its field."""
 
     edition = EditionField(
-        "Its organizers see the results, and everybody once they are published. Systems that are called as in this "
-        "edition are taken for these."
+        "Its organizers see the results, and everybody once they are published. Systems with the same names are "
+        "matched with those of this edition."
     )
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()

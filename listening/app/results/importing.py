@@ -181,13 +181,12 @@ def _ratings(found: Inputs, file_name: str) -> Ratings:
     elif len(systems) > MOST_SYSTEMS:
         wrong = (
             f"at most {MOST_SYSTEMS} systems, found {len(systems):,} different names among the systems. "
-            "See whether the right column is called system, or import parts as studies of their own."
+            "Check that the right column is called system, or import parts as studies of their own."
         )
     elif people > MOST_LISTENERS:
         wrong = (
-            f"at most {MOST_LISTENERS:,} listeners, found {people:,} different names among them. See whether the "
-            "column called listener says who rated, and not which rating it is, or import parts as studies of their "
-            "own."
+            f"at most {MOST_LISTENERS:,} listeners, found {people:,} different names among them. Check that the column "
+            "called listener names the person, not the rating, or import parts as studies of their own."
         )
     if wrong:
         raise AnalysisInputError(f"{file_name}: expected {wrong}")

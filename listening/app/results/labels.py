@@ -99,21 +99,21 @@ def rate_in_words(task: str, *, is_original: bool, rate: float | None, low: floa
     """What an equal error rate of listeners says, in a line; by its interval where it has one."""
     words = RATED_TASKS[task]
     if rate is None:
-        missing = "it takes ratings of both kinds of pairs" if words.compares_voices else "too few ratings"
+        missing = "ratings of both kinds of pairs are needed" if words.compares_voices else "too few ratings"
         return f"No rate: {missing}"
     is_guess = low is not None and high is not None and low <= CHANCE <= high
     if words.compares_voices and is_original:
         said = _step(rate, "on_originals")
     elif words.compares_voices and is_guess:
-        said = "Listeners did no better than guessing, as far as can be told"
+        said = "Listeners were not significantly better than guessing"
     elif words.compares_voices and rate > CHANCE:
-        said = "Listeners took different speakers for one more often than the other way round"
+        said = "Listeners confused speakers more often than by guessing"
     elif words.compares_voices:
         said = _step(rate, "of_voices")
     elif is_guess:
-        said = f"It {words.as_good} as unprotected speech, as far as can be told"
+        said = "It was not rated significantly below unprotected speech"
     elif rate > CHANCE:
-        said = f"It was rated above unprotected speech: it {words.as_good} or more so"
+        said = "It was rated above unprotected speech"
     else:
         said = f"{_step(rate, 'below_originals')} {words.worse} than unprotected speech"
     return said if low is not None else f"{said}; too few listeners for an interval"

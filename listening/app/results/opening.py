@@ -82,7 +82,7 @@ def _recognised(shape: Shape) -> str:
     systems = read_systems(shape, "verifiability")
     own = _by(systems, lambda one: one.detection.get("eer"))
     if not own:
-        return "How recognisable speakers are is not known: it takes ratings of both kinds of pairs."
+        return "How recognisable speakers are is not known: ratings of both kinds of pairs are needed."
     original = next((one.detection for one in systems if one.name == ORIGINAL), {})
     name, number = _name(shape, own[0]), _beside_original(own[0].detection, original, "detection", "eer")
     hardest = (
@@ -105,7 +105,13 @@ def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
     low, high = as_number(overall.get("eer_low")), as_number(overall.get("eer_high"))
     is_guess = low is not None and high is not None and low <= CHANCE <= high
     rate = f"equal error rate {_with_span(overall, column)}; 50 % is a guess"
-    how = "cannot be told from guessing" if is_guess else "is possible" if float(overall["eer"]) < CHANCE else "fails"
+    how = (
+        "cannot be distinguished from guessing"
+        if is_guess
+        else "is possible"
+        if float(overall["eer"]) < CHANCE
+        else "fails"
+    )
     yield f"Linking an unprotected sample with an anonymised one of the same speaker by ear {how} ({rate})."
     original = rows.get(("original-original", EVERY), {})
     known, high = as_number(original.get("eer")), as_number(original.get("eer_high"))

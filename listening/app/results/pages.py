@@ -38,7 +38,7 @@ WHO_SEES = plain_table(
         ("The team of a system", "The same, and for its own system each utterance with its ratings, to listen to."),
         (
             "Organizers alone",
-            "Single listeners, by keys that lead to nobody; screening; transcripts; the bundle with every rating.",
+            "Single listeners, by anonymous keys; screening; transcripts; the bundle with every rating.",
         ),
     ],
     caption="Who will see what",

@@ -172,7 +172,7 @@ class ObjectiveComparison:
         groups = any(one.group for row in self.rows for one in row.numbers)
         letters = "; systems that share a letter do not differ significantly" if groups else ""
         caption = f"{scores}Beneath a number its {self.intervals}{letters}."
-        title = f"Objective beside subjective: {study.title}"
+        title = f"Objective and subjective: {study.title}"
         return Table(tuple(columns), (Group(tuple(rows)),), title, caption, lead, styles="beside")
 
     def as_data(self) -> list[dict[str, Any]]:

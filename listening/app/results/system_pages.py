@@ -108,10 +108,10 @@ def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> st
     if not others:
         return ""
     if not alike:
-        return "It can be told from every other system."
+        return "It differs significantly from every other system."
     if len(alike) > 8:
-        return f"It cannot be told from {len(alike)} of the {len(others)} other systems."
-    return f"It cannot be told from {labels.listed(alike)}."
+        return f"It does not differ significantly from {len(alike)} of the {len(others)} other systems."
+    return f"It does not differ significantly from {labels.listed(alike)}."
 
 
 _OF_MEANS = (("mean", "all"), ("median", "all"), ("eer", ""), ("auc", ""), ("cllr", ""))
@@ -121,7 +121,7 @@ _OF_RATES = (("eer", ""), ("auc", ""), ("cllr", ""), ("mean", "target"), ("mean"
 _NUMBERS = (
     Column("number", "Number", "what is measured"),
     Column("own", "This system", "with its interval over listeners", kind="num"),
-    Column("original", "Original speech", "the same of unprotected speech, where it can be had", kind="num"),
+    Column("original", "Original speech", "the same of unprotected speech, where it is known", kind="num"),
     Column("others", "Other systems", "the lowest and the highest of them", kind="num"),
     Column("meaning", "What it is", "how it is computed", kind="text"),
 )
@@ -145,7 +145,7 @@ def _numbers(own: System, original: System | None, others: Sequence[System], tas
             Cell(column.description[:1].upper() + column.description[1:]),
         )
         rows.append(Row(cells))
-    return tables.make_table("Beside the others", caption_of(task, shape), _NUMBERS, rows)
+    return tables.make_table("Compared with other systems", caption_of(task, shape), _NUMBERS, rows)
 
 
 def _det(shape: Shape, task: str, name: str) -> dict[str, Any] | None:

@@ -377,6 +377,6 @@ def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_ra
     p = row.get("decisive_p")
     chance = labels.p_value(float(p)) if isinstance(p, (int, float)) else ""
     chance = f", p {'' if chance.startswith('<') else '= '}{chance}" if chance else ""
-    verdict = {"higher": "is above", "lower": "is below", "like": "cannot be told from"}[kind]
+    verdict = {"higher": "is above", "lower": "is below", "like": "does not differ significantly from"}[kind]
     told_as = f"{one} {verdict} {other}: {shown}{chance}"
     return {"kind": kind, "sign": SIGNS[kind], "read": told_as}

@@ -145,7 +145,7 @@ def screen(request: HttpRequest, study: str) -> HttpResponse:
     except (NotPossible, AnalysisInputError) as reason:  # settings of an earlier analysis may have become unknown
         messages.error(request, str(reason))
         return redirect("studies:results-listeners", study)
-    messages.success(request, f"The rule is in force; it leaves out {rule.exclusions.count()} of the sessions.")
+    messages.success(request, f"The rule now applies; it leaves out {rule.exclusions.count()} of the sessions.")
     return redirect("studies:results", study)
 
 
@@ -156,7 +156,7 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
     form = ImportForm(*given, user=request.user)
     made = form.save() if form.is_valid() else None
     if made is not None:
-        messages.success(request, f"{made.ratings:,} ratings are imported, and their analysis is on its way.")
+        messages.success(request, f"{made.ratings:,} ratings are imported, and their analysis has started.")
         return redirect("studies:results", made.study.name)
     told = {"form": form, "columns": COLUMNS, "needed": NEEDED}
     return render(request, "listening/results/import.html", told, status=UNUSABLE if form.errors else 200)

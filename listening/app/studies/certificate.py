@@ -190,7 +190,7 @@ SHOWN_PROBLEMS = 3
 NOT_CERTIFIED = "There is no certified design. Make the design first."
 CHANGED = (
     "The trials in the database are not those that were certified: their fingerprint is {found}, the certificate's is "
-    "{stored}. Make the design anew."
+    "{stored}. Make the design again."
 )
 
 
@@ -230,7 +230,7 @@ def launch_problems(rows: DesignRows) -> list[str]:
     if found["fingerprint"] != stored.get("fingerprint"):
         problems.append(CHANGED.format(found=found["fingerprint"][:12], stored=str(stored.get("fingerprint"))[:12]))
     elif found != stored:
-        problems.append("The stored certificate is not the one that the rows give. Make the design anew.")
+        problems.append("The stored certificate is not the one that the rows give. Make the design again.")
     missing = {s.utterance for item in rows.items.values() for s in item.samples.values() if not s.file}
     if missing:
         problems.append(f"{len(missing)} recordings are not prepared yet, such as {min(missing)}. Prepare the stimuli.")
@@ -286,7 +286,7 @@ def _positions(rows: DesignRows) -> dict[str, Any]:
         if [position for position, _ in block.trials] != right
     ]
     problems += [
-        f"block {block.number} has the trial {key}, which the study does not know"
+        f"block {block.number} has the trial {key}, which is not in the study"
         for block in rows.blocks
         for _, key in block.trials
         if key not in rows.items
@@ -297,7 +297,7 @@ def _positions(rows: DesignRows) -> dict[str, Any]:
 def _samples(rows: DesignRows) -> dict[str, Any]:
     """Whether every item presents what it says: system, speakers, and as many samples as its form has."""
     problems = [f"{item.key}: {problem}" for item in rows.items.values() if (problem := _sample_problem(rows, item))]
-    return _check("samples", "samples of every item that are of its system and of the speakers that it names", problems)
+    return _check("samples", "samples of every item from its system, with one or two speakers as it says", problems)
 
 
 def _sample_problem(rows: DesignRows, item: PresentedItem) -> str:
@@ -317,7 +317,7 @@ def _sample_problem(rows: DesignRows, item: PresentedItem) -> str:
         a, b = samples
         same = a.speaker == b.speaker
         if same is not item.is_target:
-            return f"its speakers are {'one' if same else 'two'}, which it denies"
+            return f"its speakers are {'one' if same else 'two'}, against its own label"
         return "it compares a woman and a man" if a.sex != b.sex and item.purpose != Item.Purpose.GOLD else ""
     return "" if item.is_target is None else "it compares voices"
 
@@ -351,7 +351,7 @@ def _controls(rows: DesignRows) -> dict[str, Any]:
         if held != controls:
             problems.append(f"block {block.number} has {held.total()} of them, or one twice")
     words = f"{study.practice_trials} practice, {study.gold_trials} control and {study.bridge_trials} bridge trials"
-    return _check("trials beside the scored ones", f"{words}, each once in every block", problems)
+    return _check("unscored trials", f"{words}, each once in every block", problems)
 
 
 def _control_places(rows: DesignRows) -> dict[str, Any]:
@@ -365,7 +365,9 @@ def _control_places(rows: DesignRows) -> dict[str, Any]:
         beside = [one != Item.Purpose.SCORED for one in rest]
         if any(one and other for one, other in pairwise(beside)):
             problems.append(f"block {block.number} has two control or bridge trials in a row")
-    return _check("places of these", "practice first, control and bridge trials never next to each other", problems)
+    return _check(
+        "positions of unscored trials", "practice first, control and bridge trials never next to each other", problems
+    )
 
 
 def _control_recordings(rows: DesignRows) -> dict[str, Any]:
@@ -377,7 +379,7 @@ def _control_recordings(rows: DesignRows) -> dict[str, Any]:
         for sample in item.samples.values()
         if sample.utterance in scored
     }
-    return _check("recordings of these", "recordings that no scored trial has", sorted(problems))
+    return _check("recordings of unscored trials", "recordings that no scored trial has", sorted(problems))
 
 
 def _gold(rows: DesignRows) -> dict[str, Any]:
@@ -394,6 +396,6 @@ def _gold(rows: DesignRows) -> dict[str, Any]:
             problems.append(f"{item.key} expects {item.expected}")
     return _check(
         "control trials",
-        "original pairs of one speaker in two recordings, or of a woman and a man, and their answer",
+        "original pairs of one speaker in two recordings, or of a woman and a man, with the right answer",
         problems,
     )

@@ -272,9 +272,9 @@ class StudyForm(forms.Form):
     evaluators = WholeField("Evaluators", 1, MOST_EVALUATORS)
     trials_per_evaluator = WholeField("Trials of each evaluator", 1, MOST_TRIALS)
     originals_per_evaluator = WholeField("Of which original", 0, MOST_TRIALS)
-    practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "They come first and do not count.")
+    practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "They come first and are not counted.")
     gold_trials = WholeField(
-        "Control trials", 0, rules.GOLD_AT_MOST, "Original pairs with a known answer; they show who is not listening."
+        "Control trials", 0, rules.GOLD_AT_MOST, "Original pairs with a known answer; they show who is inattentive."
     )
     bridge_trials = WholeField(
         "Bridge trials",
@@ -334,9 +334,9 @@ class StudyForm(forms.Form):
         [("none", "None"), ("huggins", "Huggins pitch"), ("woods", "Tones in antiphase (Woods)"), ("both", "Both")],
     )
     headphones_gate = radios(
-        "Who fails the headphone check",
-        [("flag", "Goes on and is flagged"), ("gate", "Is turned away")],
-        "One in five honest people with headphones fails such a check.",
+        "Failed headphone check",
+        [("flag", "Continue, with a flag"), ("gate", "End the session")],
+        "About one in five people with headphones fails such a check.",
     )
     headphones_attempts = WholeField("Attempts at the headphone check", 1, settings.ATTEMPTS_AT_MOST)
     native_languages = forms.CharField(
@@ -346,17 +346,17 @@ class StudyForm(forms.Form):
         help_text="Codes with commas between them, such as en, fr. Empty: everybody.",
     )
     gold_gate = radios(
-        "Who misses the control trials",
-        [("flag", "Is flagged"), ("gate", "Ends with the code for missed control trials")],
+        "Missed control trials",
+        [("flag", "Is flagged"), ("gate", "End with the code for missed control trials")],
     )
     platform = radios("Evaluators come from", Study.Platform.choices)
     parameter_person = LineField(label="Parameter for the person", required=False, max_length=60)
     parameter_study = LineField(label="Parameter for the study", required=False, max_length=60)
     parameter_session = LineField(label="Parameter for the session", required=False, max_length=60)
     code_complete = LineField(label="Completion code", required=False, max_length=64)
-    code_screened_out = LineField(label="Code for who is screened out", required=False, max_length=64)
-    code_failed_attention = LineField(label="Code for who misses the control trials", required=False, max_length=64)
-    code_technical = LineField(label="Code for a technical fault", required=False, max_length=64)
+    code_screened_out = LineField(label="Code for screened-out evaluators", required=False, max_length=64)
+    code_failed_attention = LineField(label="Code for missed control trials", required=False, max_length=64)
+    code_technical = LineField(label="Code for a technical error", required=False, max_length=64)
     confirm_by_api = forms.BooleanField(label="Confirm each submission with Prolific", required=False)
     responsible = ResponsibleField()
     contact = LineField(
@@ -371,8 +371,8 @@ class StudyForm(forms.Form):
         "Places for one network address at most",
         1,
         MOST_EVALUATORS,
-        "At most so many hold a place at once and begin within an hour. Empty: a quarter of the places, and at "
-        "least 3. Raise it for a laboratory or a class.",
+        "Limit for those who hold a place at once and for those who begin within an hour. Empty: a quarter of the "
+        "places, and at least 3. Raise it for a laboratory or a class.",
         required=False,
     )
 

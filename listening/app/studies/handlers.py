@@ -28,7 +28,11 @@ from speech.audio.files import AudioError
 
 MAKING = "Making the stimuli"
 SUFFIX = ".wav"
-STAGES = {"allocation": "Choosing who hears what", "ordering": "Ordering the trials", "writing": "Writing the design"}
+STAGES = {
+    "allocation": "Assigning recordings to evaluators",
+    "ordering": "Ordering the trials",
+    "writing": "Writing the design",
+}
 REMEDY = "Change the plan of the study where a sentence above says so, then make the design again."
 
 

@@ -137,7 +137,7 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
         query = "&".join(f"{name}={PROLIFIC_PLACES[part]}" for part, name in names.items())
         return f"{address}?{query}", "This is the address to give Prolific, which fills in the parts in braces."
     if study.platform == Study.Platform.MTURK:
-        return address, "This is the address of an external question; Mechanical Turk adds its parameters by itself."
+        return address, "This is the address of an external question; Mechanical Turk adds its parameters."
     person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
     return address, f"Add ?{person}=ID for one personal link each, with IDs that nobody can guess."
 
@@ -370,8 +370,8 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
 
 
 NOTE = (
-    "Half the width of a 95 % interval, where the EER is near {eer} %, with the likeness of one person's ratings "
-    "counted in. A smaller difference between two systems will not be significant."
+    "Half the width of a 95 % interval, where the EER is near {eer} %, taking into account that ratings of one person "
+    "are alike. A smaller difference between two systems will not be significant."
 )
 
 

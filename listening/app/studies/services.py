@@ -100,7 +100,7 @@ def change_study(
         if chosen is not None and set(chosen) != set(relations[name]):
             before[name], changed[name] = sorted(map(str, relations[name])), sorted(map(str, chosen))
     if study.is_launched and (fixed := rules.LOCKED_AFTER_LAUNCH & changed.keys()):
-        sentence = "This is fixed since the launch: answers rest on it."
+        sentence = "This is fixed since the launch, because answers depend on it."
         raise rules.StudyProblems({name: [sentence] for name in sorted(fixed)})
     wordings = _wordings(study)
     for name, value in changed.items():
@@ -181,7 +181,7 @@ def prepare_study(study: Study, by: Any) -> Job:
         raise NotPossible("The study is closed; nobody listens to it any more.")
     count = study.stimulus_files.count()
     if not study.is_designed or not count:
-        raise NotPossible("There is no design yet, so nobody knows which recordings are heard. Make the design first.")
+        raise NotPossible("There is no design yet, so the recordings are not known. Make the design first.")
     study.job = _start_job(PREPARATION_JOB, f"Make the {count} stimuli of {study}", study, by)
     if study.state not in rules.LAUNCHED:
         study.state = Study.State.PREPARING

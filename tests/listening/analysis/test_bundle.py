@@ -340,8 +340,8 @@ def test_a_bundle_with_other_numbers_is_told(made):
 def test_a_bundle_without_its_list_or_with_more_than_it_names_is_told(made):
     _, _, content = made
     for left_out, more, words in (
-        ("MANIFEST.sha256", {}, "MANIFEST.sha256: is missing from the bundle, so nothing says"),
-        ("", {"notes.txt": "x"}, "notes.txt: stands in the bundle, and MANIFEST.sha256 does not name it."),
+        ("MANIFEST.sha256", {}, "MANIFEST.sha256: is missing from the bundle, so it is not known"),
+        ("", {"notes.txt": "x"}, "notes.txt: is in the bundle, but MANIFEST.sha256 does not name it."),
     ):
         stream = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(stream, "w") as after:

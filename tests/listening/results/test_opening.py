@@ -56,7 +56,7 @@ def test_ratings_open_with_the_best_the_most_private_and_the_basis():
 
 def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():
     _, recognised, _ = sentences(rated(rate_of_originals=0.47))
-    assert recognised.endswith("that this does not tell privacy from a task that is too hard.")
+    assert recognised.endswith("that this may mean privacy or a task that is too hard.")
 
 
 def test_a_task_that_was_not_rated_is_not_spoken_of():
@@ -76,7 +76,7 @@ def test_linking_within_reach_of_guessing_is_not_called_possible():
         }
         return sentences(made("linkability", pair_detection=[row]), ())[0]
 
-    assert "cannot be told from guessing (equal error rate 45 %, 35 to 55" in linked(0.45)
+    assert "cannot be distinguished from guessing (equal error rate 45 %, 35 to 55" in linked(0.45)
     assert "is possible (equal error rate 30 %, 20 to 40" in linked(0.3)
 
 

@@ -188,10 +188,10 @@ def results_of(submissions, *, eer, high):
 @pytest.mark.parametrize(
     ("eer", "high", "said"),
     [
-        (0.5, 0.6, "Listeners erred in 50 % on unprotected speech too: their EERs do not tell privacy"),
+        (0.5, 0.6, "Listeners erred in 50 % on unprotected speech too: their EERs may mean privacy or"),
         (0.2, 0.55, "Listeners erred in 20 % on unprotected speech too"),
-        (0.08, 0.12, "Listeners erred in 8 % on unprotected speech: EERs further above are privacy"),
-        (None, None, "What listeners make of unprotected speech is not known here"),
+        (0.08, 0.12, "Listeners erred in 8 % on unprotected speech: the further an EER is above"),
+        (None, None, "The EER of listeners on unprotected speech is not known here"),
     ],
 )
 def test_rates_near_chance_are_privacy_only_where_listeners_could_do_the_task(edition, submissions, eer, high, said):

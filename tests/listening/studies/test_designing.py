@@ -80,7 +80,7 @@ def test_job_makes_the_design_that_the_request_would_make(study):
 def test_job_tells_how_far_it_is(study):
     seen = []
     execute(services.start_design(study, None).pk, lambda job: seen.append((job.stage, job.done, job.total)))
-    assert seen[0] == ("Choosing who hears what", 0, 4)
+    assert seen[0] == ("Assigning recordings to evaluators", 0, 4)
     assert ("Ordering the trials", 4, 4) in seen
     assert seen[-1][0] == "Writing the design"
 
