@@ -40,7 +40,7 @@ class Pages(PageNumberPagination):
 
     page_size = 50
     page_query_description = "Which page of the list, from 1."
-    page_size_query_description = "How many on a page: 50 without it, at most 200."
+    page_size_query_description = "Entries per page: 50 by default, at most 200."
     page_size_query_param = "page_size"
     max_page_size = 200
 
@@ -218,7 +218,7 @@ def _as_method(function: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 @csrf_exempt  # it changes nothing, and says so in the same words to everybody
 def nothing_here(_: Any, rest: str) -> HttpResponse:
     """Below /api/, where there is no address."""
-    return problem(404, f"The API has no address /api/{rest[:200]}. All that it has stand at /api/.")
+    return problem(404, f"The API has no address /api/{rest[:200]}. All of its addresses are listed at /api/.")
 
 
 class LineField(serializers.CharField):
@@ -227,9 +227,7 @@ class LineField(serializers.CharField):
     def to_internal_value(self, data: Any) -> str:
         text = " ".join(super().to_internal_value(data).split())
         if not text.isprintable():
-            raise serializers.ValidationError(
-                "Use letters, digits and signs only; found a character that cannot be seen."
-            )
+            raise serializers.ValidationError("Use letters, digits and signs only; found an invisible character.")
         return text
 
 

@@ -39,9 +39,11 @@ class InheritedSerializer(Shape):
     """What a further version of a system inherits unless its archive holds it."""
 
     system = serializers.CharField()
-    version = serializers.IntegerField(help_text="The newest that hands anything down; 0 where none does.")
+    version = serializers.IntegerField(help_text="The newest version that something is inherited from; 0 if none.")
     speech = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
-    documents = serializers.ListField(child=serializers.CharField(), help_text="Paths of the newest sound ones.")
+    documents = serializers.ListField(
+        child=serializers.CharField(), help_text="Paths of the newest ones without errors."
+    )
     newest_documents = serializers.ListField(
         child=serializers.CharField(), help_text="Paths of those of that version, which an archive may complete."
     )
@@ -64,7 +66,7 @@ class ExpectedSerializer(Shape):
     word_counts = serializers.DictField(child=serializers.IntegerField())
     needed_to_rank = serializers.DictField(
         child=serializers.ListField(child=serializers.CharField()),
-        help_text="By number that a rank rests on: the kinds of files of which one gives it.",
+        help_text="By number that the ranking needs: the kinds of files, one of which is enough.",
     )
     inherited = InheritedSerializer(required=False, help_text="Where a system was named.")
 
@@ -132,7 +134,7 @@ class RequirementsSerializer(Shape):
     expected = Computed(
         TEXT,
         lambda one, _: reverse("api:expected", args=[one.edition]),
-        help_text="Address of everything that an archive is held against, for members of approved teams.",
+        help_text="Address of everything that an archive is checked against, for members of approved teams.",
     )
 
 
@@ -169,7 +171,7 @@ class DataSerializer(Shape):
     is_shared = serializers.BooleanField(help_text="Where not, the organizer says how teams get the recordings.")
     accepted_at = serializers.DateTimeField(allow_null=True, help_text="When you accepted the terms as they are.")
     page = serializers.CharField(help_text="Address of the page on which the terms are accepted.")
-    is_under_way = serializers.BooleanField(help_text="Whether the files are being made just now.")
+    is_under_way = serializers.BooleanField(help_text="Whether the files are being made at the moment.")
     files = DataFileSerializer(many=True)
 
 

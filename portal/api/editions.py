@@ -112,7 +112,9 @@ class EditionFieldsSerializer(Shape):
         if "recipe_text" in attrs:
             return attrs | {"recipe_text": attrs["recipe_text"].replace("\r\n", "\n"), "protocol": ""}
         if not self.partial:
-            raise serializers.ValidationError({"protocol": "Name a shipped recipe, or give an own one as recipe_text."})
+            raise serializers.ValidationError(
+                {"protocol": "Name a shipped recipe, or give a custom one as recipe_text."}
+            )
         return attrs
 
 
@@ -208,7 +210,7 @@ class MeasuredSerializer(Shape):
 
     value = serializers.FloatField()
     low = high = serializers.FloatField(allow_null=True)
-    is_reported = serializers.BooleanField(help_text="What the team states; nothing that was sent confirms it.")
+    is_reported = serializers.BooleanField(help_text="Stated by the team; not confirmed by what was submitted.")
 
 
 class EntrySerializer(Shape):

@@ -69,13 +69,13 @@ class RunSerializer(Shape):
 class StartRecognitionSerializer(Shape):
     """Which recogniser, on which data sets."""
 
-    engine = serializers.CharField(required=False, max_length=80, help_text="Its name; the default without it.")
+    engine = serializers.CharField(required=False, max_length=80, help_text="Its name; the default if missing.")
     data_sets = serializers.ListField(
         child=serializers.CharField(max_length=80),
         required=False,
         max_length=MOST_SETS,
         allow_empty=False,
-        help_text="Names of data sets; all that are possible without it.",
+        help_text="Names of data sets; all possible ones if missing.",
     )
 
 

@@ -73,7 +73,7 @@ class ConditionMovesSerializer(Shape):
     ranked_by = serializers.CharField(source="utility")
     is_new = is_gone = serializers.BooleanField()
     moves = MoveSerializer(many=True)
-    unmoved = serializers.IntegerField(help_text="How many keep their place.")
+    unmoved = serializers.IntegerField(help_text="How many keep their rank.")
 
 
 class DraftSerializer(Shape):

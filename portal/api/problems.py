@@ -24,7 +24,7 @@ from portal.leaderboard.services import LeaderboardError
 
 CONTENT_TYPE = "application/problem+json"
 NOT_FOUND = "There is nothing at this address, or nothing that you may see."
-NOBODY = "The portal has to know you here. Log in, or send an access token from your account page."
+NOBODY = "You are not logged in. Log in, or send an access token from your account page."
 UNKNOWN_ASKER = "Nothing is public at this address. Log in, or send an access token from your account page."
 FAILED = "The portal failed at this request; its operator finds the reason in the log."
 OWN_TITLES = {460: "Checksum mismatch"}
@@ -74,7 +74,7 @@ def _of_framework(error: exceptions.APIException) -> JsonResponse:
         return problem(400, sentence, errors=errors)
     if isinstance(error, exceptions.Throttled):
         wait = max(1, round(getattr(error, "wait", None) or 1))
-        sentence = f"{getattr(error, 'sentence', 'Too many requests.')} Go on in {wait} s."
+        sentence = f"{getattr(error, 'sentence', 'Too many requests.')} Try again in {wait} s."
         return problem(429, sentence, {"Retry-After": str(wait)}, retry_after_s=wait)
     headers = {"Allow": error.allow} if isinstance(error, NotAllowed) else {}
     return problem(error.status_code, str(error.detail), headers)
@@ -101,7 +101,7 @@ class NotAllowed(exceptions.MethodNotAllowed):
     """A method that an address does not know."""
 
     def __init__(self, method: str, allow: str) -> None:
-        super().__init__(method, f"{method} means nothing here; this address knows {allow}.")
+        super().__init__(method, f"{method} is not allowed here; this address accepts {allow}.")
         self.allow = allow
 
 

@@ -68,7 +68,7 @@ class ResultsSerializer(Shape):
     study = serializers.DictField(help_text="Name, title, form, tasks, scale, labels of systems, design.")
     settings = serializers.DictField(help_text="Of the analysis, its seed among them.")
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Listeners, sessions, ratings.")
-    remarks = serializers.ListField(child=serializers.CharField(), help_text="What a reader has to know.")
+    remarks = serializers.ListField(child=serializers.CharField(), help_text="Notes for readers.")
     versions = serializers.DictField(child=serializers.CharField(), help_text="Of the analysis and its libraries.")
     tables = serializers.DictField(child=PlainTableSerializer(), help_text="By `scores/name`, such as `raw/summary`.")
 

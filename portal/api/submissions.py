@@ -87,8 +87,8 @@ class DataSetFilesSerializer(Shape):
 
     name = serializers.CharField()
     files = serializers.IntegerField()
-    new = serializers.IntegerField(help_text="Out of this archive.")
-    inherited = serializers.IntegerField(help_text="Out of an earlier version.")
+    new = serializers.IntegerField(help_text="From this archive.")
+    inherited = serializers.IntegerField(help_text="From an earlier version.")
     converted = serializers.IntegerField(help_text="That were made 16-bit mono at the rate of the challenge.")
 
 
@@ -126,7 +126,7 @@ class ArchiveSerializer(Shape):
 class FullSubmissionSerializer(SubmissionSerializer):
     """A submission with its timeline, its report in short, and what was made of it."""
 
-    is_under_way = serializers.BooleanField(help_text="Whether anything is still being done with it.")
+    is_under_way = serializers.BooleanField(help_text="Whether work on it is still under way.")
     inherits = serializers.IntegerField(source="inherits_id", allow_null=True)
     archive = ArchiveSerializer(source="upload", allow_null=True)
     timeline = EventSerializer(source="events.all", many=True)

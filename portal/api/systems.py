@@ -50,7 +50,7 @@ class VersionSerializer(Shape):
 class FullSystemSerializer(SystemSerializer):
     """A system with what the asker may see of its versions: all of its own, of others none."""
 
-    shown_version = serializers.IntegerField(help_text="Whose numbers you meet without asking for a version.")
+    shown_version = serializers.IntegerField(help_text="Whose numbers are given if no version is asked for.")
     is_own = serializers.BooleanField()
     versions = VersionSerializer(many=True)
 
@@ -82,13 +82,15 @@ class NumberSerializer(Shape):
     value = serializers.FloatField()
     spread = low = high = serializers.FloatField(allow_null=True)
     n = serializers.IntegerField(allow_null=True)
-    basis = serializers.CharField(help_text="What the value rests on, in words.")
+    basis = serializers.CharField(help_text="From what the value was computed, in words.")
     category = serializers.CharField(help_text="The letter of a ZEBRA category, whose value is 0 to 6; else empty.")
     is_recomputed = serializers.BooleanField()
     reported = serializers.FloatField(required=False, allow_null=True)
     reported_category = serializers.CharField(required=False, help_text="The letter that is reported; else empty.")
-    reported_in = serializers.CharField(required=False, help_text="The file and line that state it.")
-    agrees = serializers.BooleanField(required=False, allow_null=True, help_text="In print; null where nothing does.")
+    reported_in = serializers.CharField(required=False, help_text="File and line of the reported number.")
+    agrees = serializers.BooleanField(
+        required=False, allow_null=True, help_text="At the printed precision; null where nothing is reported."
+    )
 
 
 class MissingSerializer(Shape):

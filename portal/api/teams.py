@@ -83,7 +83,7 @@ class DecisionSerializer(Shape):
         default="",
         allow_blank=True,
         max_length=2000,
-        help_text="Stands in the mail to the team and on its page.",
+        help_text="Included in the mail to the team and on its page.",
     )
 
 

@@ -103,7 +103,7 @@ def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope)
     if not request.user.is_authenticated:
         raise _unknown("Log in, or send an access token from your account page.")
     if method not in {"GET", "HEAD"} and _lacks_csrf_token(request):
-        raise RequestError(403, "This page is out of date. Load it again and go on; what has arrived is kept.")
+        raise RequestError(403, "This page is out of date. Load it again and continue; what has arrived is kept.")
     return request.user
 
 
@@ -181,7 +181,7 @@ def receiving_slot() -> Iterator[None]:
     with ExitStack() as held:
         for slots in (media.uploads, media.transfers):
             if not slots.acquire(blocking=False):
-                sentence = "Many send or take files just now. The upload goes on in a moment."
+                sentence = "Many transfers are running. The upload continues in a moment."
                 raise RequestError(503, sentence, {"Retry-After": "10"})
             held.callback(slots.release)
         yield
@@ -223,7 +223,7 @@ def parse_metadata(request: HttpRequest) -> dict[str, str]:
         except (binascii.Error, UnicodeDecodeError):
             raise RequestError(400, f"Upload-Metadata: the value of {key[:40]} is no UTF-8 text in base64.") from None
         if "\0" in found[key]:
-            raise RequestError(400, f"Upload-Metadata: the value of {key[:40]} holds a character that no text has.")
+            raise RequestError(400, f"Upload-Metadata: the value of {key[:40]} holds an invalid character.")
     sha256, kind = found["sha256"].strip().lower(), found["system_kind"] or System.Kind.PRIMARY
     if not re.fullmatch(r"([0-9a-f]{64})?", sha256):
         raise RequestError(422, "sha256 must be 64 hexadecimal digits.")
@@ -319,7 +319,7 @@ def _act(request: HttpRequest, actions: dict[str, Action], address: dict[str, An
     if method == "OPTIONS":
         return _options(actions)
     if method not in actions:
-        raise RequestError(405, f"{method} means nothing here.", {"Allow": ", ".join([*actions, "OPTIONS"])})
+        raise RequestError(405, f"{method} is not allowed here.", {"Allow": ", ".join([*actions, "OPTIONS"])})
     if method in {"HEAD", "PATCH", "DELETE"} or "Tus-Resumable" in request.headers:
         _require_version(request)
     scope = AccessToken.Scope.READ if method == "GET" else AccessToken.Scope.SUBMIT

@@ -102,13 +102,15 @@ def open_portal(server: str | None = None, token: str | None = None) -> Iterator
     address = _address(server or os.environ.get(SERVER, "") or kept.get("server", ""))
     secret = token or os.environ.get(TOKEN, "").strip() or (kept["token"] if kept.get("server") == address else "")
     if not secret.isascii() or any(sign.isspace() for sign in secret):
-        raise CommandError(f"The token holds a character that no token has. {HOW_TO_LOG_IN}")
+        raise CommandError(f"The token holds an invalid character. {HOW_TO_LOG_IN}")
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
     timeout = httpx.Timeout(60, connect=10)
     try:
         client = httpx.Client(base_url=address, headers=headers, timeout=timeout, follow_redirects=False)
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # of the address, or of a proxy in the environment
-        raise CommandError(f"{address} cannot be reached as it and the proxy settings stand: {error}.") from error
+        raise CommandError(
+            f"{address} cannot be reached with this address and these proxy settings: {error}."
+        ) from error
     with client:
         yield Portal(address, client)
 
@@ -200,7 +202,7 @@ class Portal:
 
         whole = urljoin(f"{self.address}/", address)
         if urlsplit(whole)[:2] != urlsplit(self.address)[:2]:
-            raise CommandError(f"{self.address} has its data elsewhere ({whole}); nothing was fetched.")
+            raise CommandError(f"{self.address} offers its data at another address ({whole}); nothing was fetched.")
         done = place.stat().st_size if place.is_file() else 0
         headers = {"Accept": "*/*", "Accept-Encoding": "identity", "Range": f"bytes={done}-"}
         try:
@@ -223,8 +225,7 @@ class Portal:
         found = headers.get(PORTAL_VERSION, RELEASE)
         if not self._is_compared and found != RELEASE:
             print_message(
-                f"This is vp {RELEASE}, the portal has version {found}. Update: the line stands on "
-                f"{self.address}/downloads/."
+                f"This is vp {RELEASE}, the portal has version {found}. Update: see {self.address}/downloads/."
             )
         self._is_compared = self._is_compared or PORTAL_VERSION in headers
 
@@ -254,7 +255,7 @@ class Portal:
             return detail
         if response.is_redirect:
             place = response.headers.get("Location", "").partition("/api/")[0]
-            return f"{self.address} leads on to {place or 'another address'}. Give that address of the portal instead."
+            return f"{self.address} redirects to {place or 'another address'}. Give that address of the portal instead."
         if status in {404, 410} and response.request.method == "HEAD":
             return "The portal does not know this upload any more."
         return f"{self.address} answers with status {status} and no reason. Is it the address of a VoicePrivacy Portal?"
@@ -290,7 +291,7 @@ def find_folder(kind: str) -> Path:
     try:
         return (Path(given) if given.startswith("/") else Path.home() / usual) / FOLDER
     except RuntimeError as error:
-        raise CommandError(f"This machine knows no home folder for you. Set {variable}.") from error
+        raise CommandError(f"You have no home folder on this machine. Set {variable}.") from error
 
 
 def read_kept() -> dict[str, str]:

@@ -38,7 +38,8 @@ from portal.intake.archives.reading import read_archive
 
 DESCRIPTION = (
     "Fetch the data of an edition: recordings, Kaldi lists, trials. Each file is checked by its SHA-256. Interrupted "
-    "at any time, the same command goes on where it was. Its terms are accepted by you on the page of the edition."
+    "at any time, the same command continues where it stopped. Its terms are accepted by you on the page of the "
+    "edition."
 )
 Note = dict[str, Any]  # by name of a file: its SHA-256, and the paths of what it gave
 ARRIVING, NOTE = ".arriving", ".data.json"
@@ -124,16 +125,18 @@ def list_files(portal: Portal, edition: str) -> list[DataFile]:
     while True:
         found = _ask(portal, edition, path)
         if not found["is_shared"]:
-            raise CommandError(f"The edition {edition} gives no speech here. Ask its organizer how you get it.")
+            raise CommandError(
+                f"The edition {edition} does not offer its speech for download. Ask its organizer how to get it."
+            )
         if not found["accepted_at"]:
             raise CommandError(
-                f"The data of {edition} are given under terms that nobody accepted for you. Read and accept them on "
+                f"The data of {edition} are given under terms that you have not accepted yet. Read and accept them on "
                 f"{found['page']}, then repeat the command."
             )
         if found["files"] or not found["is_under_way"]:
             break
         if not is_told:
-            print_message("The portal is making the files; this command goes on when they are there.")
+            print_message("The portal is making the files; this command continues when they are ready.")
             is_told = True
         time.sleep(ASK_EVERY_S)
     try:
@@ -144,7 +147,7 @@ def list_files(portal: Portal, edition: str) -> list[DataFile]:
         raise unknown_answer(portal) from error
     for one in files:
         if one.name != Path(one.name).name or one.name.startswith("."):
-            raise CommandError(f"{portal.address} offers a file “{one.name}”, which is no name of a file.")
+            raise CommandError(f"{portal.address} offers a file “{one.name}”, which is not a file name.")
     if not files:
         raise CommandError(f"The edition {edition} has no files to fetch yet. Ask its organizer to make them.")
     return files
@@ -215,7 +218,7 @@ def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _Progr
         if is_last:
             raise CommandError(
                 f"{one.name}: expected the SHA-256 {one.sha256}, found another one, twice. Repeat the command later, "
-                "and tell the organizer if it stays so."
+                "and tell the organizer if it happens again."
             )
 
 

@@ -12,7 +12,7 @@ from portal.client.api import HOW_TO_LOG_IN, add_server_arguments, keep_login, o
 
 DESCRIPTION = (
     "Keep the address of a portal and an access token from your account page, after asking the portal whether the "
-    "token is good. The token is asked for without showing it, or read from standard input."
+    "token is valid. The token is asked for without showing it, or read from standard input."
 )
 
 

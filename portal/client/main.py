@@ -18,11 +18,11 @@ COMMANDS = {
     "login": "keep the address of a portal and your access token",
     "data": "fetch the speech and the lists of an edition, check and unpack them",
     "run": "anonymise them by a built-in method or a command of your own",
-    "pack": "make the archive that the edition asks for, checked before",
+    "pack": "make the archive that the edition requires, and check it",
     "verify": "check an archive or a folder before it is sent: every problem at once",
-    "submit": "send an archive, going on after any interruption, and read the report on it",
-    "status": "your submissions, or one of them: timeline, what was found, how far it is",
-    "results": "the numbers of a system, with the reported ones beside",
+    "submit": "send an archive, resuming after any interruption, and read its report",
+    "status": "your submissions, or one of them: timeline, problems, progress",
+    "results": "the numbers of a system, next to the reported ones",
 }
 _EPILOGUE = "Exit code: 0 fine, 1 errors found, 2 bad usage or something that cannot be read or reached."
 

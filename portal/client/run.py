@@ -42,7 +42,7 @@ from portal.client.workspace import (
 
 DESCRIPTION = (
     "Anonymise the data that vp data fetched, by a built-in method or by a command of your own, into the folders that "
-    "vp pack reads. Interrupted at any time, the same command goes on where it was."
+    "vp pack reads. Interrupted at any time, the same command continues where it stopped."
 )
 COMMAND_FILE = "command.toml"
 LIST = "vp run --list"
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_options(parser, listed_by=LIST)
     parser.add_argument("--list", action=_ListMethods, nargs=0, help="show the built-in methods with their options")
     add_targets(parser)
-    seed_help = "what the voices are drawn from (default: that of an earlier call, else a new one)"
+    seed_help = "seed of the voices (default: that of an earlier call, else a new one)"
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
     level_help = "one voice for each (default: utterance for training, else speaker)"
     parser.add_argument("--level", choices=get_args(Level), help=level_help)

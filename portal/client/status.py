@@ -15,7 +15,7 @@ from portal.intake.report import IntakeReport
 
 NOT_CHECKED = {"received", "checking"}
 LONGEST_PAUSE_S = 10.0
-DESCRIPTION = "Show your submissions, the newest first, or one of them: timeline, what was found, and how far it is."
+DESCRIPTION = "Show your submissions, the newest first, or one of them: timeline, problems and progress."
 BAD = {"refused", "failed"}
 
 
@@ -55,7 +55,7 @@ def describe_stage(submission: dict[str, Any]) -> str:
     """How far the work on a submission is, in a line."""
     running = next((job for job in submission["jobs"] if job["state"] == "running"), None)
     if running is None:
-        return "It waits for its turn."
+        return "It is waiting in the queue."
     done = f" {10 * (10 * running['done'] // running['total'])} %" if running["total"] else ""
     return f"{running['stage'] or running['title']}{done}"
 
@@ -64,7 +64,7 @@ def failed_check(submission: dict[str, Any]) -> str:
     """Why there is no report."""
     failed = next((job for job in submission["jobs"] if job["failure"]), None)
     if failed is None:
-        return "The check was stopped; ask the organizer to let it go on."
+        return "The check was stopped; ask the organizer to continue it."
     return f"The check failed: {failed['failure']} {failed['failure_remedy']}".strip()
 
 
@@ -80,8 +80,8 @@ def describe_outcome(submission: dict[str, Any]) -> str:
     if submission["state"] == "refused":
         system = submission["label"]
         return (
-            f"{name} was refused and does not count. Fix the errors and upload again with --system {system}; what was "
-            "sound is kept, so that the archive may hold only what changed."
+            f"{name} was refused and does not count. Fix the errors and upload again with --system {system}; files "
+            "without errors are kept, so that the archive may hold only what changed."
         )
     if submission["state"] in {"accepted", "evaluating"}:
         return f"{name} was accepted and is being evaluated: vp status {submission['id']}."

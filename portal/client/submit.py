@@ -33,8 +33,8 @@ from portal.client.status import follow
 Row = dict[str, Any]
 T = TypeVar("T")
 DESCRIPTION = (
-    "Send an archive to an edition and read the report on it. Interrupted at any time, the same command goes on where "
-    "it was. Without --system and --kind it makes your team's first primary system."
+    "Send an archive to an edition and read the report on it. Interrupted at any time, the same command continues "
+    "where it stopped. Without --system and --kind it makes your team's first primary system."
 )
 PART_BYTES = 8 << 20
 HASH_BYTES = 1 << 20
@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--system", metavar="NAME", help="a further version of this system, such as T11-p1")
     what.add_argument("--kind", choices=["primary", "contrastive"], help="a new system of this kind")
     parser.add_argument("--title", default="", help="of a new system")
-    parser.add_argument("--resume", action="store_true", help="only go on with what was begun; begin nothing new")
+    parser.add_argument("--resume", action="store_true", help="only resume an upload; start no new one")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the report")
     add_patience(parser)
     add_server_arguments(parser)
@@ -135,7 +135,8 @@ def run(options: argparse.Namespace) -> int:
         sender = Sender(portal, options.archive, metadata, patience_s=options.patience)
         submission = sender.send(only_resume=options.resume)
         print_text(
-            f"{options.archive.name} arrived whole: submission {submission}, {portal.address}/submissions/{submission}/"
+            f"{options.archive.name} arrived completely: submission {submission}, "
+            f"{portal.address}/submissions/{submission}/"
         )
         return FINE if options.no_wait else follow(portal, submission)
 
@@ -214,11 +215,11 @@ class Sender:
                     raise
                 self.note.unlink(missing_ok=True)
             else:
-                print_message(f"Going on at {format_size(offset)} of {format_size(self.size)}.")
+                print_message(f"Resuming at {format_size(offset)} of {format_size(self.size)}.")
                 return address, offset
         if only_resume:
             raise CommandError(
-                f"{self.path}: nothing of it is on its way to this edition. Leave --resume out to begin."
+                f"{self.path}: there is no unfinished upload of it to this edition. Leave --resume out to begin."
             )
         return None
 
@@ -272,7 +273,7 @@ class Sender:
         if isinstance(error, Refused) and error.status not in TRY_AGAIN:
             raise error
         if time.monotonic() - last_progress > self.patience_s:
-            raise CommandError(f"{error} What has arrived is kept: the same command goes on there.") from error
+            raise CommandError(f"{error} What has arrived is kept: the same command continues there.") from error
 
     def _patiently(self, action: Callable[[], T]) -> T:
         return keep_trying(action, patience_s=self.patience_s, pause=self._pause)

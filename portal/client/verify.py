@@ -23,8 +23,8 @@ from portal.intake.expectation import ExpectedError, ExpectedSubmission
 from portal.intake.report import IntakeReport
 
 DESCRIPTION = (
-    "Check an archive, or the folder that it will be made of, as the portal will: every utterance decoded and held "
-    "against the lists of the edition, result and score files read. Nothing is sent."
+    "Check an archive, or the folder that it will be made of, as the portal will: every utterance decoded and "
+    "compared with the lists of the edition, result and score files read. Nothing is sent."
 )
 
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--system", metavar="NAME", help="check a further version of this system, such as T11-p1, with what it inherits"
     )
     add_server_arguments(parser)
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write every finding as CSV; - for standard output")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write every problem as CSV; - for standard output")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report; - for standard output")
 
 
@@ -98,7 +98,9 @@ def fetch_expected(edition: str, server: str | None, system: str | None = None) 
         except Refused as refused:
             if refused.status != 404:
                 raise
-            remedy = "Members of approved teams and organizers are told; the page of the edition says where you stand."
+            remedy = (
+                "Only members of approved teams and organizers may read it; the page of the edition shows your status."
+            )
             what = f"no edition {edition}, or you do not take part in it"
             if system:
                 what = f"no system {system} of yours in an edition {edition}, or you do not take part in it"

@@ -17,7 +17,9 @@ from urllib.parse import quote
 from common.errors import CommandError
 from portal.client.api import Portal, Refused
 
-NOT_TAKING_PART = "Members of approved teams and organizers are told; the page of the edition says where you stand."
+NOT_TAKING_PART = (
+    "Only members of approved teams and organizers may read it; the page of the edition shows your status."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def fetch_requirements(portal: Portal, edition: str) -> Requirements:
 
 def unknown_answer(portal: Portal) -> CommandError:
     """What to say of an answer that lacks what this program reads."""
-    return CommandError(f"{portal.address} answers in a way that this vp does not know. Update it.")
+    return CommandError(f"{portal.address} gives an answer that this version of vp cannot read. Update it.")
 
 
 def _asked_set(row: Mapping[str, Any]) -> AskedSet:

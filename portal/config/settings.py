@@ -37,7 +37,7 @@ def _kept_secret(file: Path) -> str:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         if not (kept := file.read_text().strip()):
-            sys.exit(f"The file {file} is empty. Remove it and start again; everybody has to log in anew.")
+            sys.exit(f"The file {file} is empty. Remove it and start again; everybody has to log in again.")
         return kept
     secret = secrets.token_urlsafe(48)
     with os.fdopen(descriptor, "w") as stream:

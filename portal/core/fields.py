@@ -41,7 +41,7 @@ class LineField(forms.CharField):
     def clean(self, value: Any) -> str:
         text = " ".join((super().clean(value) or "").split())
         if not text.isprintable():
-            raise ValidationError("Use letters, digits and signs only; found a character that cannot be seen.")
+            raise ValidationError("Use letters, digits and signs only; found an invisible character.")
         return text
 
 

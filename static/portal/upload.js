@@ -145,11 +145,11 @@ function statusOf(error) {
 function sentenceOf(error) {
   const status = statusOf(error);
   if (status === 401) return "You are no longer logged in. Log in again and choose the same file: the upload goes on.";
-  if (status === 404 || status === 410) return "This upload is no longer here. Load the page again and choose the file anew.";
+  if (status === 404 || status === 410) return "This upload is no longer here. Load the page again and choose the file again.";
   try {
     return JSON.parse(error.originalResponse.getBody()).detail;
   } catch {
-    if (status) return `The portal answered with an error (${status}). Go on in a moment; what has arrived is kept.`;
+    if (status) return `The portal answered with an error (${status}). Continue in a moment; what has arrived is kept.`;
     return "The portal cannot be reached. Check your connection and go on; what has arrived is kept.";
   }
 }
@@ -235,7 +235,7 @@ async function send(file) {
   part("sending-name").textContent = file.name;
   document.querySelectorAll("[data-unfinished]").forEach((item) => (item.hidden = item.dataset.unfinished === earlier));
   addEventListener("beforeunload", stay);
-  enter("running", earlier ? "The upload goes on where it was." : "");
+  enter("running", earlier ? "The upload continues where it stopped." : "");
   upload.start();
   part("pause").focus();
 }

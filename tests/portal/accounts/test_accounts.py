@@ -598,7 +598,7 @@ def test_names_reach_mails_as_they_are(client):
 
 def test_name_is_one_line_without_signs_that_cannot_be_seen(client):
     """It stands in mails to people who have no account: nobody writes paragraphs or commands of a terminal there."""
-    unseen = "Name: Use letters, digits and signs only; found a character that cannot be seen."
+    unseen = "Name: Use letters, digits and signs only; found an invisible character."
     assert errors_of(sign_up(client, name="Ada\x1b[31m")) == [unseen]
     sign_up(client, name="Ada\n\nVisit https://trap.example")
     user = User.objects.get()

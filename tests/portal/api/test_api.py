@@ -360,7 +360,7 @@ def test_too_many_requests_are_told_when_to_go_on(challenge, settings, empty_cou
         assert [one.status_code for one in answers] in ([*[200] * limit, 429], [200] * (limit + 1))
         if answers[-1].status_code == 200:  # the minute ended in between
             answers = [ask("editions/") for _ in range(limit + 1)]
-        assert f"More than {limit} requests in a minute. Go on in" in read_problem(answers[-1], 429)
+        assert f"More than {limit} requests in a minute. Try again in" in read_problem(answers[-1], 429)
         assert 1 <= int(answers[-1]["Retry-After"]) <= 60
 
 

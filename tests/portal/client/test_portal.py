@@ -153,7 +153,7 @@ def test_portal_of_another_version_is_told_once(stranger, capsys):
         list(portal.every("submissions/"))
         list(portal.every("submissions/"))
     assert capsys.readouterr().err == (
-        f"This is vp 0.1.0, the portal has version 0.2.0. Update: the line stands on {stranger.url}/downloads/.\n"
+        f"This is vp 0.1.0, the portal has version 0.2.0. Update: see {stranger.url}/downloads/.\n"
     )
 
 
@@ -227,7 +227,7 @@ def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
 
 def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, archive):
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--title", "Ours", "--no-wait")
-    assert (code, "T11.zip arrived whole: submission" in said) == (0, True), warned
+    assert (code, "T11.zip arrived completely: submission" in said) == (0, True), warned
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--system", "t11-P1", "--team", "t11", "--no-wait")
     assert code == 0, warned
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--kind", "contrastive", "--no-wait")

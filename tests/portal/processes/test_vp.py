@@ -132,7 +132,7 @@ def test_upload_survives_cuts_and_the_end_of_server_and_program(unattended, serv
         code, said, warned = shell.run(*words, "--resume")
     finally:
         line.close()
-    assert (code, "arrived whole" in said, "Going on at" in warned) == (0, True, True), said + warned
+    assert (code, "arrived completely" in said, "Resuming at" in warned) == (0, True, True), said + warned
     upload = Upload.objects.get()
     assert (upload.state, upload.claimed_sha256) == ("complete", sha256)
     assert hashlib.sha256(upload_path(upload).read_bytes()).hexdigest() == sha256
@@ -152,4 +152,4 @@ def test_login_keeps_the_token_for_its_server_and_its_user_only(server, team, sh
     assert oct(kept.stat().st_mode & 0o777) == "0o600"
     assert shell.run("status", **nothing) == (0, "Nothing was submitted yet.\n", "")
     code, _, warned = shell.run("status", "--server", server.address.replace("127.0.0.1", "localhost"), **nothing)
-    assert (code, "The portal has to know you here." in warned) == (2, True), warned
+    assert (code, "You are not logged in." in warned) == (2, True), warned

@@ -365,7 +365,7 @@ def test_change_by_session_needs_the_csrf_token(team, owner):
     strict = Tus(owner, enforce_csrf_checks=True)
     refused = strict.create()
     assert (refused.status_code, Upload.objects.count()) == (403, 0)
-    assert sentence(refused) == "This page is out of date. Load it again and go on; what has arrived is kept."
+    assert sentence(refused) == "This page is out of date. Load it again and continue; what has arrived is kept."
     strict.client.get("/log-in/")
     strict.client.cookies["csrftoken"] = "a" * 32
     accepted = strict.create(headers={"X-CSRFToken": "a" * 32})
