@@ -52,6 +52,17 @@ class AnonymizationRun(models.Model):
     def __str__(self) -> str:
         return f"{self.method} on {self.data_set}"
 
+    @property
+    def method_title(self) -> str:
+        """What people read; its name where this portal no longer has the method."""
+        from anonymization.methods.contract import MethodError
+        from anonymization.methods.registry import get_method
+
+        try:
+            return get_method(self.method).title
+        except MethodError:
+            return self.method
+
     @cached_property
     def genders(self) -> dict[str, str]:
         """Of the speakers of the data set, by name."""

@@ -572,3 +572,8 @@ class SessionEvent(_Row):
     kind = models.CharField(max_length=30)
     is_told = models.BooleanField(default=False)
     data = models.JSONField(default=dict, blank=True)
+
+    @property
+    def label(self) -> str:
+        """Its kind in words."""
+        return self.kind.replace("-", " ").capitalize()
