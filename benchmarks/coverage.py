@@ -1,4 +1,4 @@
-"""Whether 95 % intervals cover the truth in 95 % of studies, for listeners *and* utterances that were drawn anew.
+"""Whether 95 % intervals cover the truth in 95 % of studies, for listeners *and* utterances that were drawn again.
 
 Run from the root of the repository: ``python -m benchmarks.coverage [STUDIES [NAME]]``. Each study is simulated
 (`listening.analysis.simulation`) in the form of VoicePrivacy 2022: 52 listeners, 26 speakers, 13 systems with 104
@@ -8,7 +8,7 @@ as those of any study, raw and normalised. Four ways in which studies may vary:
 * ``2022``: every utterance is rated once a system, and utterances and listeners vary;
 * ``few utterances``: the same, but 26 utterances are rated four times a system, and those of originals 13 times;
 * ``no utterance variance``: as ``few utterances``, but utterances do not differ: what the stretched interval costs;
-* ``new speakers``: as ``2022``, but speakers vary too and are drawn anew: what no interval here promises.
+* ``new speakers``: as ``2022``, but speakers vary too and are newly drawn: what no interval here promises.
 
 The truth is what the model expects of new listeners and new utterances: the mean, and the equal error rate of all
 scores of 1,000 studies taken together. Printed is the share of intervals that hold it. As shipped it must lie in 92 to

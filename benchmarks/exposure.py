@@ -1,10 +1,10 @@
 """Whether 95 % intervals of the measures beyond the EER hold the truth in 92 to 97 % of tests with other speakers.
 
-Run from the root of the repository: ``python -m benchmarks.exposure [TESTS]``. Each test has speakers, drawn anew, with
-utterances of their own; every utterance is compared with every model. A speaker's own scores lie above those of others
-by an amount that differs between speakers, and each pair of speakers is more or less alike. The truth is the mean of
-240 such tests: disclosures of few utterances lie above those of many. Printed is the share of intervals that hold it,
-by measure.
+Run from the root of the repository: ``python -m benchmarks.exposure [TESTS]``. Each test has newly drawn speakers
+with utterances of their own; every utterance is compared with every model. A speaker's own scores lie above those of
+others by an amount that differs between speakers, and each pair of speakers is more or less alike. The truth is the
+mean of 240 such tests: disclosures of few utterances lie above those of many. Printed is the share of intervals that
+hold it, by measure.
 """
 
 from __future__ import annotations

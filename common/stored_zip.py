@@ -65,7 +65,7 @@ def stored_zip(lines: Lines, open_key: OpenKey, start: int = 0, stop: int | None
     """The bytes of an archive from `start` up to `stop`, in pieces of at most `CHUNK_BYTES`.
 
     Args:
-        lines: gives the lines of the list anew at each call.
+        lines: gives the lines of the list again at each call.
         open_key: opens the content of a member; what lies outside of the range is not opened.
         stop: None for the end.
 

@@ -31,7 +31,7 @@ class RatedTask:
 
     Attributes:
         question, hint: for evaluators, as `lowest` and `highest`, which say what the two ends of the scale mean.
-        listen_again: the slot that can be played anew beside the question.
+        listen_again: the slot that can be played again beside the question.
         asked: what evaluators were asked, for readers of results.
         reading: how its first table is to be read.
         compares_voices: whether sample A is judged against sample B; its first number is then an equal error rate of

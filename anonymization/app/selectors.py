@@ -68,7 +68,7 @@ def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
 
 
 def outputs_keep_duration(submission: Submission, data_set: DataSet) -> bool:
-    """Whether files of a submission are to be as long as their originals: not where our own method speaks anew."""
+    """Whether files of a submission are to be as long as their originals: not for our own synthesis."""
     run = submission.anonymization_runs.filter(data_set=data_set).only("method").first()
     return keeps_duration(find_method(run)) if run else True
 

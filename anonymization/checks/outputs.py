@@ -41,8 +41,8 @@ def check_output(
     Args:
         original, output: int16, shape (n,), `rate` in hertz.
         file: the output as its owner knows it.
-        keeps_duration: of the method (`contract.keeps_duration`). Where it speaks anew, another duration is as it
-            should be, and where speech is lost cannot be told: the output has another timing.
+        keeps_duration: of the method (`contract.keeps_duration`). Where it synthesises speech, another duration is as
+            it should be, and where speech is lost cannot be told: the output has another timing.
 
     Raises:
         MetricInputError: samples that are not mono, or a rate below 1.

@@ -63,7 +63,7 @@ class Row:
         return mine == (voice.key, dict(voice.parameters), dict(voice.mixture))
 
     def still_holds(self, folder: Path, voice: PseudoSpeaker, input_sha256: str) -> bool:
-        """Whether it need not be made anew: the same input and voice, and its output is there as it was written."""
+        """Whether it need not be made again: the same input and voice, and its output is there as it was written."""
         path = folder / self.output
         return (
             self.has_voice(voice)

@@ -310,7 +310,7 @@ def plans_voices(method: Anonymizer) -> TypeGuard[PlanningAnonymizer]:
 
 
 def keeps_duration(method: object) -> bool:
-    """Whether outputs are to be as long as their originals; a method that speaks anew says that its are not."""
+    """Whether outputs are to be as long as their originals; a method that synthesises speech says that its are not."""
     return bool(getattr(method, "keeps_duration", True))
 
 

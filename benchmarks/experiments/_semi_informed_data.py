@@ -147,7 +147,7 @@ def _convert(conversions: Sequence[Conversion]) -> float:
 
 
 def splits(originals: Sequence[Original], count: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Names for enrolment and for trials: of each speaker half and half, drawn anew each time."""
+    """Names for enrolment and for trials: of each speaker half and half, drawn again each time."""
     speakers = sorted({each.speaker for each in originals})
     for number in range(count):
         random = np.random.default_rng([20, number])

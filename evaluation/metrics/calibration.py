@@ -1,7 +1,7 @@
 """Scores of a speaker verification test, sorted once for every metric that reads them.
 
 A metric that needs the order of the trials takes `SortedScores`; drawing trials again for a bootstrap keeps them
-sorted, so that no resample is sorted anew.
+sorted, so that no resample is sorted again.
 
 Conventions: a higher score says "same speaker"; target trials compare a speaker with themselves, nontarget trials with
 another one; among equal scores nontargets come first, as in the official order.

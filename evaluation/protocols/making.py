@@ -358,7 +358,7 @@ def _pairs(chosen: Iterable[SpeechSet]) -> tuple[tuple[str, ...], ...]:
 
 
 def _result_lines() -> ResultLines:
-    """Of the score files of teams: one results directory, for no evaluator is trained anew."""
+    """Of the score files of teams: one results directory, for no evaluator is trained again."""
     return ResultLines(SCORE_LINES, (), (), (), "", (), ())
 
 

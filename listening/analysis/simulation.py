@@ -149,7 +149,7 @@ def simulate_ratings(
     """Simulated ratings, one for each trial, in their order: whole numbers on the scale of the task.
 
     Args:
-        trials: all of a study at once, for effects are drawn anew in each call.
+        trials: all of a study at once, for effects are newly drawn in each call.
         systems: by name; `inputs.ORIGINAL` too where it is rated.
         scale: lowest and highest rating by task.
 

@@ -1,6 +1,6 @@
 """Whether a plan of boards, or of transcriptions, keeps what it promises; independent of how the plan was made.
 
-Every constraint is computed anew from the request and the plan alone. Nothing here is shared with the planners but the
+Every constraint is computed again from the request and the plan alone. Nothing here is shared with the planners but the
 shapes of their requests and plans. Conventions: "even" means that two counts differ by one at most.
 Public: `certify_boards`, `certify_transcription`; both give a `Certificate` like the one of the rated studies.
 """

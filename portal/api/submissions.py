@@ -284,7 +284,7 @@ def withdraw_submission(api: ApiView, pk: int) -> Response:
 
 @operation(FullSubmissionSerializer)
 def evaluate_submission(api: ApiView, pk: int) -> Response:
-    """Compute the numbers of an accepted submission anew."""
+    """Compute the numbers of an accepted submission again."""
     services.evaluate_again(submission=managed_submission_for(api.user, pk), by=api.user)
     return shown(submission_for(api.user, pk))
 

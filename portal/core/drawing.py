@@ -1,6 +1,6 @@
 """Processes that draw, each kept while it is in use.
 
-The web process holds neither plotting library nor compiled kernels, and need not start them anew for each picture that
+The web process holds neither plotting library nor compiled kernels, and need not start them again for each picture that
 somebody looks at for a second.
 """
 

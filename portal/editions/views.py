@@ -77,7 +77,7 @@ def accept_data(request: HttpRequest, edition: str) -> HttpResponse:
 
 @member_action
 def prepare_data(request: HttpRequest, edition: str) -> HttpResponse:
-    """Make the files for teams anew."""
+    """Make the files for teams again."""
     chosen = selectors.managed_edition_for(request.user, edition)
     prepare_data_files(edition=chosen, by=request.user)
     return redirect("editions:data", edition=chosen.name)

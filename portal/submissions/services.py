@@ -254,7 +254,7 @@ def check_again(*, submission: Submission, by: Any) -> Submission:
 
 @transaction.atomic
 def evaluate_again(*, submission: Submission, by: Any) -> Submission:
-    """Let an accepted submission be evaluated anew; what was computed before stays beside it.
+    """Let an accepted submission be evaluated again; what was computed before stays beside it.
 
     Raises:
         NotPossible: it was not accepted, its evaluation is under way, or a frozen leaderboard rests on what it gave.

@@ -54,7 +54,7 @@ def submission_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 @member_read
 def submission_progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """The live part of `submission_detail`; when the check or all work has ended, the whole page is loaded anew."""
+    """The live part of `submission_detail`; when the check or all work has ended, the whole page is loaded again."""
     submission = submission_for(request.user, pk)
     progress = pages.summarize_progress(submission)
     has_checked = request.GET.get("of") == "check" and progress.check is None

@@ -65,7 +65,7 @@ def _numbers_file(ending: str, respond: Respond, make: Callable[[View], Any]) ->
 
 
 def _stop_polling() -> HttpResponse:
-    """Once all jobs have ended, htmx stops asking for the live part of a page and loads the whole page anew."""
+    """Once all jobs have ended, htmx stops asking for the live part of a page and loads the whole page again."""
     return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
 
 

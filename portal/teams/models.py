@@ -126,7 +126,7 @@ class SentNotification(models.Model):
 class DataAcceptance(models.Model):
     """That a person accepted the terms of an edition's data: which words, when, and for which team.
 
-    Organizers accept for no team. Other words have to be accepted anew; what was accepted before stays.
+    Organizers accept for no team. Other words have to be accepted again; what was accepted before stays.
     """
 
     edition = models.ForeignKey(Edition, on_delete=models.CASCADE, related_name="data_acceptances")

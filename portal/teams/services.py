@@ -249,7 +249,7 @@ def invite_again(*, invitation: Invitation, by: Any, now: datetime) -> Invitatio
     """
     if invitation.accepted_at is not None:
         raise NotPossible(f"{invitation.email} has accepted already.")
-    # Asked first: an invitation that cannot be sent anew had better stay.
+    # Asked first: an invitation that cannot be sent again had better stay.
     _refuse(rules.joining_problem(invitation.team) or _daily_problem(invitation.team, now))
     if rules.invitation_state(invitation, now) is rules.InvitationState.OPEN:
         revoke_invitation(invitation=invitation, by=by, now=now)

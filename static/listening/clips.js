@@ -44,7 +44,7 @@ export class Clips {
     this.again(clip);
   }
 
-  /** Of what was broken nothing is remembered: it is fetched anew when it is wanted again. */
+  /** Of what was broken nothing is remembered: it is fetched again when it is wanted again. */
   forget(address) {
     this.clips.delete(address);
   }

@@ -162,7 +162,7 @@ function mayRetry(error) {
 }
 
 function onceKnown() {
-  // From here on a portal that is just restarting must not make tus begin anew.
+  // From here on a portal that is just restarting must not make tus begin again.
   upload.options.endpoint = null;
   const identity = new URL(upload.url, location.href).pathname.split("/").pop();
   part("cancel").action = form.dataset.discard.replace(form.dataset.noUpload, identity);

@@ -1,4 +1,4 @@
-"""Pitch shifting by a phase vocoder: short-time spectra of the resampled speech are laid out anew in time.
+"""Pitch shifting by a phase vocoder: short-time spectra of the resampled speech are laid out again in time.
 
 Source: Laroche and Dolson (1999), "Improved phase vocoder time-scale modification of audio", IEEE Transactions on
 Speech and Audio Processing 7(3), identity phase locking. As Puckette (1995), "Phase-locked vocoder", does, the advance

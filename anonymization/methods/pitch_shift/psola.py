@@ -1,4 +1,4 @@
-"""Pitch shifting by TD-PSOLA: grains around pitch marks are laid out anew, one period of the new voice apart.
+"""Pitch shifting by TD-PSOLA: grains around pitch marks are laid out again, one period of the new voice apart.
 
 Source: Moulines and Charpentier (1990), "Pitch-synchronous waveform processing techniques for text-to-speech synthesis
 using diphones", Speech Communication 9. Ours are: grains placed between samples; two grains that overlap are mixed so

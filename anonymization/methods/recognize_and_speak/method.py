@@ -1,4 +1,4 @@
-"""Speech is recognised and the words are spoken anew by a synthesiser, in a voice mixed for each speaker.
+"""Speech is recognised and the words are synthesised, in a voice mixed for each speaker.
 
 Nothing but the words goes through: voice, melody, timing and loudness are the synthesiser's, the mean level excepted.
 What the recogniser mishears is said wrongly, what it does not hear is lost, and English is written whatever is spoken.
@@ -56,8 +56,8 @@ _HEARD_S, _VOICED_S = 10.0, 1.0
 
 @dataclass(frozen=True)
 class RecognizeAndSpeak(Described):
-    """Speech is recognised and its words are spoken anew by a synthesiser, in a voice that is mixed for each speaker of
-    the synthesiser's voices of the same gender. Melody, timing and accent are the synthesiser's; what is misheard is
+    """Speech is recognised and its words are synthesised, in a voice that is mixed for each speaker
+    of the synthesiser's voices of the same gender. Melody, timing and accent are the synthesiser's; what is misheard is
     said wrongly.
 
     recognizer: a name of `speech.recognizers.registry`; concentration: of the Dirichlet distribution of the shares,

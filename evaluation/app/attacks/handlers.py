@@ -95,7 +95,7 @@ def _embed(encoder: SpeakerEncoder, samples: Sequence[Samples], rate_hz: int) ->
 def attack(context: JobContext) -> dict[str, Any]:
     """Scores of every trial, their numbers, similarity matrices and figures.
 
-    It begins anew at each attempt, for it takes seconds; what an interrupted one left is replaced.
+    It begins again at each attempt, for it takes seconds; what an interrupted one left is replaced.
     """
     run = load_run(context)
     evaluation = EvaluationContext(run.submission)

@@ -77,7 +77,7 @@ class KeptFeatures:
 
 
 class ReadFeatures:
-    """Features that are computed anew for each batch."""
+    """Features that are computed again for each batch."""
 
     def __init__(
         self, utterances: Sequence[TrainingUtterance], segments: Segments, device: torch.device, bands: int = BANDS

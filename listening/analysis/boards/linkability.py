@@ -128,7 +128,7 @@ def _filled(rows: Placements) -> FilledBoard:
 
 
 def _changes(*columns: Texts) -> Flags:
-    """Where sorted rows begin anew in any of the columns."""
+    """Where sorted rows begin again in any of the columns."""
     begins = np.ones(columns[0].size, np.bool_)
     begins[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return begins

@@ -40,7 +40,7 @@ def run_analysis(context: JobContext) -> dict[str, Any]:
     """
     analysis = Analysis.objects.select_related("study__edition").filter(job=context.job).first()
     if analysis is None:
-        raise _failure("The study was analysed anew since this job was started.")
+        raise _failure("The study was analysed again since this job was started.")
     context.progress(COLLECTING, 0, 0)
     try:
         inputs, settings = _load_inputs(analysis)

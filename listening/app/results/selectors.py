@@ -2,7 +2,7 @@
 
 Results and study that are unknown, not analysed or not to be seen look the same. Results are parsed once in a process
 and kept by the key of their file, whose content never changes. Once a submission that was heard is withdrawn, results
-that name it are for the organizers alone, until the study is analysed without it and published anew.
+that name it are for the organizers alone, until the study is analysed without it and published again.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ no standing rule: leaving listeners out moves the means of the others, and rules
 go on until hardly anybody is left.
 
 Results are published after the leaderboard of their edition, on whose systems they are, and only as the study is now:
-an analysis that no longer fits its inputs is computed anew first.
+an analysis that no longer fits its inputs is computed again first.
 """
 
 from __future__ import annotations

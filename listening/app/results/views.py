@@ -52,7 +52,7 @@ def listeners(request: HttpRequest, study: str) -> HttpResponse:
 
 
 def _progress(request: HttpRequest, shown: selectors.Shown) -> HttpResponse:
-    """The part that renews itself while a study is analysed; the page comes anew once that has ended."""
+    """The part that renews itself while a study is analysed; the page comes again once that has ended."""
     told = context.page_context(shown, request.GET) | organizer_actions(shown) | {"page": shown.analysis}
     response = render(request, "listening/results/_analysis.html", told)
     if not told.get("is_busy"):

@@ -20,7 +20,7 @@ from django.db.models import Case, Exists, F, IntegerField, OuterRef, Q, QuerySe
 from listening.app.models import Block, Session, SessionEvent, Study
 from listening.app.sessions.platforms import release_code
 
-# A lease is written anew at most this often, however many answers come in.
+# A lease is written again at most this often, however many answers come in.
 EXTENDED_EVERY = timedelta(minutes=1)
 # So many times the length of a lease an open page extends it without an answer; then the last one runs out.
 LEASES_WITHOUT_ANSWER = 2

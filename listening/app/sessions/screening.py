@@ -1,7 +1,7 @@
 """The tests before the trials: sound, headphones, native language. The server makes them, counts them and scores them.
 
 An attempt is a `ScreeningResult` row whose `secret` (seed and right answers) no browser gets; opening the page again
-continues the same attempt. The sounds are made anew at each request from the secret, at addresses that tell nothing,
+continues the same attempt. The sounds are made again at each request from the secret, at addresses that tell nothing,
 in files whose size does not depend on the answer. Sources of the headphone checks: Milne et al. 2021 (Huggins pitch,
 six of six), Woods et al. 2017 (opposite phase, five of six). Either fails honest people too, so a study chooses
 between turning away and keeping the score.

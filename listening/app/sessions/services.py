@@ -1,7 +1,7 @@
 """From the address that a person opened to their trials: joining a study, its steps, and what each one changes.
 
 One person has one session in a study, however often they come. A person who comes under another submission of the
-platform never sees it: they begin anew, once the platform confirms them or the first session is over. Nothing here
+platform never sees it: they begin again, once the platform confirms them or the first session is over. Nothing here
 needs a cookie: the session's own address is the credential, and a platform's frame may block the rest. Each function of
 a step is one transaction on the locked session and does nothing, when its step is over already: what is sent twice, or
 from an old page, changes nothing. Locks are taken in this order: study, person, session, block.
@@ -204,7 +204,7 @@ def _join(
 
 
 def _make_way(first: Session, proof: str, now: datetime) -> None:
-    """End a person's session under another submission, so that they can begin anew.
+    """End a person's session under another submission, so that they can begin again.
 
     What only claims to be the same person takes nothing from somebody who is listening.
 

@@ -193,7 +193,7 @@ def _take(session: Session, form: Any, given: QueryDict) -> None:
 
 
 def _start_again(request: HttpRequest, session: Session) -> HttpResponse:
-    """Begin anew after the block went to somebody else."""
+    """Begin again after the block went to somebody else."""
     try:
         return redirect(services.start_again(session, _network(request, session.study), read_clock()))
     except services.NotOpenError as reason:

@@ -1,7 +1,7 @@
 """The design of a study as its rows hold it, whether those rows are a balanced design, and the certificate of that.
 
 Nothing here trusts what was stored when the design was made: the request and the design are read from items, samples,
-blocks and trials and certified anew. Each check of what stands around the scored trials gives what was required, what
+blocks and trials and certified again. Each check of what stands around the scored trials gives what was required, what
 was found and a sentence with the first problems. `compute_fingerprint` is the SHA-256 of every trial with its
 recordings, so that a change that happens to keep the balance is found as well.
 """

@@ -29,7 +29,7 @@ PAUSE_FIRST = "Pause the study first: its new blocks need further recordings, wh
 
 
 def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> dict[str, Any]:
-    """Design a study anew and store its certificate, which is returned.
+    """Design a study again and store its certificate, which is returned.
 
     The planning takes its time and holds nothing; the rows are written in one transaction if the plan is the same.
 
@@ -41,7 +41,7 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
         NotPossible: the study is launched, its stimuli are being made, or it was changed meanwhile.
     """
     study = Study.objects.get(pk=study.pk)
-    require_state(study, DESIGNABLE, "designed anew")
+    require_state(study, DESIGNABLE, "designed again")
     submissions = heard_submissions(study)
     sets = list(study.data_sets.all())
     if problems := [*([] if submissions else [NO_SYSTEMS]), *set_problems(sets)]:
@@ -51,7 +51,7 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
     if progress is not None:
         progress(0, 0, "writing")
     with transaction.atomic():
-        now = lock_study(study, DESIGNABLE, "designed anew")
+        now = lock_study(study, DESIGNABLE, "designed again")
         if (
             _make_plan(now) != _make_plan(study)
             or heard_submissions(now) != submissions

@@ -154,7 +154,7 @@ def start_design(study: Study, by: Any) -> Job | None:
     """
     trials = study.evaluators * study.trials_per_evaluator
     with transaction.atomic():
-        now = lock_study(study, rules.DESIGNABLE, "designed anew")
+        now = lock_study(study, rules.DESIGNABLE, "designed again")
         if now.job is not None and not now.job.has_ended:
             raise NotPossible(BUSY)
         if trials > DESIGNED_AT_ONCE_AT_MOST:
@@ -469,7 +469,7 @@ def _wordings(study: Study) -> dict[tuple[str, str], str]:
 
 
 def _follow_wording(study: Study, before: Mapping[tuple[str, str], str], by: Any) -> None:
-    """Let texts follow what a study asks: those that nobody wrote, and the story of a role play that was chosen anew.
+    """Let texts follow what a study asks: those that nobody wrote, and the story of a role play that was chosen again.
 
     Args:
         before: the shipped wordings of what the study asked so far.

@@ -141,7 +141,7 @@ def texts(request: HttpRequest, study: Study) -> HttpResponse:
 
 @study_page
 def design(request: HttpRequest, study: Study) -> HttpResponse:
-    """The design with its certificate; a post makes it anew, at once or as a job."""
+    """The design with its certificate; a post makes it again, at once or as a job."""
     problems: list[str] = []
     if request.method == "POST":
         try:

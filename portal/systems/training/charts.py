@@ -1,6 +1,6 @@
 """Line charts of a training as numbers that a template draws: one small SVG each, in the colours of the page.
 
-They are drawn anew with each epoch while somebody looks, so they are no files: no plotting library, no signed address.
+They are drawn again with each epoch while somebody looks, so they are no files: no plotting library, no signed address.
 Conventions: x and y in units of the drawing, y downwards; a value of None leaves a gap.
 """
 

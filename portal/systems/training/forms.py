@@ -96,8 +96,8 @@ class TrainingForm(forms.Form):
         label="Seeds",
         max_length=120,
         initial=", ".join(map(str, SEEDS)),
-        help_text="Whole numbers with commas between them. Each is trained anew; the spread between them says how much "
-        "is luck.",
+        help_text="Whole numbers with commas between them. Each is one training; the spread between them shows the "
+        "effect of chance.",
         error_messages={"required": f"Give 1 to {MOST_SEEDS} seeds, such as 1, 2, 3."},
     )
     device = RadioField("Where", "a place", choices=DEVICES, initial="cpu", required=False)

@@ -1,4 +1,4 @@
-"""A method that plans its voices as mixtures and speaks anew: planned, run, resumed, written, read, checked."""
+"""A method that plans its voices as mixtures and synthesises speech: planned, run, resumed, written, read, checked."""
 
 import json
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ MOST_BYTES_A_SAMPLE = 24
 MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2, "knn-world": 2}
 
 
-# What speaks anew has other lengths and takes longer; its tests are its own.
+# Synthesised speech has other lengths and takes longer; its tests are its own.
 @pytest.fixture(params=[method.name for method in methods() if keeps_duration(method)])
 def method(request):
     found = get_method(request.param)

@@ -1,4 +1,4 @@
-"""t04: voices are mixtures by gender and key; what is recognised is spoken anew, and nothing else goes through."""
+"""t04: voices are mixtures by gender and key; what is recognised is synthesised, and nothing else goes through."""
 
 import numpy as np
 import pytest

@@ -385,7 +385,7 @@ def test_files_of_two_versions_of_a_method_are_never_mixed(demo, monkeypatch):
 
 
 def test_run_that_made_nothing_begins_with_the_voices_and_options_of_another_version(demo):
-    """Its plan and options may be none of this version's: options that are gone are refused, voices drawn anew."""
+    """Its plan and options may be none of this version's: options that are gone are refused, voices drawn again."""
     anonymize(demo, sets=("demo_trials_f",))
     run, job = AnonymizationRun.objects.get(), Job.objects.get(kind="anonymize")
     planned = run.voices

@@ -151,7 +151,7 @@ def test_study_that_changes_meanwhile_is_not_designed(study):
     Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN)
     ended = execute(job.pk)
     assert ended.state == State.FAILED
-    assert "cannot be designed anew" in ended.failure
+    assert "cannot be designed again" in ended.failure
 
 
 def test_failure_is_forgotten_with_the_plan_that_it_was_about(client, organizer, study):

@@ -328,7 +328,7 @@ def test_two_extensions_at_once_make_one(prepared, monkeypatch):
 
 def test_launched_studies_are_not_designed_anew(prepared):
     launch(prepared)
-    with pytest.raises(NotPossible, match="cannot be designed anew"):
+    with pytest.raises(NotPossible, match="cannot be designed again"):
         designing.make_design(prepared, prepared.created_by)
 
 

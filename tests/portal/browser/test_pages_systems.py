@@ -445,7 +445,7 @@ def test_space_plays_and_b_switches_at_the_same_instant(player):
     after = state_of(player)
     assert (after["playing"], after["audible"], after["pressed"]) == (True, ["false", "true"], ["false", "true"])
     assert after["gains"] == [0, 1]
-    assert after["voices"] == 2  # neither was started anew
+    assert after["voices"] == 2  # neither was started again
     assert before["position"] <= after["position"] < before["position"] + (after["at"] - before["at"]) + 0.5
     player.keyboard.press("a")
     wait_until(player, FADED_TO.format(0, 1))

@@ -1,7 +1,7 @@
 """Reads archives in a process of its own for each, and measures what that costs.
 
 ``python -m tests.portal.hostile.reading`` answers lines of JSON on the standard input by lines on the standard output.
-Every archive is read in a child made by `fork`, whose peak of memory begins anew; the parent has everything imported.
+Every archive is read in a child made by `fork`, whose peak of memory begins again; the parent has everything imported.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def test_matrices_are_read(team, sound, values):
 
 
 def test_accepted_system_whose_stored_scores_hold_nan_is_not_ranked(team, sound):
-    """A document that no check would let through any more, evaluated anew: it was ranked by what was left of it."""
+    """A document that no check would let through any more, evaluated again: it was ranked by what was left of it."""
     submission = make_submission(make_team_system(team), state="received")
     evaluate(add_audio(add_documents(submission, sound)))
     assert not build_leaderboard(team.edition).table.unrankable
