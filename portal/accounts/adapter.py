@@ -125,7 +125,7 @@ class AccountAdapter(DefaultAccountAdapter):
         try:
             super().send_notification_mail(*args, **kwargs)
         except ImmediateHttpResponse:
-            log.warning("A change of an account was not told to its owner.")
+            log.warning("The owner of an account was not notified of a change.")
 
 
 def _known_name(user: User) -> str:

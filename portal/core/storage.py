@@ -152,7 +152,7 @@ def load_audio(key: str) -> tuple[Samples, int]:
     try:
         stored = default_storage.open(key)
     except FileNotFoundError as error:
-        remedy = "Bring the portal's files back from a backup; originals also come back with another import."
+        remedy = "Restore the portal's files from a backup; originals also come back with another import."
         raise AudioError("missing-file", "the stored recording", "none", remedy) from error
     with stored as file:
         return read_pcm16(cast("BinaryIO", file))

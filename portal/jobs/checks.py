@@ -27,5 +27,5 @@ def _sentence(queue: QueueState) -> str:
     silent = min(queue.workers, key=lambda worker: worker.silence, default=None)
     last = f"; the last one, {silent.name}, has been silent for {duration(silent.silence)}" if silent else ""
     return (
-        f"{waiting}, which no living worker serves{last}. Start one: {settings.PROGRAM} worker --queues {queue.name}."
+        f"{waiting}, which no running worker serves{last}. Start one: {settings.PROGRAM} worker --queues {queue.name}."
     )

@@ -101,7 +101,7 @@ class QueueState:
 
     @property
     def is_starved(self) -> bool:
-        """A job waits for longer than `STARVED_AFTER`, and no living worker serves the queue or one with room does."""
+        """A job waits for longer than `STARVED_AFTER`, and no running worker serves the queue or one with room does."""
         if self.oldest_waiting is None or self.oldest_waiting <= STARVED_AFTER:
             return False
         return not self.living or any(worker.has_room for worker in self.living)

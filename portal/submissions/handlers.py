@@ -226,7 +226,7 @@ def _check(
         raise JobFailure(
             f"The archive of {submission} is not among the portal's files.",
             actor=Actor.OPERATOR,
-            remedy="Bring the folder of uploads back from a backup and run the check again, or ask for a new upload.",
+            remedy="Restore the folder of uploads from a backup and run the check again, or ask for a new upload.",
         )
     if not hash_upload(upload, _in_megabytes(context, "Hashing the archive (MB)")):
         hashes = {"claimed": upload.claimed_sha256, "found": upload.sha256}
@@ -316,7 +316,7 @@ def read_apart(
             answer=lambda: {name: str(path) for name, path in write_trials(edition, Path(folder)).items()},
         )
     if told["reused"]:
-        context.note(f"{told['reused']} recordings that an earlier attempt had kept were found again.")
+        context.note(f"{told['reused']} recordings of an earlier attempt were reused.")
     return IntakeReport.from_json(told["report"]), StagedFiles.from_told(staging, told)
 
 

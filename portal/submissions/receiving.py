@@ -88,7 +88,7 @@ def _disk(besides: type[OSError] | tuple[()] = ()) -> Iterator[None]:
     except besides:
         raise
     except OSError as error:
-        sentence = f"The portal's disk takes no more ({error.strerror}). Tell the organizer; go on later."
+        sentence = f"The portal's disk takes no more ({error.strerror}). Tell the organizer, and continue later."
         raise UploadError(Reason.NO_ROOM, sentence) from error
 
 
@@ -189,7 +189,7 @@ class Part:
             return
         if digest.digest() != checksum.digest:
             self._forget()
-            raise UploadError(Reason.WRONG_CHECKSUM, "This part was damaged on its way. Send it again.")
+            raise UploadError(Reason.WRONG_CHECKSUM, "This part was damaged during the transfer. Send it again.")
         yield from self._end(self.start)
 
     def _next(self, read: Read) -> bytes:

@@ -57,7 +57,7 @@ def may_manage(user: Any, system: System, relation: Relation) -> bool:
 
 def _submission_problem(submission: Submission) -> str:
     if heir := submission.heirs.order_by("version").first():
-        return f"{heir} rests on its files."
+        return f"{heir} uses its files."
     return _system_problem(submission.system, only=submission)
 
 

@@ -69,8 +69,8 @@ _OF_DRAWN_ALPHA = (
 )
 EXPECTATIONS = {
     "mcadams-2020": (
-        "All speakers share one voice, α = 0.8, as this edition was published: voices keep neither two speakers nor "
-        "the enrolment and the trials of one apart."
+        "All speakers share one voice, α = 0.8, as this edition was published: voices differ neither between speakers "
+        "nor between the enrolment and the trials of one."
     ),
     "mcadams-2022": _OF_DRAWN_ALPHA,
     "mcadams-2024": _OF_DRAWN_ALPHA,

@@ -102,7 +102,7 @@ class DecisionForm(forms.Form):
 
     note = forms.CharField(
         label="Note to the team",
-        help_text="Stands in the mail and on the team's page.",
+        help_text="Included in the mail and on the team's page.",
         required=False,
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3}),

@@ -379,7 +379,7 @@ def _inviting_problem(team: Team, email: str, now: datetime) -> str:
 
 def _daily_problem(team: Team, now: datetime) -> str:
     if team.invitations.filter(created_at__gt=now - timedelta(days=1)).count() >= INVITATIONS_PER_DAY:
-        return f"A team can send {INVITATIONS_PER_DAY} invitations a day. Go on tomorrow."
+        return f"A team can send {INVITATIONS_PER_DAY} invitations a day. Try again tomorrow."
     return ""
 
 

@@ -61,7 +61,7 @@ def invite(request: HttpRequest, pk: int) -> HttpResponse:
 def revoke_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.get_invitation(team, invitation)
-    said = f"The invitation to {chosen.email} is revoked; its link leads nowhere now."
+    said = f"The invitation to {chosen.email} is revoked; its link is no longer valid."
     return _act(request, team, said, services.revoke_invitation, invitation=chosen, now=timezone.now())
 
 

@@ -116,7 +116,7 @@ def beyond_figures(
         _, name = find_known(values, estimator, data_set, tests)
         if data_set in measured and name == data_set:
             of = f"{data_set} by {engine}" if engine else data_set
-            alt = f"Targets found, ranks and speakers of {of}; the numbers stand in the table."
+            alt = f"Targets found, ranks and speakers of {of}; the numbers are in the table."
             key = partial(exposure_key, values.run or 0, data_set)
             figures.append(sign_figure(request, key, title=data_set, alt=alt, size=exposure.SIZE, engine=engine))
     return figures

@@ -72,7 +72,7 @@ class TrainingForm(forms.Form):
     data_sets = RowsField(
         "Training data",
         "training set",
-        help_text="The attacker learns from the anonymised speech of these sets who speaks, whatever the voice.",
+        help_text="The attacker is trained to recognise the speakers of these sets in their anonymised speech.",
     )
     preset = RadioField("Recipe", "a recipe", initial=USUAL_PRESET)
     variant = RadioField("Target classifier", "a variant", required=False, initial=USUAL_VARIANT)

@@ -49,7 +49,7 @@ def test_job_that_waits_where_no_worker_serves_is_one_sentence():
     make_worker()
     make_waiting("gpu")
     assert check_workers() == (
-        "A job has waited for 5 min in the queue gpu, which no living worker serves. "
+        "A job has waited for 5 min in the queue gpu, which no running worker serves. "
         "Start one: manage.py worker --queues gpu."
     )
 
@@ -60,7 +60,7 @@ def test_silent_worker_serves_nothing_and_is_named_even_while_a_job_of_it_goes_o
     make_job("running", queue="cpu", worker="box 2")
     make_waiting()
     assert check_workers() == (
-        "A job has waited for 5 min in the queue cpu, which no living worker serves; the last one, box 2, has been "
+        "A job has waited for 5 min in the queue cpu, which no running worker serves; the last one, box 2, has been "
         "silent for 45 s. Start one: manage.py worker --queues cpu."
     )
 

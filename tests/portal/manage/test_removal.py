@@ -279,7 +279,7 @@ def test_submission_that_another_rests_on_stays(organizer):
     edition = make_edition(organizers=[organizer])
     first = make_submission(make_team_system(make_team(edition)), State.WITHDRAWN)
     make_submission(first.system, State.ACCEPTED, inherits=first)
-    with pytest.raises(NotPossible, match="rests on its files"):
+    with pytest.raises(NotPossible, match="uses its files"):
         remove("submissions", first, organizer)
 
 

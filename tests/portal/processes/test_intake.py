@@ -39,7 +39,7 @@ def test_check_goes_on_after_a_kill_and_keeps_each_recording_once(standing, team
     found = [(cause["code"], cause["count"]) for cause in submission.report_summary]
     assert (submission.state, submission.errors) == (Submission.State.REFUSED, 1), found
     assert not folder.exists()
-    note = f"{staged} recordings that an earlier attempt had kept were found again."
+    note = f"{staged} recordings of an earlier attempt were reused."
     assert note in set(ended.events.values_list("text", flat=True))
     files = list(submission.files.select_related("utterance"))
     assert len(files) == len({file.audio for file in files}) == len(members)

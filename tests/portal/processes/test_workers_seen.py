@@ -51,7 +51,7 @@ def test_worker_that_hangs_is_silent_and_ready_says_what_waits_for_it(alone, cli
         answer = client.get("/health/ready")
         sentence = json.loads(answer.content)["checks"]["workers"]
         assert answer.status_code == 503
-        said = r"A job has waited for \d min( \d+ s)? in the queue cpu, which no living worker serves; the last"
+        said = r"A job has waited for \d min( \d+ s)? in the queue cpu, which no running worker serves; the last"
         assert re.match(said, sentence), sentence
         assert f" {worker.pid}, has been silent for" in sentence
     finally:

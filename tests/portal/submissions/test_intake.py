@@ -575,7 +575,7 @@ def test_interrupted_check_continues_and_encodes_nothing_twice(team, members, en
     assert (submission.state, len(contents(submission))) == (ACCEPTED, len(members))
     assert len(encoded()) == len(set(encoded())) == len(members)
     texts = list(submission.job.events.values_list("text", flat=True))
-    assert "5 recordings that an earlier attempt had kept were found again." in texts
+    assert "5 recordings of an earlier attempt were reused." in texts
 
 
 def test_staged_file_that_is_not_whole_is_made_again(team, members, encoded, monkeypatch):

@@ -179,7 +179,7 @@ def test_part_with_a_checksum_counts_only_whole(sender, algorithm):
     checksum = f"{algorithm} {base64.b64encode(digest).decode()}"
     damaged = sender.send(address, 0, b"?" + CONTENT[1:500], Upload_Checksum=checksum)
     assert (damaged.status_code, sender.offset(address)) == (460, 0)
-    assert sentence(damaged) == "This part was damaged on its way. Send it again."
+    assert sentence(damaged) == "This part was damaged during the transfer. Send it again."
     assert sender.send(address, 0, CONTENT[:500], Upload_Checksum=checksum).status_code == 204
     assert sender.send(address, 500, CONTENT[500:]).status_code == 204
     assert upload_path(Upload.objects.get()).read_bytes() == CONTENT
@@ -522,7 +522,7 @@ def test_disk_that_is_away_is_told_and_what_has_arrived_is_not_given_up(sender, 
     for answer in (sender.create(), sender.send(address, 1000, CONTENT[1000:])):
         assert answer.status_code == 507
         assert sentence(answer) == (
-            "The portal's disk takes no more (No such file or directory). Tell the organizer; go on later."
+            "The portal's disk takes no more (No such file or directory). Tell the organizer, and continue later."
         )
     settings.UPLOAD_DIR = there
     assert sender.send(address, 1000, CONTENT[1000:]).status_code == 204

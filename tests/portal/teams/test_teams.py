@@ -353,7 +353,7 @@ def test_team_cannot_send_mail_without_end(team, owner):
     for number in range(services.INVITATIONS_PER_DAY):
         services.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
     assert refused(services.invite_member, team=team, email="one@uni.example", by=owner, now=now) == (
-        "A team can send 30 invitations a day. Go on tomorrow."
+        "A team can send 30 invitations a day. Try again tomorrow."
     )
     services.invite_member(team=team, email="one@uni.example", by=owner, now=now + timedelta(days=1, hours=1))
 
@@ -364,7 +364,7 @@ def test_invitation_that_cannot_be_sent_again_stays_open(log_in, team, owner):
     for number in range(services.INVITATIONS_PER_DAY - 1):
         services.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
     response = log_in(owner).post(f"/teams/{team.pk}/invitations/{first.pk}/again/", follow=True)
-    assert said(response) == [("error", "A team can send 30 invitations a day. Go on tomorrow.")]
+    assert said(response) == [("error", "A team can send 30 invitations a day. Try again tomorrow.")]
     assert Invitation.objects.get(pk=first.pk).revoked_at is None
 
 
