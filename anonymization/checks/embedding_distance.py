@@ -1,7 +1,7 @@
 """Whether pseudo-speakers can be distinguished by their sound: similarity within one and between two.
 
 Any engine that turns an utterance into a vector can listen; the one that is always there is the long-term spectrum, a
-weak ear. Conventions: an ear is a function (samples int16 of shape (n,), rate in hertz) → vector of shape (d,);
+weak measure. Conventions: an ear is a function (samples int16 of shape (n,), rate in hertz) → vector of shape (d,);
 likeness is the cosine of two vectors, from −1 to 1, each dimension centred and scaled by all vectors that are compared.
 """
 
@@ -83,10 +83,10 @@ class EmbeddingDistance:
             verdict = "It hardly distinguishes the pseudo-speakers"
         left_out = f" {self.n_left_out} further utterances were left out." if self.n_left_out else ""
         return (
-            f"By {self.engine}, {self.n_utterances} utterances of {self.n_voices} pseudo-speakers: two utterances of "
-            f"one are alike by {self.same_mean:.2f} ± {self.same_sd:.2f} ({self.n_same} pairs), of two by "
-            f"{self.different_mean:.2f} ± {self.different_sd:.2f} ({self.n_different} pairs); EER {rate:.1%}. "
-            f"{verdict}.{left_out} {self.limits}"
+            f"By {self.engine}, {self.n_utterances} utterances of {self.n_voices} pseudo-speakers: similarity of two "
+            f"utterances {self.same_mean:.2f} ± {self.same_sd:.2f} ({self.n_same} pairs) within one, "
+            f"{self.different_mean:.2f} ± {self.different_sd:.2f} ({self.n_different} pairs) between two; EER "
+            f"{rate:.1%}. {verdict}.{left_out} {self.limits}"
         )
 
 

@@ -311,7 +311,7 @@ def test_voices_that_differ_are_heard_apart():
     assert result.same_mean > 0.9 > 0.3 > result.different_mean
     assert (result.n_same, result.n_different) == (6 * 28, 15 * 64)
     assert "distinguishes the pseudo-speakers well" in result.sentence()
-    assert "weak ear" in result.sentence()
+    assert "weak measure" in result.sentence()
 
 
 def test_voices_that_do_not_differ_cannot_be_told():
@@ -321,8 +321,8 @@ def test_voices_that_do_not_differ_cannot_be_told():
     result = compare_embeddings(vectors, shuffled, engine="an engine")
     assert result.equal_error_rate > 0.4
     assert result.same_mean == pytest.approx(result.different_mean, abs=0.1)
-    assert "hardly tells" in result.sentence()
-    assert "weak ear" not in result.sentence()
+    assert "hardly distinguishes" in result.sentence()
+    assert "weak measure" not in result.sentence()
 
 
 def test_level_and_offset_of_dimensions_do_not_count():

@@ -149,7 +149,7 @@ def test_nobody_gets_their_own_voice(level, selection):
         (sources(), [Target("t0", "f")], "same-gender", "needs a male target for the speaker s1; the pool has none"),
         ([replace(sources()[0], gender="")], TARGETS, "same-gender", "gender of every speaker; found none of s0"),
         ([replace(sources()[0], level="speaker")], TARGETS, "random", "Training data is anonymised at utterance level"),
-        ([replace(sources()[0], speaker="t0")], TARGETS[:1], "random", "nobody but t0"),
+        ([replace(sources()[0], speaker="t0")], TARGETS[:1], "random", "contains only t0"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_in_words(rows, targets, selection, words):

@@ -98,7 +98,7 @@ def test_speakers_that_are_tried_too_are_told():
     trials.utterances.set(corpus.utterances.filter(speaker__in=corpus.speakers.order_by("name")[:2]))
     [one] = list_material(submission)
     assert one.tested == 2
-    assert one.warning.startswith("2 speakers of the training data are enrolled or tried, too.")
+    assert one.warning.startswith("2 speakers of the training data are also in enrolment or trial data.")
 
 
 def run_job(run):

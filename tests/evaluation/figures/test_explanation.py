@@ -122,7 +122,7 @@ def test_explanation_is_a_sound_figure(kind):
 def test_explanation_names_voices_instant_and_what_is_inside(kind, panel):
     found = texts(drawn(kind))
     assert {"Spectrum and envelope at 1.20 s", "original, F0 118 Hz", "anonymised, no F0", panel} <= set(found)
-    assert len([text for text in found if text.startswith(("Poles", "Where", "Waveforms"))]) == 1
+    assert len([text for text in found if text.startswith(("Poles", "Mapping", "Waveforms"))]) == 1
 
 
 def test_explanation_is_described_in_its_own_sentences():

@@ -241,7 +241,7 @@ def test_training_on_people_who_are_tried_says_so(organizer, submission):
     trials = corpus.data_sets.create(name="voices_trials", role="trial", split="test")
     trials.utterances.add(corpus.utterances.first())
     assert warning in text_of(organizer.get(page_of(run)))
-    assert "One speaker of the training data is enrolled or tried, too." in text_of(organizer.get(FORM))
+    assert "One speaker of the training data is also in enrolment or trial data." in text_of(organizer.get(FORM))
 
 
 def test_live_part_ends_with_its_job(organizer, submission):

