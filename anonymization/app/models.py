@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.functional import cached_property
 
+from anonymization.methods.contract import MethodError
+from anonymization.methods.registry import get_method
 from portal.challenges.models import DataSet
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
@@ -55,9 +57,6 @@ class AnonymizationRun(models.Model):
     @property
     def method_title(self) -> str:
         """What people read; its name where this portal no longer has the method."""
-        from anonymization.methods.contract import MethodError
-        from anonymization.methods.registry import get_method
-
         try:
             return get_method(self.method).title
         except MethodError:

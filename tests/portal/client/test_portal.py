@@ -122,7 +122,7 @@ def stranger():
         ((200, {"Content-Type": "text/html"}, b"<h1>Welcome</h1>"), "gives no JSON. Is it the address of a"),
         ((404, {}, b""), "answers with status 404 and no reason. Is it the address of a"),
         ((502, {}, b"Bad gateway"), "answers with status 502 and no reason."),
-        ((301, {"Location": "https://new.example/api/submissions/"}, b""), "leads on to https://new.example. Give"),
+        ((301, {"Location": "https://new.example/api/submissions/"}, b""), "redirects to https://new.example. Give"),
     ],
 )
 def test_what_is_no_portal_is_told(stranger, capsys, answer, sentence):
@@ -195,7 +195,7 @@ def test_what_cannot_be_sent_is_told_before_anything_is(vp, team, archive, tmp_p
     code, _, said = vp("submit", archive, "--edition", "vpc", "--team", "T99")
     assert (code, "expected one of your teams in vpc (T11" in said) == (2, True)
     code, _, said = vp("submit", archive, "--edition", "vpc", "--resume")
-    assert (code, "nothing of it is on its way" in said) == (2, True)
+    assert (code, "no unfinished upload of it" in said) == (2, True)
     team.edition.submissions_per_team = 1
     team.edition.save()
     make_submission(make_team_system(team))
