@@ -132,7 +132,7 @@ class ObjectiveComparison:
         if self.level == LEADERBOARD_LEVEL:
             return f"{100 * LEADERBOARD_LEVEL:g} % interval"
         computed, rated = f"{100 * LEADERBOARD_LEVEL:g} %", f"{100 * self.level:g} %"
-        return f"interval ({computed} of what is computed, {rated} of listeners’ numbers)"
+        return f"interval (computed numbers {computed}, listeners {rated})"
 
     @property
     def reading(self) -> str:
@@ -170,7 +170,7 @@ class ObjectiveComparison:
         lead = counted(listeners, f"{simulated}listener") if listeners else ""
         scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
         groups = any(one.group for row in self.rows for one in row.numbers)
-        letters = "; systems that share a letter do not differ significantly" if groups else ""
+        letters = "; a shared letter: no significant difference" if groups else ""
         caption = f"{scores}Beneath a number its {self.intervals}{letters}."
         title = f"Objective and subjective: {study.title}"
         return Table(tuple(columns), (Group(tuple(rows)),), title, caption, lead, styles="beside")
