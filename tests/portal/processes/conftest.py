@@ -1,17 +1,42 @@
 """A worker and a scheduler that run next to the tests, and a queue that begins empty."""
 
+import os
 import sys
+from itertools import chain
 
 import pytest
 
 from portal.jobs.models import Job, State
 from tests.portal.processes.programs import Portal, empty_queue, end_all_programs
 
+# What takes longest comes first; then what works with the programs that stand, before what ends them.
+ORDER = ("test_from_zero", "test_whole_study", "test_journey", "test_documentation", "standing", "unattended", "alone")
+# Their tests share what was started for the first of them.
+TOGETHER = ("test_whole_study", "test_supervisor")
 
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    if sys.platform != "linux":
-        for item in items:
+    """Deal the tests that start processes out to the processes of pytest, each of which gets as many in a row."""
+    units = {}
+    for item in filter(_starts_processes, items):
+        if sys.platform != "linux":
             item.add_marker(pytest.mark.skip(reason="these tests find processes in /proc"))
+        units.setdefault(item.path.stem if item.path.stem in TOGETHER else item.nodeid, []).append(item)
+    hands = [[] for _ in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))]
+    for unit in sorted(units.values(), key=lambda unit: _place(unit[0])):
+        min(hands, key=len).extend(unit)
+    dealt = chain.from_iterable(hands)
+    items[:] = [next(dealt) if _starts_processes(item) else item for item in items]
+
+
+def _starts_processes(item):
+    return item.path.parent.name == "processes" or item.path.stem in ORDER
+
+
+def _place(item):
+    names = {item.path.stem, *item.fixturenames}
+    return next((place for place, name in enumerate(ORDER) if name in names), len(ORDER))
 
 
 @pytest.fixture(scope="session")

@@ -2,21 +2,16 @@
 
 import json
 import os
-import re
 import signal
 import socket
-import subprocess
-from contextlib import suppress
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import pytest
-from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from portal.jobs.models import Job, State
 from tests.portal.processes.programs import (
-    PATIENCE_S,
     Program,
     free_port,
     hold,
@@ -147,31 +142,3 @@ def test_portal_at_a_taken_address_ends_with_a_sentence(settings, tmp_path, comm
         with pytest.raises(CommandError) as refusal:
             call_command(command)
         assert str(refusal.value).startswith(f"The address {settings.ADDRESS} cannot be used (Address already in use)")
-
-
-def test_make_run_says_what_it_does_and_ends_quietly_at_an_interrupt(alone, tmp_path):
-    if subprocess.run(["make", "--question", ".venv/portal"], cwd=settings.BASE_DIR, check=False).returncode:
-        pytest.skip("the virtual environment .venv is not up to date; make test sets it up")
-    address = f"127.0.0.1:{free_port()}"
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("PORTAL_", "MAKE"))}
-    make = subprocess.Popen(
-        ["make", "run", f"ADDRESS={address}"],
-        cwd=settings.BASE_DIR,
-        env=known | {"PORTAL_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "portal.config.settings"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        wait_until(lambda: answer(f"http://{address}/health/live"), "the web server")
-        os.killpg(make.pid, signal.SIGINT)
-        told = make.communicate(timeout=PATIENCE_S)[0]
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(make.pid, signal.SIGKILL)
-    opened, offered, first = told.removeprefix("Starting the portal\n").splitlines()
-    assert opened == f"The portal opens at http://{address}/ (Ctrl-C ends it)"
-    assert offered == "Make your account here, as operator and organizer; the address works once:"
-    assert re.fullmatch(rf"  http://{address}/first-account/[\w-]{{32}}/", first)
-    assert make.returncode in {0, -signal.SIGINT}
