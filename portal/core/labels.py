@@ -143,9 +143,9 @@ def as_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             facts += [(f"{label}: {inner.lower()}", text) for inner, text in as_facts(value)]
         elif value is True:
             facts.append((_title(key.removeprefix("is_")), "yes"))
-        elif isinstance(value, list):
+        elif isinstance(value, list) and value:
             facts.append((label, ", ".join(map(str, value))))
-        elif value is not False and value not in ("", None):
+        elif value is not False and value not in ("", None, []):
             facts.append((label, f"{value:,}" if isinstance(value, int) else str(value)))
     return facts
 

@@ -152,12 +152,18 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
 
 
 def _systems_table(rows: list[SystemRow]) -> Table:
-    columns = [Column("name", "Name"), Column("where", "Edition or corpus"), Column("state", "State"), *PITCH_COLUMNS]
-    columns += [Column("method", "Method"), *number_columns("Files"), Column("begun", "Begun")]
+    columns = [
+        Column("name", "Name"),
+        Column("where", "Edition or corpus", kind="text"),
+        Column("state", "State"),
+        *PITCH_COLUMNS,
+    ]
+    columns += [Column("method", "Method", kind="text"), *number_columns("Files"), Column("begun", "Begun")]
     return plain_table(
         "Systems with their results",
         columns,
         map(_system_cells, rows),
+        styles="stack systems",
         caption="Systems",
         is_caption_hidden=True,
         missing="–",

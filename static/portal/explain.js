@@ -21,15 +21,20 @@ function tell(explained, text) {
   explained.prepend(notice);
 }
 
+/** Say where a picture does not come: drawing waits for others when many are asked for. */
+function watchPicture(explained) {
+  explained.querySelectorAll("img").forEach((image) => {
+    image.onerror = () => tell(explained, "The picture could not be drawn just now. Reload the page in a moment.");
+    image.loading = "eager";
+  });
+}
+
 function replace(section, page) {
   const old = section.querySelector("#explained");
   const fresh = document.adoptNode(page.getElementById("explained"));
   const isOpen = old.querySelector("details")?.open ?? false;
   fresh.querySelectorAll("details").forEach((details) => (details.open = isOpen));
-  fresh.querySelectorAll("img").forEach((image) => {
-    image.loading = "eager";
-    image.onerror = () => tell(fresh, "The picture could not be drawn just now. Reload the page in a moment.");
-  });
+  watchPicture(fresh);
   old.replaceWith(fresh);
   return fresh;
 }
@@ -66,6 +71,7 @@ export function watch() {
   if (!section) return;
   section.dataset.follows = "";
   section.querySelector(".follows").hidden = false;
+  watchPicture(section.querySelector("#explained"));
   document.addEventListener("player:rest", (event) => {
     clearTimeout(timer);
     timer = setTimeout(() => show(section, event.detail), WAIT_MS);

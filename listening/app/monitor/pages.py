@@ -211,7 +211,7 @@ def _sessions_table(study: Study, lines: list[Line], trials: int) -> Table:
                 Cell(drawing=format_html("<span>{}</span>", flags)) if line.flags else Cell("–"),
             )
         )
-    return plain_table("Each session of the study", columns, rows, styles="stack")
+    return plain_table("Each session of the study", columns, rows, styles="strip")
 
 
 def badge_of(session: Session) -> str:
@@ -269,7 +269,7 @@ def _plays_table(session: Session) -> Table | None:
         )
         for one in selectors.list_plays(session)
     ]
-    return plain_table("Trials of this session in their order", PLAYED, rows, styles="stack") if rows else None
+    return plain_table("Trials of this session in their order", PLAYED, rows, styles="strip") if rows else None
 
 
 def exclusions_page(

@@ -361,10 +361,11 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
     facts = study.stimuli
     if not facts:
         return []
+    form, channels = f"{facts.get('format')}, {facts.get('rate_hz', 0) / 1000:g} kHz", facts.get("channels", 0)
     return [
         ("Files", f"{facts.get('files', 0):,}"),
         ("Speech", f"{facts.get('speech_s', 0) / 60:.1f} min"),
-        ("Form", f"{facts.get('format')}, {facts.get('rate_hz', 0) / 1000:g} kHz, {facts.get('channels')} channels"),
+        ("Form", f"{form}, {channels} channel{'s' * (channels != 1)}"),
         ("Level", f"{facts.get('level_dbov')} dBov"),
     ]
 

@@ -34,6 +34,7 @@ def test_facts_open_inner_objects_and_leave_out_what_is_empty():
         "resample": False,
         "is_synthetic": True,
         "layout": "",
+        "missing": [],
         "sets": ["a", "b"],
     }
     assert wording.as_facts(values) == [
