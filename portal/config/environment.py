@@ -156,6 +156,12 @@ def _log_level(text: str) -> str:
     return text.upper()
 
 
+def _log_format(text: str) -> str:
+    if text not in {"line", "json"}:
+        raise ValueError("line or json")
+    return text
+
+
 @dataclass(frozen=True)
 class Variable:
     """One setting: `name` without the prefix, `default` as it would be written in the environment."""
@@ -178,6 +184,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "mail server": _mail_server,
     "mail address": _mail_address,
     "log level": _log_level,
+    "log format": _log_format,
     "whole number": _whole_number,
     "folders": _folders,
     "one folder or none": _one_folder_or_none,

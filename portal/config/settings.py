@@ -82,6 +82,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.core.logs.name_request",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -324,14 +325,23 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }
 
+# Watching -----------------------------------------------------------------------------------------
+
+METRICS_TOKEN = ENVIRONMENT["METRICS_TOKEN"]
+
 # Logs ---------------------------------------------------------------------------------------------
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "json": {"()": "portal.core.logs.JsonLine"},
+    },
     "filters": {"secrets": {"()": "portal.core.logs.WithoutSecrets"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": ENVIRONMENT["LOG_FORMAT"], "filters": ["secrets"]}
+    },
     "root": {"handlers": ["console"], "level": ENVIRONMENT["LOG_LEVEL"]},
     "loggers": {
         "fontTools": {"level": "WARNING"},

@@ -1,9 +1,15 @@
-"""What a log may not hold: addresses that open something for anyone who knows them."""
+"""Lines of the log: the ids of request and job, and no address that opens something for anyone who knows it."""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+import uuid
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from django.http import HttpRequest, HttpResponse
 
 # Sessions and studies of evaluators, signed audio and figures, invitations, confirmations, passwords to be chosen,
 # the first account; in an address that leads on to another one (``?next=``) a slash may be written as %2F.
@@ -12,6 +18,40 @@ _HARMLESS = "withdraw|mailed|changed|set"
 SECRET = re.compile(
     rf"((?:/|%2F)(?:{_OPENS})(?:/|%2F))(?!(?:{_HARMLESS})(?:/|%2F))(?:(?!%2F)[^/\s?&\"'])+", re.IGNORECASE
 )
+# What is under way in this thread; an id of a request is the proxy's (X-Request-ID) or made here.
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+job_id: ContextVar[str] = ContextVar("job_id", default="")
+_REQUEST_ID = re.compile(r"[\w-]{1,64}")
+
+
+def name_request(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Give each request an id, which its log lines have; the answer has none, as equal answers have to be equal."""
+
+    def named(request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-ID", "")
+        held = request_id.set(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
+        try:
+            return get_response(request)
+        finally:
+            request_id.reset(held)
+
+    return named
+
+
+class JsonLine(logging.Formatter):
+    """One object a line: time, level, logger, message, the ids of request and job where there are any, a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "request": request_id.get(),
+            "job": job_id.get(),
+            "trace": SECRET.sub(r"\1…", self.formatException(record.exc_info)) if record.exc_info else "",
+        }
+        return json.dumps({key: value for key, value in line.items() if value}, ensure_ascii=False)
 
 
 class WithoutSecrets(logging.Filter):

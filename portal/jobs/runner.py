@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 
 from common.problems import Problem
+from portal.core import logs
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State
@@ -120,11 +121,13 @@ def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Jo
     context = JobContext(job, on_progress)
     heartbeat = Heartbeat(context)
     heartbeat.start()
+    named = logs.job_id.set(str(job.pk))
     try:
         _run(context)
     except services.ClaimLost:
         log.warning("Job %s was taken from this process; it stops without writing.", job.pk)
     finally:
+        logs.job_id.reset(named)
         heartbeat.ended.set()
         heartbeat.join()
     with suppress(Error):

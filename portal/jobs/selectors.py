@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Count, DurationField, ExpressionWrapper, F, Min, Q, QuerySet, Sum
 from django.shortcuts import get_object_or_404
 
 from portal.core.clock import read_clock
@@ -105,6 +105,25 @@ class QueueState:
         if self.oldest_waiting is None or self.oldest_waiting <= STARVED_AFTER:
             return False
         return not self.living or any(worker.has_room for worker in self.living)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How many jobs of a kind ended in a state, and the seconds that their last attempts took together."""
+
+    kind: str
+    state: str
+    count: int
+    seconds: float
+
+
+def count_ended() -> list[Ended]:
+    took = ExpressionWrapper(F("finished_at") - F("started_at"), DurationField())
+    ended = Job.objects.filter(finished_at__isnull=False).order_by("kind", "state").values("kind", "state")
+    rows = ended.annotate(count=Count("pk"), took=Sum(took))
+    return [
+        Ended(row["kind"], row["state"], row["count"], (row["took"] or timedelta()).total_seconds()) for row in rows
+    ]
 
 
 def queue_states(now: datetime | None = None) -> list[QueueState]:

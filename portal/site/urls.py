@@ -20,6 +20,7 @@ downloads = (
 urlpatterns = [
     path("", views.home, name="home"),
     path("operations/", views.operations, name="operations"),
+    path("metrics", views.metrics, name="metrics"),
     path("docs/", include(docs)),
     path("downloads/", include(downloads)),
 ]

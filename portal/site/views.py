@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from portal.accounts.access import open_read, operator_page
@@ -17,6 +20,7 @@ from portal.core.version import code_version
 from portal.jobs.pages import queues_table, workers_table
 from portal.jobs.selectors import queue_states
 from portal.site import manual
+from portal.site.metrics import CONTENT_TYPE, write_metrics
 from portal.site.pages import home_page, visitor_page
 
 
@@ -36,6 +40,17 @@ def operations(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"queues": queues, "checks": check_all(), "version": code_version()}
     context |= {"queue_table": queues_table(queues), "worker_table": workers_table(queues)}
     return render(request, "site/operations.html", context)
+
+
+@require_safe
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    """What Prometheus collects; the address exists where it has a token, and opens for nobody without it."""
+    if not settings.METRICS_TOKEN:
+        raise Http404
+    if not constant_time_compare(request.headers.get("Authorization", ""), f"Bearer {settings.METRICS_TOKEN}"):
+        return HttpResponse("A token is needed.\n", "text/plain", 401, headers={"WWW-Authenticate": "Bearer"})
+    return HttpResponse(write_metrics(), CONTENT_TYPE)
 
 
 @open_read

@@ -318,6 +318,12 @@ def with_flags(lines: list[Line]) -> list[Line]:
     return lines
 
 
+def count_activity(now: datetime) -> tuple[int, int]:
+    """How many evaluators listen now in all studies, and how many answers there are; without previews."""
+    sessions = Session.objects.filter(is_preview=False, state=State.ACTIVE, last_seen_at__gt=now - STALLED_AFTER)
+    return sessions.count(), Answer.objects.filter(session__is_preview=False).count()
+
+
 def is_stalled(session: Session, now: datetime) -> bool:
     """Whether nothing was heard of an active session for `STALLED_AFTER`."""
     return session.state == State.ACTIVE and now - (session.last_seen_at or session.started_at) >= STALLED_AFTER

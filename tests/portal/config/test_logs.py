@@ -1,11 +1,13 @@
 """What is written to the log when something fails."""
 
+import json
 import logging
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from listening.app.sessions import views
+from portal.core import logs
 from portal.core.logs import WithoutSecrets, hide_secrets_of_server
 from tests.listening.factories import make_session, make_study
 
@@ -68,3 +70,29 @@ def test_failure_in_a_session_tells_no_token(monkeypatch, caplog):
     assert Client(raise_request_exception=False).get(f"/listen/{session.token}/state").status_code == 500
     assert "Internal Server Error: /listen/…/state" in caplog.text
     assert session.token not in caplog.text
+
+
+def test_json_line_has_the_ids_and_no_secret():
+    record = logging.LogRecord("portal", logging.ERROR, __file__, 1, "lost %s", ("/media/WyJh:1s:x_-y",), None)
+    WithoutSecrets().filter(record)
+    held = logs.job_id.set("a-job")
+    try:
+        line = json.loads(logs.JsonLine().format(record))
+    finally:
+        logs.job_id.reset(held)
+    assert {key: line[key] for key in line if key != "time"} == {
+        "level": "ERROR",
+        "logger": "portal",
+        "message": "lost /media/…",
+        "job": "a-job",
+    }
+
+
+@pytest.mark.parametrize(("given", "is_taken"), [("from-the-proxy", True), ("not an id", False), ("", False)])
+def test_request_has_the_id_of_the_proxy_or_one_of_its_own(given, is_taken):
+    seen = []
+    named = logs.name_request(lambda _: seen.append(logs.request_id.get()))
+    named(RequestFactory().get("/", headers={"x-request-id": given}))
+    assert (seen == [given]) is is_taken
+    assert seen[0]
+    assert logs.request_id.get() == ""
