@@ -217,6 +217,8 @@ def _parse(name: str) -> list[Any]:
     """The tokens of a page; every heading has the address of its section."""
     tokens: list[Any] = _parser().parse((settings.FILES_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8"))
     for place, token in enumerate(tokens):
+        if token.type == "fence" and token.content.startswith("deploy/"):  # it names the file that stands here
+            token.content = (settings.FILES_DIR / token.content.strip()).read_text(encoding="utf-8")
         if token.type == "heading_open":
             token.attrs["id"] = _slug(tokens[place + 1].content)
     return tokens

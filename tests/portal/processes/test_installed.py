@@ -33,7 +33,13 @@ def test_wheel_holds_every_file_of_the_packages_and_of_the_pages():
     expected = {
         path.relative_to(ROOT).as_posix() for path in files if path.is_file() and "__pycache__" not in path.parts
     }
-    for shown, folder in {"templates": "templates", "static": "static", "docs": "docs", "demo": "demo/corpus"}.items():
+    for shown, folder in {
+        "templates": "templates",
+        "static": "static",
+        "docs": "docs",
+        "deploy": "deploy",
+        "demo": "demo/corpus",
+    }.items():
         inside = (path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob("*") if path.is_file())
         expected |= {f"portal/files/{shown}/{path.as_posix()}" for path in inside}
     assert set(json.loads(listed)) ^ expected == set()
