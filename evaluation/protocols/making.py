@@ -124,6 +124,7 @@ class Choices:
         minimum_pitch_correlation: below it nothing is ranked; None for no such gate.
         weights: of trial sets in the averages; one that is not named counts 1.
         language: such as ``en``.
+        keeps_duration: whether speech of quite another duration is refused.
     """
 
     edition: str
@@ -136,6 +137,7 @@ class Choices:
     minimum_pitch_correlation: float | None = MINIMUM_PITCH_CORRELATION
     weights: Mapping[str, float] = field(default_factory=dict)
     language: str = "en"
+    keeps_duration: bool = True
 
 
 # What a corpus allows ------------------------------------------------------------------------------
@@ -238,6 +240,7 @@ def make_recipe(sets: Collection[SpeechSet], choices: Choices) -> Recipe:
         tracks=MappingProxyType({TRACK: track}),
         results=_result_lines() if evaluation.by_teams else None,
         evaluation=evaluation,
+        keeps_duration=choices.keeps_duration,
     )
 
 
@@ -373,7 +376,7 @@ def write_recipe(recipe: Recipe, *, comment: str = "") -> str:
     """
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += ["", *_scalars(recipe, ("edition", "title", "anonymised_suffix", "baselines", "attack_models"))]
-    lines += [*_scalars(recipe, ("uncertain",)), "", "[data_sets]"]
+    lines += [*_scalars(recipe, ("keeps_duration", "uncertain")), "", "[data_sets]"]
     for name, one in recipe.data_sets.items():
         lines.append(f"{_key(name)} = {_inline(one, {'name'})}")
     if recipe.evaluation != Evaluation():

@@ -234,6 +234,7 @@ class Recipe:
         results: None where the edition has no such files.
         emotions: labels of the emotion classes.
         evaluation: who computes the numbers.
+        keeps_duration: False where anonymised speech may last much longer or shorter than the original.
     """
 
     edition: str
@@ -248,6 +249,7 @@ class Recipe:
     results: ResultLines | None = None
     emotions: tuple[str, ...] = ()
     evaluation: Evaluation = BY_TEAMS
+    keeps_duration: bool = True
 
     @property
     def track(self) -> Track:

@@ -119,7 +119,7 @@ class Study(models.Model):
     board_groups = models.BooleanField("evaluators draw groups", default=False)
     relaxations = models.JSONField(default=list, blank=True)  # rules of the design that may give way, by name
     seed = models.PositiveBigIntegerField(default=_seed)
-    pay_per_hour = models.DecimalField(max_digits=6, decimal_places=2, default=12)
+    pay_per_hour = models.DecimalField(max_digits=6, decimal_places=2, default=0)
     currency = models.CharField(max_length=3, default="EUR")
     # What evaluators are told before they consent
     responsible = models.CharField(max_length=200, blank=True, default="")

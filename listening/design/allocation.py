@@ -489,11 +489,12 @@ def _nothing_found(request: DesignRequest, blocks: int, attempts: int, found: st
     )
 
 
-def allocate(request: DesignRequest, *, progress: Progress | None = None) -> Design:
+def allocate(request: DesignRequest, *, progress: Progress | None = None, shuffles: bool = True) -> Design:
     """A design that meets every constraint at the head of `listening.design.plan`.
 
     Args:
         progress: called with how many are done, of how many, and of what.
+        shuffles: False to find out only whether there is one, in less than half of the time: shuffling always succeeds.
 
     Raises:
         DesignError: the request cannot be met; every reason, with the numbers that would do.
@@ -506,7 +507,7 @@ def allocate(request: DesignRequest, *, progress: Progress | None = None) -> Des
     nothing = np.zeros(len(request.candidates), dtype=np.int64)
     filled = fill_blocks(request, make_groups(request, needs), request.evaluators, nothing, random)
     blocks = [[request.candidates[number] for number in session] for session in random.permutation(filled)]
-    ordered = order_blocks(request, needs, blocks, [], random, progress)
+    ordered = order_blocks(request, needs, blocks, [], random, progress, shuffles=shuffles)
     return Design(VERSION, request.seed, tuple(tuple(trial.key for trial in block) for block in ordered))
 
 

@@ -239,12 +239,15 @@ def order_blocks(
     random: np.random.Generator,
     progress: Progress | None = None,
     extensions: int = 0,
+    *,
+    shuffles: bool = True,
 ) -> list[tuple[Candidate, ...]]:
     """The trials of each block in the order of hearing.
 
     Args:
         earlier: ordered blocks that are there already and count for where the systems stand.
         extensions: how many there are, this one included.
+        shuffles: whether the orders that were found are then drawn among all that keep the rules.
 
     Raises:
         DesignError: a block cannot be ordered, or the systems cannot stand evenly; says which rule is in the way.
@@ -261,6 +264,8 @@ def order_blocks(
     for redone in range(rounds + 1):
         uneven = quarters.uneven()
         if not uneven.any():
+            if not shuffles:
+                return [tuple(block) for block in ordered]
             return shuffle_blocks(request, needs, ordered, quarters.heard, random, extensions)
         if redone < rounds:
             number = quarters.choose_to_redo(ordered, uneven)

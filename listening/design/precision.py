@@ -109,7 +109,7 @@ def plan_precision(
     seconds_per_trial: float = 25.0,
     other_minutes: float = OTHER_MINUTES,
     other_trials: int = 0,
-    pay_per_hour: float = 12.0,
+    pay_per_hour: float = 0.0,
     expected_eer: float = TYPICAL_EER,
     inflation: float = NORMALISED_INFLATION,
     raw_inflation: float = RAW_INFLATION,

@@ -18,8 +18,7 @@ from common.memory import format_size
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
-from portal.client.status import say_report
-from portal.client.verify import fetch_expected, verify
+from portal.client.verify import fetch_expected, say_findings, verify
 from portal.client.workspace import Requirements, add_edition, fetch_requirements, find_workspace
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
@@ -70,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             report = verify(folder, expected)
         except RecipeError as error:
             raise CommandError(str(error)) from error
-        say_report(report)
+        say_findings(report, expected)
         if report.has_errors:
             print_text("Nothing was packed.")
             return PROBLEMS

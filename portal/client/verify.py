@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from common.errors import CommandError
 from common.tables import csv_lines
-from common.terminal import FINE, PROBLEMS, ProgressBar
+from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import Refused, add_server_arguments, open_portal
 from portal.client.status import say_report
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         if place:
             _write(report, kind, place)
     if Path("-") not in outputs.values():
-        say_report(report)
+        say_findings(report, expected)
     return PROBLEMS if report.has_errors else FINE
 
 
@@ -121,6 +121,13 @@ def verify(archive: Path, expected: ExpectedSubmission) -> IntakeReport:
             return check.report(speech, inherited.documents_beside(check.paths) if inherited else ())
     except OSError as error:
         raise CommandError(f"{archive}: it cannot be read to its end: {error}.") from error
+
+
+def say_findings(report: IntakeReport, expected: ExpectedSubmission) -> None:
+    """Print the report, after what this edition takes that others refuse."""
+    if not expected.recipe().keeps_duration:
+        print_text("This edition lets speech change its duration: lengths and silence are warnings only.")
+    say_report(report)
 
 
 def _write(report: IntakeReport, kind: str, place: Path) -> None:

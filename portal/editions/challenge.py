@@ -267,6 +267,12 @@ class ChallengeForm(EditionForm):
                 widget=forms.NumberInput(attrs={"step": "any"}),
                 error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), "Give a number from -1 to 1."),
             ),
+            "keeps_duration": forms.BooleanField(
+                label="Anonymised speech keeps its duration",
+                help_text="Speech that is over twice or under half as long as the original, or silent, is refused.",
+                initial=usual.keeps_duration,
+                required=False,
+            ),
             "further": forms.MultipleChoiceField(
                 label="Further attackers",
                 help_text="Their numbers are shown on the system’s page and do not affect ranks.",
@@ -298,7 +304,9 @@ class ChallengeForm(EditionForm):
         """The parts of the form after the first step, without the text of a proposed recipe."""
         weights = [name for name in self.fields if name.startswith(WEIGHT)]
         if self.is_proposed:
-            yield self._section("evaluated", "What is evaluated", EVALUATED, ("further", "language", *weights))
+            yield self._section(
+                "evaluated", "What is evaluated", EVALUATED, ("further", "language", "keeps_duration", *weights)
+            )
         else:
             yield self._section("evaluated", "Recipe", ("recipe_file", "recipe_text", "track"))
         shown = ("title", "description", *DATES, "shares_data", "is_listed")
@@ -418,6 +426,7 @@ class ChallengeForm(EditionForm):
             minimum_pitch_correlation=given["minimum_pitch"],
             weights={name: 1.0 if weight is None else weight for name, weight in weights.items()},
             language=given["language"],
+            keeps_duration=given["keeps_duration"],
         )
 
     def _check_weights(self, given: dict[str, Any]) -> None:

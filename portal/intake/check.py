@@ -96,7 +96,7 @@ class ArchiveCheck:
         self._contents: set[Content] = set()
         self._others: list[str] = []
         self._files = self._speech = self._unexpected = self._converted = self._other_count = self._unused = 0
-        self._rate_hz = expected.rate_hz
+        self._rate_hz, self._keeps_duration = expected.rate_hz, expected.recipe().keeps_duration
 
     def read(self, source: Path) -> Generator[FoundSpeech | FoundDocument, None, None]:
         """Everything in the archive, once; what is sound is given in its order, as soon as that is known."""
@@ -202,7 +202,8 @@ class ArchiveCheck:
     def _inspect(self, placed: Placed, data: bytes) -> Inspection:
         original = self._expected.utterances.get(placed.utterance) or ExpectedUtterance(placed.utterance)
         self._look_at(placed.path)
-        inspection = inspect_speech(data, file=placed.path, expected=original, rate_hz=self._rate_hz)
+        told = {"rate_hz": self._rate_hz, "keeps_duration": self._keeps_duration}
+        inspection = inspect_speech(data, file=placed.path, expected=original, **told)
         self._look_at("")
         return inspection
 

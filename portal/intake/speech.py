@@ -2,7 +2,8 @@
 
 Not to be accepted (errors): what cannot be decoded (``not-audio``, ``empty``, ``truncated``, ``false-header``,
 ``damaged``, ``unknown-length``), ``not-mono``, ``not-finite``, ``too-large``, ``too-long``, ``too-short``, ``silent``,
-``identical-to-original``, and ``longer`` or ``shorter`` than the original by more than `LONGER_FACTOR`. Warnings:
+``identical-to-original``, and ``longer`` or ``shorter`` than the original by more than `LONGER_FACTOR`; silence and
+lengths are warnings where an edition lets durations change. Warnings:
 ``longer`` or ``shorter`` by more than 65 ms, ``another-rate``, ``clipped``, ``dc-offset``, ``quiet``, ``loud``; notes:
 ``another-encoding``, ``unstated-length``. One problem is told once: what is empty is not silent and too short as well.
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
 
@@ -85,7 +86,9 @@ class _Measures:
     clipped: int  # samples at full scale in runs of `CLIPPED_RUN` or more
 
 
-def inspect_speech(content: bytes, *, file: str, expected: ExpectedUtterance, rate_hz: int) -> Inspection:
+def inspect_speech(
+    content: bytes, *, file: str, expected: ExpectedUtterance, rate_hz: int, keeps_duration: bool = True
+) -> Inspection:
     """Decode a WAV or FLAC file, measure and convert it.
 
     Whether its length is that of its original, `length_problem` says: the length of what turns out to be a copy of
@@ -96,6 +99,7 @@ def inspect_speech(content: bytes, *, file: str, expected: ExpectedUtterance, ra
         file: its path as its owner knows it.
         expected: the original.
         rate_hz: sampling rate of the challenge.
+        keeps_duration: as the recipe of the edition says.
     """
     try:
         decoded, states_length = _decode(content, expected)
@@ -109,12 +113,14 @@ def inspect_speech(content: bytes, *, file: str, expected: ExpectedUtterance, ra
         return Inspection(speech, (fatal,))
     low, high = int(speech.samples.min()), int(speech.samples.max())
     if (high - low) / 2 <= SILENCE_PEAK:
-        return Inspection(speech, (_silent(low, high, file),))
+        return Inspection(speech, (_silent(low, high, file, keeps_duration),))
     problems += _level_problems(_measure(speech.samples, low, high), speech.samples.size, file)
     return Inspection(speech, tuple(problems))
 
 
-def length_problem(samples: int, expected: ExpectedUtterance, rate_hz: int, file: str) -> Problem | None:
+def length_problem(
+    samples: int, expected: ExpectedUtterance, rate_hz: int, file: str, *, keeps_duration: bool = True
+) -> Problem | None:
     """The difference to the length of the original, where it is one; the official scripts go on after a warning."""
     if expected.samples is None:
         return None
@@ -123,7 +129,7 @@ def length_problem(samples: int, expected: ExpectedUtterance, rate_hz: int, file
     if abs(difference_s) <= MAX_DIFFERENCE_S + 1e-9:
         return None
     is_far = max(found_s, original_s) > LONGER_FACTOR * min(found_s, original_s)
-    kind = f"{'longer' if difference_s > 0 else 'shorter'}/{'far' if is_far else 'somewhat'}"
+    kind = f"{'longer' if difference_s > 0 else 'shorter'}/{'far' if is_far and keeps_duration else 'somewhat'}"
     lengths: dict[str, Any] = {"original_s": original_s, "found_s": found_s, "difference_s": difference_s}
     return describe(kind, file, within_ms=MAX_DIFFERENCE_S * 1000, **lengths)
 
@@ -198,9 +204,10 @@ def _not_the_utterance(speech: InspectedSpeech, expected: ExpectedUtterance, fil
     return None
 
 
-def _silent(low: int, high: int, file: str) -> Problem:
+def _silent(low: int, high: int, file: str, keeps_duration: bool) -> Problem:
     found = "digital silence" if low == high == 0 else f"samples between {low} and {high} of ±32768"
-    return describe("silent/speech", file, found=found)
+    problem = describe("silent/speech", file, found=found)
+    return problem if keeps_duration else replace(problem, severity=Severity.WARNING)
 
 
 def _measure(samples: NDArray[np.int16], low: int, high: int) -> _Measures:

@@ -100,6 +100,7 @@ class RollCall:
 
     def __init__(self, expected: ExpectedSubmission) -> None:
         self._expected, self._rate_hz = expected, expected.rate_hz
+        self._keeps_duration = expected.recipe().keeps_duration
         self._originals = {bytes.fromhex(one.pcm_sha256): name for name, one in expected.utterances.items()}
         self._served: dict[str, dict[str, _Known]] = {}
         self._by_digest: dict[bytes, _Known] = {}
@@ -132,7 +133,8 @@ class RollCall:
         if (source := self._originals.get(known.digest)) and known.samples:
             self.faulty.add(placed.utterance)
             return None, [*findings, Finding(new.data_sets[0], not_anonymised(known.samples, placed.path, source))]
-        if self._is_copy(known):
+        is_silent = any(one.code == "silent" for one in inspection.problems)  # a warning; two silences may be equal
+        if not is_silent and self._is_copy(known):
             return None, findings
         if length := self._length(known):
             self._differing[new] = known.samples
@@ -167,7 +169,8 @@ class RollCall:
         original = self._expected.utterances.get(known.placed.utterance)
         if original is None:
             return None
-        return length_problem(known.samples, original, self._rate_hz, known.placed.path)
+        told = {"keeps_duration": self._keeps_duration}
+        return length_problem(known.samples, original, self._rate_hz, known.placed.path, **told)
 
     def _duplicate(self, placed: Placed, known: _Known, first: _Known) -> Finding:
         same = bool(known.digest) and known.digest == first.digest

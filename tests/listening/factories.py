@@ -40,6 +40,7 @@ def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edi
             "practice_trials": 0,
             "gold_trials": 0,
             "seed": 2022,
+            "pay_per_hour": 12,
             "certificate": {"passes": True},
             "launched_at": timezone.now(),
         }

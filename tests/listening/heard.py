@@ -57,6 +57,7 @@ def make_draft(edition, **fields):
         "gold_trials": 2,
         "bridge_trials": 1,
         "seed": 2022,
+        "pay_per_hour": 12,
         **TOLD,
     }
     systems = Submission.objects.filter(system__edition=edition).order_by("system__label")

@@ -110,7 +110,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "may_preview": study.state in HEARABLE and not study.imported,
         "job": study.job,
         "is_busy": is_busy,
-        "plan_problems": plan_problems(study) if is_undesigned and not is_busy else [],
+        "plan_problems": plan_problems(study, is_whole=False) if is_undesigned and not is_busy else [],
         "systems": _systems(study),
         "plan": plan_facts(study),
         "before": _before(study),
@@ -183,7 +183,7 @@ def design_page(study: Study) -> dict[str, Any]:
         "is_secret": study.state != State.CLOSED,
     }
     if not certificate:
-        return page | {"plan_problems": [] if is_busy or study.imported else plan_problems(study)}
+        return page | {"plan_problems": [] if is_busy or study.imported else plan_problems(study, is_whole=False)}
     parts = certificate.get("parts", [])
     titles = ["The scored trials"] if len(parts) < 2 else [f"Wave {number}" for number in range(1, len(parts) + 1)]
     groups = [
@@ -376,8 +376,12 @@ NOTE = (
 )
 
 
-def planner(study: Study, form: StudyForm) -> dict[str, Any]:
-    """What the planner shows: of the form where it was filled in and can be read, else of the study as it is."""
+def planner(study: Study, form: StudyForm, *, is_whole: bool = True) -> dict[str, Any]:
+    """What the planner shows: of the form where it was filled in and can be read, else of the study as it is.
+
+    Args:
+        is_whole: as of `plan_problems`.
+    """
     form_problems: list[str] = []
     tried = copy(study)
     submissions, data_sets = form.initial["systems"], form.initial["data_sets"]
@@ -390,7 +394,7 @@ def planner(study: Study, form: StudyForm) -> dict[str, Any]:
                 setattr(tried, name, given[name])
         submissions = list(given.get("systems", submissions))
         data_sets = list(given.get("data_sets", data_sets))
-    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets)
+    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets, is_whole=is_whole)
     page: dict[str, Any] = {"plan_problems": problems}
     try:
         return page | _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))

@@ -65,8 +65,13 @@ class PlannedDesign:
     blocks: tuple[tuple[str, ...], ...]
 
 
-def plan_design(study: Study, codes: tuple[str, ...], pool: Pool, *, progress: Progress | None = None) -> PlannedDesign:
+def plan_design(
+    study: Study, codes: tuple[str, ...], pool: Pool, *, progress: Progress | None = None, shuffles: bool = True
+) -> PlannedDesign:
     """What a study with these systems and recordings presents to whom.
+
+    Args:
+        progress, shuffles: as of `allocate`.
 
     Raises:
         DesignError: the plan cannot be met, with the numbers that would do.
@@ -74,7 +79,7 @@ def plan_design(study: Study, codes: tuple[str, ...], pool: Pool, *, progress: P
     if study.form != Study.Form.RATING:
         return _plan_unrated(study, codes, pool, study.evaluators)
     controls, candidates = choose_trials(study, codes, pool)
-    design = allocate(certificate.make_request(study, codes, candidates), progress=progress)
+    design = allocate(certificate.make_request(study, codes, candidates), progress=progress, shuffles=shuffles)
     blocks = _insert_controls(design, [(one.purpose, one.key) for one in controls], study.seed)
     return PlannedDesign((*controls, *map(_candidate_item, candidates)), blocks)
 
@@ -149,6 +154,7 @@ def plan_problems(
     *,
     systems: Iterable[Submission] | None = None,
     data_sets: Iterable[DataSet] | None = None,
+    is_whole: bool = True,
 ) -> list[str]:
     """Why no design can be made of a plan, as sentences; empty where one can.
 
@@ -158,6 +164,8 @@ def plan_problems(
     Args:
         study: with the numbers to be tried; it need not be saved.
         systems, data_sets: those to be tried; the study's own where none are given.
+        is_whole: False to count the recordings of a small plan, too, unless its design was tried within the hour: an
+            answer at once, which lacks what only the search finds.
     """
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
     submissions = heard_submissions(study) if systems is None else {str(one.pk): one for one in systems}
@@ -170,18 +178,23 @@ def plan_problems(
     key = _fingerprint(study, submissions, chosen)
     found: list[str] | None = cache.get(key)
     if found is None:
-        found = _try_plan(study, tuple(submissions), make_pool(chosen, submissions))
-        cache.set(key, found, VERDICT_KEPT_S)
+        is_counted = study.form == Study.Form.RATING and (not is_whole or _is_large(study))
+        found = _try_plan(study, tuple(submissions), make_pool(chosen, submissions), is_counted=is_counted)
+        if found or not is_counted or _is_large(study):
+            cache.set(key, found, VERDICT_KEPT_S)
     return found
 
 
-def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool) -> list[str]:
-    is_large = study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST
+def _is_large(study: Study) -> bool:
+    return study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST
+
+
+def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool, *, is_counted: bool) -> list[str]:
     try:
-        if study.form == Study.Form.RATING and is_large:
+        if is_counted:
             choose_trials(study, codes, pool)
         else:
-            plan_design(study, codes, pool)
+            plan_design(study, codes, pool, shuffles=False)
     except DesignError as error:
         return error.problems
     return []

@@ -364,7 +364,6 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
         name=name,
         title=title,
         form=form,
-        pay_per_hour=0,  # it begins with a link of its own, whose evaluators are volunteers
         plays_at_most=2 if form == Form.TRANSCRIPTION else None,
         **_sizes(form, preset)[0],
         **{field: value for field, value in consent.items() if value},

@@ -115,7 +115,7 @@ def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
     if changed is not None:
         messages.success(request, "The study is saved.")
         return redirect(changed)
-    context = {"study": study, "form": form} | pages.planner(study, form)
+    context = {"study": study, "form": form} | pages.planner(study, form, is_whole=False)
     return render(request, "listening/studies/edit.html", context, status=422 if form.errors else 200)
 
 

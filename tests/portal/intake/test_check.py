@@ -14,7 +14,19 @@ from portal.intake.contents import Content
 from portal.intake.expectation import ExpectedError, ExpectedSubmission, pcm_sha256
 from portal.intake.speech import Inspection
 from portal.intake.utterances import Placed
-from tests.portal.intake.packing import RATE, check, expect, find_problems, flac, pack_tar, pack_zip, tone, unpack, wav
+from tests.portal.intake.packing import (
+    RATE,
+    RECIPE_2022,
+    check,
+    expect,
+    find_problems,
+    flac,
+    pack_tar,
+    pack_zip,
+    tone,
+    unpack,
+    wav,
+)
 
 ORIGINALS = {f"u{number}": tone(0.5 + number / 10, seed=number) for number in range(6)}
 SPOKEN = {name: tone(0.5 + number / 10, seed=100 + number) for number, name in enumerate(ORIGINALS)}
@@ -141,6 +153,17 @@ def test_one_recording_under_two_names_of_the_corpus_is_no_copy(tmp_path):
     names = {"u0": "u0", "again": "u0", "u1": "u1"}
     source = pack_zip(tmp_path / "T1.zip", [(f"{name}.wav", wav(SPOKEN[one])) for name, one in names.items()])
     assert check(source, expected, tmp_path / "documents").findings == ()
+
+
+def test_edition_that_lets_durations_change_keeps_what_others_refuse(tmp_path):
+    silence = np.zeros(RATE, np.int16)
+    long = np.tile(SPOKEN["u3"], 3)
+    files = whole(**{"wav/u1.wav": wav(silence), "wav/u2.wav": wav(silence), "wav/u3.wav": wav(long)})
+    found = {}
+    for keeps in ("true", "false"):
+        report = checked(tmp_path, files, recipe_text=f"keeps_duration = {keeps}\n{RECIPE_2022}")
+        found[keeps] = (report.has_errors, report.faulty)
+    assert found == {"true": (True, ("u1", "u2", "u3")), "false": (False, ())}
 
 
 def test_speech_of_faulty_files_is_not_kept(tmp_path):

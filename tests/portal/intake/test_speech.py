@@ -114,6 +114,21 @@ def test_length_is_compared_at_its_limits():
     assert length_problem(5, ExpectedUtterance("u1"), RATE, "u1.wav") is None
 
 
+def test_lengths_and_silence_are_warnings_where_durations_may_change():
+    lengths = [
+        length_problem(n, UTTERANCE, RATE, "u1.wav", keeps_duration=False) for n in (2 * RATE, 9 * RATE, RATE // 4)
+    ]
+    assert [one and (one.code, one.severity) for one in lengths] == [
+        None,
+        ("longer", Severity.WARNING),
+        ("shorter", Severity.WARNING),
+    ]
+    silence = wav(np.zeros(RATE, np.int16))
+    told = {"file": "a/u1.wav", "expected": UTTERANCE, "rate_hz": RATE}
+    strict, lenient = (inspect_speech(silence, keeps_duration=keeps, **told) for keeps in (True, False))
+    assert (strict.has_errors, lenient.has_errors, codes(lenient)) == (True, False, ["silent"])
+
+
 def test_short_original_may_stay_short():
     short = ExpectedUtterance("u1", 400, RATE, "")
     assert codes(inspect(wav(SPEECH[9000:9400]), short)) == []
