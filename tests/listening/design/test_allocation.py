@@ -123,6 +123,8 @@ def test_the_seed_makes_the_design_and_another_one_another():
     request = make_request()
     assert allocate(request) == allocate(request)
     assert allocate(request).blocks != allocate(replace(request, seed=8)).blocks
+    heard = [{frozenset(block) for block in allocate(request, shuffles=one).blocks} for one in (True, False)]
+    assert heard[0] == heard[1], "the order alone is shuffled"
 
 
 def test_evaluators_do_not_meet_the_same_pattern():

@@ -282,6 +282,18 @@ def test_infeasible_plans_say_everything_at_once():
     assert not study.blocks.exists()
 
 
+def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
+    def find_nothing(_, *, progress, shuffles):
+        assert (progress, shuffles) == (None, False)
+        raise DesignError(["No allocation was found."])
+
+    monkeypatch.setattr(planning, "allocate", find_nothing)
+    study = make_draft(make_heard_edition())
+    assert planning.plan_problems(study, is_whole=False) == []
+    assert planning.plan_problems(study) == ["No allocation was found."]
+    assert planning.plan_problems(study, is_whole=False) == ["No allocation was found."], "it was tried within the hour"
+
+
 def test_controls_that_the_recordings_cannot_feed_say_how_many_would_do():
     edition = make_heard_edition(speakers=2, utterances=2)
     study = make_draft(edition, trials_per_evaluator=40, practice_trials=10, gold_trials=12, bridge_trials=12)
