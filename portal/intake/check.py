@@ -202,8 +202,13 @@ class ArchiveCheck:
     def _inspect(self, placed: Placed, data: bytes) -> Inspection:
         original = self._expected.utterances.get(placed.utterance) or ExpectedUtterance(placed.utterance)
         self._look_at(placed.path)
-        told = {"rate_hz": self._rate_hz, "keeps_duration": self._keeps_duration}
-        inspection = inspect_speech(data, file=placed.path, expected=original, **told)
+        inspection = inspect_speech(
+            data,
+            file=placed.path,
+            expected=original,
+            rate_hz=self._rate_hz,
+            keeps_duration=self._keeps_duration,
+        )
         self._look_at("")
         return inspection
 
