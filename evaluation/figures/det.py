@@ -188,12 +188,12 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
     Raises:
         MetricInputError: as `draw_det`.
     """
-    eer = _validate(tests, estimator)
+    _validate(tests, estimator)
     curves = []
     for label, test in tests.items():
         rate, corners = _select_eer(test, estimator), test.det.corners()
         break_ = "\n" if len(label) > _LONGEST_LABEL else " "
-        words = f"{label}:{break_}EER {100 * rate:.{eer.decimals}f} %, {MIN_CLLR.label} {test.min_cllr:.3f}"
+        words = f"{label}:{break_}EER {100 * rate:.1f} %, {MIN_CLLR.label} {test.min_cllr:.3f}"
         words += ", in the corner" if not rate else ""
         curves.append(Curve(words, corners.miss_rate, corners.false_alarm_rate, rate, link=label))
     return DetPlot(

@@ -33,7 +33,7 @@ def test_det_is_a_sound_figure():
 def test_det_names_each_test_with_its_numbers():
     svg = draw_det(TESTS)
     first = TESTS["unprotected"]
-    assert f"unprotected: EER {100 * first.kaldi_eer:.3f} %, min C_llr {first.min_cllr:.3f}" in texts(svg)
+    assert f"unprotected: EER {100 * first.kaldi_eer:.1f} %, min C_llr {first.min_cllr:.3f}" in texts(svg)
     assert any(text.startswith("lazy <a> & $x$: EER") for text in texts(svg))
     assert title_and_description(svg) == ("DET curves", describe(TESTS))
     assert "300 target and 2000 nontarget trials" in describe(TESTS)
