@@ -108,7 +108,7 @@ PLANS = (
         "words",
         "Demo transcription (simulated listeners)",
         Study.Form.TRANSCRIPTION,
-        {"evaluators": 12, "trials_per_evaluator": 10, "originals_per_evaluator": 2} | NO_CONTROLS,
+        {"evaluators": 12, "trials_per_evaluator": 10, "originals_per_evaluator": 2, "plays_at_most": 2} | NO_CONTROLS,
     ),
 )
 
