@@ -347,7 +347,7 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
     alike = [row.entry.label for row in ranking.ranked if row.rank != 1 and set(row.groups) & set(first[0].groups)]
     if alike:
         named = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
-        said += f" Its interval overlaps those of {named}."
+        said += f" Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {named}."
     return said
 
 
@@ -391,7 +391,7 @@ def _caption(lines: Sequence[Line]) -> str:
     has_intervals = [one.low != one.high for one in ours]
     words = "Beneath each number: its 95 % interval." if any(has_intervals) else ""
     if words and not all(has_intervals):
-        words = "Beneath each number: its 95 % interval; none with too few speakers."
+        words = "Beneath each number: its 95 % interval, where it can be estimated."
     elif ours and not words:
         words = "No intervals: speakers are too few or unknown."
     shared = " Systems that share a letter have overlapping intervals." if any(line.group for line in lines) else ""

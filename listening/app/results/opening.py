@@ -176,8 +176,12 @@ def _alike(shape: Shape, ordered: Sequence[System], group: Any) -> str:
     ]
     if not alike:
         return "differs significantly from all others"
-    named = labels.listed(alike) if len(alike) <= MOST_NAMED else f"{len(alike)} of the {len(others)} others"
+    named = labels.listed(alike) if len(alike) <= MOST_NAMED else _count(len(alike), len(others))
     return f"does not differ significantly from {named}"
+
+
+def _count(alike: int, others: int) -> str:
+    return f"any of the {others} others" if alike == others else f"{alike} of the {others} others"
 
 
 def _name(shape: Shape, system: System) -> str:

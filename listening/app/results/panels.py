@@ -171,7 +171,9 @@ class ObjectiveComparison:
         scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
         groups = any(one.group for row in self.rows for one in row.numbers)
         letters = "; a shared letter: no significant difference" if groups else ""
-        caption = f"{scores}Beneath a number its {self.intervals}{letters}."
+        is_bare = any(one.value is not None and one.low is None for row in self.rows for one in row.numbers)
+        ends = letters or (", where there is one" if is_bare else "")
+        caption = f"{scores}Beneath a number its {self.intervals}{ends}."
         title = f"Objective and subjective: {study.title}"
         return Table(tuple(columns), (Group(tuple(rows)),), title, caption, lead, styles="beside")
 

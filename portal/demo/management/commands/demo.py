@@ -223,7 +223,7 @@ def _list_journeys(edition: Edition, study: Study | None, heard: list[Study]) ->
     }
     if baseline := find_submission(edition, ""):
         organizer["baseline"] = (baseline.system.get_absolute_url(), "what the portal anonymised, to hear")
-    team: Pages = {"data": (reverse("editions:data", kwargs=named), "the speech, and what to hand in")}
+    team: Pages = {"data": (reverse("editions:data", kwargs=named), "the speech, and what to submit")}
     if refused := find_submission(edition, "hasty", is_spoiled=True):
         team["report"] = (refused.get_absolute_url(), "all problems of a refused archive, for hasty")
     journeys = {
