@@ -285,7 +285,7 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: Leaderboar
             shown = format_distinct(eer.value, limit, digits)
             notes.append(Reason("near-limit", f"Its EER of {shown} % is within {policy.note_within:g} of {limit:g} %."))
         elif limit is not None and eer.interval and eer.interval[0] < limit < eer.interval[1]:
-            notes.append(Reason("interval-at-limit", f"The interval of its EER holds the limit of {limit:g} %."))
+            notes.append(Reason("interval-at-limit", f"The interval of its EER includes the limit of {limit:g} %."))
     if eer.value > CHANCE_EER:
         notes.append(Reason("above-chance", "An EER above 50 % usually means a broken attacker, not more privacy."))
     if entry.is_reported:
