@@ -290,7 +290,7 @@ def test_empty_cells_stay_empty_where_nothing_was_rated(submissions, edition):
     assert [one.key for one in beside.quantities] == ["eer", "wer", "naturalness", "pitch_correlation"]
     assert beside.intervals == "95 % interval"
     wider = replace(results, settings={**results.settings, "level": 0.9})
-    assert "90 % of listeners" in compare_with_objective(wider, "raw", leaderboard.averages, []).intervals
+    assert "listeners 90 %" in compare_with_objective(wider, "raw", leaderboard.averages, []).intervals
     [original, _] = beside.rows
     assert cells(original)["eer"].cell.text == ""
 
