@@ -159,7 +159,7 @@ def _take_challenge(request: HttpRequest) -> HttpResponse:
     made = form.save() if is_valid else None
     if made is not None:
         request.session.pop(DRAFT, None)
-        return _go_on(request, made, f"The challenge {made} is made.")
+        return _go_on(request, made, f"The challenge {made} was created.")
     return render(request, "editions/new.html", pages.new_page(form), status=422)
 
 

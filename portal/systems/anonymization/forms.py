@@ -191,7 +191,7 @@ def chosen_targets(
 
 
 def _field(option: Option) -> forms.Field:
-    label, text = label_of(option.name), f"{option.meaning[:1].upper()}{option.meaning[1:]}."
+    label, text = label_of(option.name.removesuffix("_s")), f"{option.meaning[:1].upper()}{option.meaning[1:]}."
     if option.choices:
         choices = [(choice, label_of(choice)) for choice in option.choices]
         return forms.ChoiceField(label=label, choices=choices, required=False, initial=option.default, help_text=text)
@@ -240,7 +240,7 @@ class BaselineForm(forms.Form):
     data_sets = RowsField(
         "Data sets",
         "data set",
-        help_text="Each becomes two jobs: one anonymises, the next measures. The protocol uses trial sets only.",
+        help_text="One job anonymises each, another measures it. A baseline needs all sets that teams submit.",
     )
     level = RadioField("Who gets a voice", "a level", choices=LEVELS, initial=BY_ROLE, required=False)
     edition = RowField(
