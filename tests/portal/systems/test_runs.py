@@ -517,7 +517,7 @@ def test_page_of_a_runs_job_names_its_system_and_its_method(organizer, system):
     run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"))
     Job.objects.filter(pk=run.job_id).update(parameters={"run": run.pk})
     page = text_of(organizer.get(f"/jobs/{run.job_id}/"))
-    assert f"{run.method}, version {run.recipe_version}" in page
+    assert f"{run.method_title}, version {run.recipe_version}" in page
     assert str(system) in page
 
 
