@@ -148,6 +148,7 @@ if not SITE_URL:
 # Queue --------------------------------------------------------------------------------------------
 
 BROKER_DIR = DATA_DIR / "queue"
+CELERY_TASK_DEFAULT_QUEUE = "io"
 CELERY_BROKER_URL = ENVIRONMENT["BROKER_URL"] or "filesystem://localhost"
 JOB_HEARTBEAT_S = ENVIRONMENT["JOB_HEARTBEAT_S"]
 JOB_LOST_AFTER_S = ENVIRONMENT["JOB_LOST_AFTER_S"]
@@ -155,7 +156,12 @@ JOB_SOFT_LIMIT_S = ENVIRONMENT["JOB_SOFT_LIMIT_S"]
 JOB_HARD_LIMIT_S = ENVIRONMENT["JOB_HARD_LIMIT_S"]
 SWEEP_EVERY_S = ENVIRONMENT["SWEEP_EVERY_S"]
 if CELERY_BROKER_URL.startswith("filesystem"):
-    CELERY_BROKER_TRANSPORT_OPTIONS = {"data_folder_in": BROKER_DIR / "messages", "polling_interval": 0.5}
+    # Checks of archives and mails take seconds: they do not wait behind computations of minutes.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": BROKER_DIR / "messages",
+        "polling_interval": 0.5,
+        "first": CELERY_TASK_DEFAULT_QUEUE,
+    }
 elif CELERY_BROKER_URL.startswith("redis"):
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         # A page that makes a job waits for the queue no longer than this; the scheduler sends the job later.
@@ -172,7 +178,6 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
-CELERY_TASK_DEFAULT_QUEUE = "io"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

@@ -21,7 +21,10 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 
 
 class Channel(virtual.Channel):
-    """Oldest message first; `data_folder_in` of the transport options names the folder."""
+    """Oldest message first, and those of the queue `first` before all others.
+
+    The transport options name the folder (`data_folder_in`) and that queue.
+    """
 
     def _folder(self) -> Path:
         folder = Path(self.connection.client.transport_options["data_folder_in"])
@@ -45,6 +48,14 @@ class Channel(virtual.Channel):
                 with suppress(ValueError):  # nothing that we wrote
                     return json.loads(text)
         raise Empty
+
+    def _poll(self, cycle: Any, callback: Callable[..., None], timeout: float | None = None) -> None:
+        first = self.connection.client.transport_options.get("first")
+        if first in self._active_queues:
+            with suppress(Empty):
+                self._get_and_deliver(first, callback)
+                return
+        super()._poll(cycle, callback, timeout=timeout)
 
     def _size(self, queue: str) -> int:
         return len(self._messages(queue))

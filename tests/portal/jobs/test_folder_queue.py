@@ -4,7 +4,7 @@ import shutil
 import threading
 
 import pytest
-from kombu import Connection
+from kombu import Connection, Queue
 
 from portal.jobs import folder_queue
 
@@ -56,6 +56,20 @@ def test_missing_folder_is_an_empty_queue_and_is_made_again(connect, folder):
         queue.get(timeout=0.1)
     queue.put({"number": 2})
     assert taken(queue, 1) == [{"number": 2}]
+
+
+def test_messages_of_the_first_queue_overtake_all_others(folder):
+    folder_queue.install()
+    options = {"data_folder_in": folder, "polling_interval": 0.01, "first": "io"}
+    got = []
+    with Connection("filesystem://localhost", transport_options=options) as connection:
+        for queue, number in [("cpu", 1), ("cpu", 2), ("io", 3), ("io", 4), ("cpu", 5)]:
+            connection.SimpleQueue(queue).put(number)
+        queues = [Queue(name) for name in ("cpu", "io")]
+        with connection.Consumer(queues, callbacks=[lambda body, message: (got.append(body), message.ack())]):
+            for _ in range(5):
+                connection.drain_events(timeout=5)
+    assert got == [3, 4, 1, 2, 5]
 
 
 def test_message_is_taken_by_one_of_many(connect):
