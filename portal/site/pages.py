@@ -135,7 +135,7 @@ def home_page(user: Any) -> dict[str, Any]:
 
 def _own_submissions(user: Any) -> QuerySet[Submission]:
     """The newest ones that are under way, or of one's teams."""
-    shown = Q(state__in=UNDER_WAY) | Q(system__team__memberships__user=user)
+    shown = Q(state__in=UNDER_WAY) | Q(system__team__in=user.memberships.values("team"))
     return submissions_for(user).filter(shown).order_by("-created_at", "-pk")[:SHOWN]
 
 
