@@ -13,7 +13,7 @@ leaderboard rests on: an "as of" that changes would be none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -236,9 +236,9 @@ def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool) -> s
     return ""
 
 
-def sharing_problem(relation: Relation, *, is_baseline: bool, is_accepted: bool) -> str:
-    """Why somebody in this relation to a submission cannot offer parts of it to everybody; empty where they can."""
-    if relation is not (Relation.ORGANIZER if is_baseline else Relation.TEAM):
+def sharing_problem(relations: Collection[Relation], *, is_baseline: bool, is_accepted: bool) -> str:
+    """Why somebody in these relations to a submission cannot offer parts of it to everybody; empty where they can."""
+    if (Relation.ORGANIZER if is_baseline else Relation.TEAM) not in relations:
         return "Only the team of a submission, or the organizers for their baselines, let others hear it."
     if not is_accepted:
         return "Others can hear and read only accepted submissions that were not withdrawn."

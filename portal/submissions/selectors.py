@@ -78,15 +78,21 @@ def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
 
 
 def relation_to(user: Any, system: System) -> Relation:
-    """What this person is to a system."""
+    """What this person is to a system: who organizes its edition and belongs to its team is an organizer."""
+    return relations_to(user, system)[0]
+
+
+def relations_to(user: Any, system: System) -> tuple[Relation, ...]:
+    """Everything that this person is to a system, what allows most first."""
     if not user.is_authenticated:
-        return Relation.OTHER
+        return (Relation.OTHER,)
     if system.edition is None and system.team is None:
-        return Relation.ORGANIZER if may_see_corpus(user, system.corpus) else Relation.OTHER
+        return (Relation.ORGANIZER if may_see_corpus(user, system.corpus) else Relation.OTHER,)
     organizes = Exists(user.organized_editions.filter(pk=system.edition_id))
     belongs = Exists(user.memberships.filter(team=system.team_id))
     is_organizer, is_member = System.objects.filter(pk=system.pk).values_list(organizes, belongs).get()
-    return Relation.ORGANIZER if is_organizer else Relation.TEAM if is_member else Relation.OTHER
+    found = zip((Relation.ORGANIZER, Relation.TEAM), (is_organizer, is_member), strict=True)
+    return tuple(relation for relation, holds in found if holds) or (Relation.OTHER,)
 
 
 def shown_submission(

@@ -280,7 +280,7 @@ def offer_parts(
     submission: Submission,
     parts: Collection[SubmittedFile | SubmittedDocument],
     by: Any,
-    relation: Relation,
+    relations: Collection[Relation],
     now: datetime,
 ) -> None:
     """Offer samples and the description to everybody; those of a baseline are released with that.
@@ -290,7 +290,7 @@ def offer_parts(
     """
     submission = _locked(submission)
     is_baseline, is_accepted = submission.system.team_id is None, submission.state in ACCEPTED
-    if problem := sharing_problem(relation, is_baseline=is_baseline, is_accepted=is_accepted):
+    if problem := sharing_problem(relations, is_baseline=is_baseline, is_accepted=is_accepted):
         raise NotPossible(problem)
     if not parts:
         return
@@ -306,15 +306,15 @@ def offer_parts(
 
 
 @transaction.atomic
-def take_part_back(*, part: SharedPart, by: Any, relation: Relation) -> None:
+def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]) -> None:
     """Nobody else hears or reads this part any more, nor does it wait for its release; its team may offer it again.
 
     Raises:
         NotPossible: the submission is none of theirs.
     """
     submission, name = part.submission, str(part)
-    if relation is Relation.OTHER:
-        raise NotPossible(sharing_problem(relation, is_baseline=False, is_accepted=True))
+    if Relation.OTHER in relations:
+        raise NotPossible(sharing_problem(relations, is_baseline=False, is_accepted=True))
     part.delete()
     audit.record("submission.part_taken_back", submission, actor=by, part=name)
 

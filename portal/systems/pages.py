@@ -273,7 +273,7 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
         and (view.is_own or data_access(request.user, system.edition).is_open)
     )
     problem = sharing_problem(
-        view.relation, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
+        view.relations, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
     )
     description = None if problem else find_description(submission)
     return {

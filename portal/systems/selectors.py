@@ -16,7 +16,7 @@ from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.models import Edition
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part, Relation, may_see
-from portal.submissions.selectors import relation_to, shown_submission, system_for
+from portal.submissions.selectors import relations_to, shown_submission, system_for
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,14 @@ class View:
     """
 
     system: System
-    relation: Relation
+    relations: tuple[Relation, ...]
     submission: Submission
     versions: list[Submission]
+
+    @property
+    def relation(self) -> Relation:
+        """The one that allows most."""
+        return self.relations[0]
 
     @property
     def is_own(self) -> bool:
@@ -121,7 +126,8 @@ def organized_view(request: HttpRequest, name: str) -> View:
 
 def make_view(request: HttpRequest, system: System) -> View:
     """The submission whose numbers this visitor meets, or "not found"; its own may name another version."""
-    relation = relation_to(request.user, system)
+    relations = relations_to(request.user, system)
+    relation = relations[0]
     versions = list(system.submissions.order_by("-version"))
     wanted = request.GET.get("version", "") if relation is not Relation.OTHER else ""
     chosen = next((one for one in versions if str(one.version) == wanted), None)
@@ -129,4 +135,4 @@ def make_view(request: HttpRequest, system: System) -> View:
     if submission is None:
         raise Http404
     submission.system = system
-    return View(system, relation, submission, versions if relation is not Relation.OTHER else [])
+    return View(system, relations, submission, versions if relation is not Relation.OTHER else [])

@@ -124,7 +124,7 @@ def share(request: HttpRequest, name: str) -> HttpResponse:
     view = own_view(request, name)
     edition_of(view.system)
     given, now = request.POST, read_clock()
-    given_by: dict[str, Any] = {"by": request.user, "relation": view.relation}
+    given_by: dict[str, Any] = {"by": request.user, "relations": view.relations}
     try:
         if "offer" in given:
             parts = pages.find_offered(view, given["offer"])

@@ -42,7 +42,7 @@ from portal.core.labels import decimals
 from portal.core.media import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.submissions.rules import sharing_problem
-from portal.submissions.selectors import ACCEPTED, relation_to
+from portal.submissions.selectors import ACCEPTED, relations_to
 from portal.systems.pages import PAGE_SIZE, set_figure
 from portal.systems.selectors import View
 from portal.systems.tables import measures_table
@@ -278,7 +278,7 @@ def _may_offer(request: HttpRequest, file: SubmittedFile) -> bool:
     """Whether this reader can offer the utterance as a sample, and it is none yet."""
     submission = file.submission
     problem = sharing_problem(
-        relation_to(request.user, submission.system),
+        relations_to(request.user, submission.system),
         is_baseline=submission.system.team_id is None,
         is_accepted=submission.state in ACCEPTED,
     )

@@ -339,7 +339,10 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
 
     assert share(organizer, offer="samples") == 302  # which is the team's to offer
     assert not submission.shared_parts.exists()
-    share(owner, offer="samples")
+    both = make_user()
+    system.team.memberships.create(user=both)
+    system.edition.organizers.add(both)
+    share(both, offer="samples")
     share(owner, offer="description")
     again = submission.shared_parts.filter(document=None).first().file
     again.pk, again.data_set = None, submission.system.corpus.data_sets.exclude(pk=again.data_set_id).first()
