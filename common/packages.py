@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 # Of which file of pins in the portal's folder an importable package is part.
 _PARTS = {
@@ -13,6 +14,9 @@ _PARTS = {
     "moonshine_voice": "moonshine",
     "hibari": "kokoro",
 }
+# The names in package registries that are not those of the import, for a program that was installed without the pins.
+_PROJECTS = {"hibari": "hibari-tts"}
+PINS = Path(__file__).resolve().parent.parent / "requirements"
 _NEEDED = {"world": "; it needs a C++ compiler"}
 
 
@@ -33,7 +37,10 @@ def missing_packages(what: str, *packages: str) -> str:
 def describe_missing(what: str, *missing: str) -> str:
     """The sentence for packages that are known to be missing, or that cannot be loaded."""
     parts = dict.fromkeys(_PARTS[package] for package in missing if package in _PARTS)
-    wanted = [f"-r requirements/{part}.txt" for part in parts] + [one for one in missing if one not in _PARTS]
+    if PINS.is_dir():
+        wanted = [f"-r requirements/{part}.txt" for part in parts] + [one for one in missing if one not in _PARTS]
+    else:
+        wanted = [_PROJECTS.get(package, package.replace("_", "-")) for package in missing]
     names = " and ".join(package.replace("_", "-") for package in missing)
     plural, verb, them = ("s", "are", "them") if len(missing) > 1 else ("", "is", "it")
     needed = "".join(_NEEDED.get(part, "") for part in parts)

@@ -62,12 +62,20 @@ def print_json(content: object) -> None:
 def print_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "", numbers_from: int | None = None
 ) -> None:
-    """Write columns side by side: those of numbers flush right, any other flush left.
+    """Write columns side by side: those of numbers flush right, any other flush left. Too narrow a terminal gets lists.
 
     Args:
         indent: before each line.
         numbers_from: the first column of numbers; None where the cells tell.
     """
+    console = _make_console(len(indent))
+    if sum(_widest_word(title) + 1 for title in header) > console.width:  # each row becomes lines of its own
+        width = max(map(len, header))
+        for row in rows:
+            for title, cell in zip(header, row, strict=True):
+                sys.stdout.write(f"{indent}{clean_text(title):{width}}  {clean_text(cell)}".rstrip() + "\n")
+            sys.stdout.write("\n")
+        return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="")
     for number, title in enumerate(header):
         cells = [row[number] for row in rows]
@@ -75,7 +83,6 @@ def print_table(
         table.add_column(Text(clean_text(title)), justify="right" if is_right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(clean_text(cell)) for cell in row))
-    console = _make_console(len(indent))
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
@@ -260,6 +267,10 @@ def _make_console(margin: int = 0) -> Console:
     console = _Console(file=sys.stdout, highlight=False, emoji=False)
     console.width = max(_NARROWEST, console.width - margin) if console.is_terminal else _UNBOUNDED
     return console
+
+
+def _widest_word(cell: str) -> int:
+    return max(map(len, cell.split()), default=0)
 
 
 def _is_number(cell: str) -> bool:

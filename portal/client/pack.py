@@ -70,12 +70,13 @@ def run(options: argparse.Namespace) -> int:
         except RecipeError as error:
             raise CommandError(str(error)) from error
         say_findings(report, expected)
+        if unused:
+            print_text(f"Left out, as no utterance of the edition has its name: {name_first(unused)}.")
         if report.has_errors:
-            print_text("Nothing was packed.")
+            lacks_description = any(cause["code"] == "missing-description" for cause in report.summary())
+            print_text("Nothing was packed." + (" Name the description: --add FILE.pdf." if lacks_description else ""))
             return PROBLEMS
         size = _pack(folder, out, asked.largest_archive_bytes)
-    if unused:
-        print_text(f"Left out, as no utterance of the edition has its name: {name_first(unused)}.")
     print_text(f"Packed: {out}, {format_size(size)}.")
     again = f" --system {options.system}" if options.system else ""
     print_text(f"Next: vp submit {out} --edition {workspace.edition}{again}")

@@ -10,13 +10,14 @@ from typing import Any
 from common.errors import CommandError
 from common.problems import Severity
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_table, print_text
-from portal.client.api import Portal, Unreachable, add_server_arguments, open_portal
+from portal.client.api import Portal, Refused, Unreachable, add_server_arguments, open_portal
 from portal.intake.report import IntakeReport
 
 NOT_CHECKED = {"received", "checking"}
 LONGEST_PAUSE_S = 10.0
 DESCRIPTION = "Show your submissions, the newest first, or one of them: timeline, problems and progress."
 BAD = {"refused", "failed"}
+WHOSE = "vp status lists your own."
 
 
 def follow(portal: Portal, number: int) -> int:
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     """Ask and say; the exit code is 1 where the submission asked for was refused or could not be evaluated."""
     with open_portal(options.server) as portal:
         if options.submission is not None:
-            submission = portal.get(f"submissions/{options.submission}/")
+            submission = _fetch(portal, options.submission)
             (print_json if options.json else _say_all)(submission)
             return PROBLEMS if submission["state"] in BAD else FINE
         search = {"edition": options.edition} if options.edition else {}
@@ -115,10 +116,21 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
+def _fetch(portal: Portal, number: int) -> dict[str, Any]:
+    try:
+        submission: dict[str, Any] = portal.get(f"submissions/{number}/")
+    except Refused as error:
+        if error.status != 404:
+            raise
+        raise CommandError(f"{number}: there is no such submission, or none that you may see. {WHOSE}") from error
+    return submission
+
+
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
     state = f"{one['state']}, late" if one["is_late"] else one["state"]
     which = (str(one["id"]), one["edition"] or "–", one["label"], str(one["version"]))
-    return (*which, state, str(one["errors"]), moment(one["created_at"]))
+    errors = "–" if one["state"] in NOT_CHECKED else str(one["errors"])
+    return (*which, state, errors, moment(one["created_at"]))
 
 
 def _say_all(submission: dict[str, Any]) -> None:
@@ -157,7 +169,7 @@ def say_report(report: IntakeReport, *, conclusion: str = "") -> None:
     print_text(f"{report.archive} for {report.edition}")
     print_text(
         f"{counts.files:,} files: {counts.received:,} of {counts.expected:,} utterances in data sets, "
-        f"{counts.documents:,} documents"
+        f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}"
     )
     if counts.inherited:
         print_text(f"{counts.inherited:,} of the utterances in data sets are inherited from earlier versions.")

@@ -1,5 +1,6 @@
 """What is missing is told in one way."""
 
+from common import packages
 from common.packages import describe_missing, missing_packages
 
 
@@ -19,3 +20,9 @@ def test_parts_of_the_portal_are_installed_from_their_pins():
         "Install them with “python -m pip install -r requirements/torch.txt”."
     )
     assert describe_missing("Toy", "pyworld").endswith("-r requirements/world.txt”; it needs a C++ compiler.")
+
+
+def test_without_the_pins_packages_are_installed_by_their_names(monkeypatch, tmp_path):
+    monkeypatch.setattr(packages, "PINS", tmp_path / "requirements")
+    assert describe_missing("Toy", "pyworld").endswith("“python -m pip install pyworld”; it needs a C++ compiler.")
+    assert "pip install faster-whisper hibari-tts”" in describe_missing("Toy", "faster_whisper", "hibari")

@@ -255,7 +255,8 @@ def test_status_of_a_refused_submission_ends_with_one(vp, team):
     code, said, _ = vp("status", submission.pk, "--json")
     assert (code, json.loads(said)["state"]) == (1, "refused")
     code, _, said = vp("status", 999_999)
-    assert (code, said) == (2, "There is nothing at this address, or nothing that you may see.\n")
+    assert code == 2
+    assert said == "999999: there is no such submission, or none that you may see. vp status lists your own.\n"
 
 
 def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, team):
