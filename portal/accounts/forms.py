@@ -251,7 +251,8 @@ class TokenForm(forms.Form):
             del offered[AccessToken.Scope.ORGANIZE]
             if user.memberships.filter(role="owner").exists():
                 offered[AccessToken.Scope.ORGANIZE] = "manage who belongs to your teams"
-        cast("forms.MultipleChoiceField", self.fields["scopes"]).choices = list(offered.items())
+        choices = [(scope, f"{scope}: {words}") for scope, words in offered.items()]
+        cast("forms.MultipleChoiceField", self.fields["scopes"]).choices = choices
 
     def expires_at(self, now: datetime) -> datetime | None:
         """When the token of a valid form ends."""

@@ -218,9 +218,9 @@ def test_token_form_offers_only_what_its_owner_could_do(client):
     answer = client.post("/account/tokens/", {"name": "x", "scopes": ["organize"], "days": "30"})
     assert answer.status_code == 422
     make_team(edition, owner=person)
-    assert offered()["organize"] == "manage who belongs to your teams"
+    assert offered()["organize"] == "organize: manage who belongs to your teams"
     edition.organizers.add(person)
-    assert offered()["organize"] == "manage your editions, and who belongs to your teams"
+    assert offered()["organize"] == "organize: manage your editions, and who belongs to your teams"
 
 
 def test_membership_mails_cannot_be_declined(client):
