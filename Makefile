@@ -35,8 +35,8 @@ PARTS := world torch whisper moonshine kokoro
 # The wheels of torch for Linux on the public index bring gigabytes of CUDA; here are those for the processor alone.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-# Lines of two targets are kept apart where this make can.
-ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
+# What runs beside others says all of its lines at its end, where this make can keep them so long.
+ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test compiled test-embedded test-others test-processes test-services test-slow test-random lint audit bench models clean requirements browser
@@ -58,7 +58,7 @@ run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 test: ## check style, types and contracts, then run the tests
 	@$(MAKE) --no-print-directory --jobs 3 $(VENV)/dev $(VENV)/models browser
 	@$(MAKE) --no-print-directory --jobs 2 lint compiled
-	@$(MAKE) --no-print-directory --jobs 2 $(ORDERED) test-embedded test-others
+	@$(MAKE) --no-print-directory --jobs 2 test-embedded test-others
 
 # Everything is compiled once, by one process, and not by all those that run tests: modules, and the loops of anonymisers.
 compiled: $(VENV)/dev
@@ -73,8 +73,8 @@ test-embedded: $(VENV)/dev $(VENV)/models browser
 # They wait a third of their time, so they run beside the others.
 test-others:
 	@echo "Running beside them the tests with processes of their own, then those on PostgreSQL and Redis"
-	@$(MAKE) --no-print-directory test-processes
-	@$(MAKE) --no-print-directory test-services
+	@$(MAKE) --no-print-directory $(ORDERED) test-processes
+	@$(MAKE) --no-print-directory $(ORDERED) test-services
 
 test-processes: $(VENV)/dev $(VENV)/models browser
 	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)

@@ -15,6 +15,7 @@ from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_latex
 from portal.leaderboard.policy_pages import policy_page
 from portal.leaderboard.selectors import build_leaderboard, policy_by
+from portal.submissions.models import Submission
 from tests.pages import read_page
 from tests.portal.factories import (
     make_edition,
@@ -207,6 +208,16 @@ def test_publishing_tells_each_team_on_the_leaderboard(client, edition, address)
     event = AuditEvent.objects.get(action="board.published")
     assert event.data == {"teams": ["Alder", "Birch", "Cedar"]}
     assert Client().get(address).status_code == 200
+
+
+def test_question_whether_to_publish_names_what_is_not_ready(client, edition, address):
+    assert "still being" not in read_page(client.get(f"{address}publish/"))
+    system = make_team_system(edition.teams.get(number=1), label="late")
+    make_submission(system, state="evaluating")
+    Submission.objects.exclude(system=system).update(state="withdrawn")
+    page = read_page(client.get(f"{address}publish/"))
+    assert "There is no system on this leaderboard" in page
+    assert "1 submission is still being checked or evaluated" in page
 
 
 def test_publishing_again_within_a_day_tells_nobody_a_second_time(edition, organizer):
