@@ -1,4 +1,4 @@
-"""A leaderboard as data: a dictionary for JSON and the API, rows for CSV, tables for LaTeX; all digits but in LaTeX."""
+"""A leaderboard as data: a dictionary for JSON and the API, rows for CSV, tables for LaTeX, with the digits of the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import policy_as_dict
 from evaluation.protocols.ranking.rankings import Entry, Measured, RankingTable, Row
 from portal.leaderboard.selectors import Leaderboard
-from portal.leaderboard.tables import DIGITS, condition_in_words, letters_of, measured_of, place_in_words
+from portal.leaderboard.tables import condition_in_words, letters_of, measured_of, place_in_words, round_average
 
 COLUMNS = (
     *("minimum_eer", "below_eer", "ranked_by", "place", "rank", "group"),
@@ -89,17 +89,16 @@ def _printed(leaderboard: Leaderboard, ranking: RankingTable) -> Table:
     rows = []
     for row in ranking.rows:
         name = Cell(row.entry.label, marks=("late",) if row.entry.is_late else ())
-        numbers = (_printed_number(measured_of(row.entry, average)) for average in leaderboard.averages)
+        numbers = (_printed_number(measured_of(row.entry, one), one.metric.unit) for one in leaderboard.averages)
         rows.append(TableRow((Cell(place_in_words(row)), name, *numbers)))
     return Table(tuple(columns), (Group(tuple(rows)),), ranking.utility.metric)
 
 
-def _printed_number(measured: Measured | None) -> Cell:
+def _printed_number(measured: Measured | None, unit: str) -> Cell:
     if measured is None:
         return Cell()
-    interval = measured.interval
-    limits = f"{interval[0]:.{DIGITS - 1}f}, {interval[1]:.{DIGITS - 1}f}" if interval else ""
-    return Cell(f"{measured.value:.{DIGITS}f}", limits)
+    text, around = round_average(measured, unit)
+    return Cell(text, around.replace(" to ", ", "))
 
 
 def _table_as_dict(leaderboard: Leaderboard, table: RankingTable) -> dict[str, Any]:

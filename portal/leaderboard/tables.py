@@ -319,14 +319,14 @@ def average_cell(measured: Measured | None, unit: str, *, is_published: bool = F
     """An average with its interval, in the digits that this allows; all of them in its tooltip."""
     if measured is None:
         return Cell()
-    text, around = _rounded(measured, unit, is_published=is_published)
+    text, around = round_average(measured, unit, is_published=is_published)
     exact = decimals(measured.value, DIGITS)
     title = exact if not around else f"{exact}, from {measured.low:.3f} to {measured.high:.3f}"
     marks = ("reported",) if measured.is_reported else ()
     return Cell(text, around, value=measured.value, marks=marks, title=title)
 
 
-def _rounded(measured: Measured, unit: str, *, is_published: bool = False) -> tuple[str, str]:
+def round_average(measured: Measured, unit: str, *, is_published: bool = False) -> tuple[str, str]:
     """Number and interval; a rate that is ours and whose interval cannot be estimated in few digits."""
     is_ours = not measured.is_reported and not is_published
     has_interval = measured.interval is not None and measured.low != measured.high
@@ -338,7 +338,7 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
     first = [row for row in ranking.ranked if row.rank == 1]
     utility = next(one for one in leaderboard.averages if one.key == ranking.utility.metric)
     unit = f" {utility.metric.unit}" if utility.metric.unit else ""
-    reached, around = _rounded(first[0].utility, utility.metric.unit)
+    reached, around = round_average(first[0].utility, utility.metric.unit)
     reached = f"{reached}{unit} ({around})" if around else f"{reached}{unit}"
     names = " and ".join(row.entry.label + (f" ({row.entry.team_name})" * bool(row.entry.team_name)) for row in first)
     n_ranked = len(ranking.ranked)
