@@ -165,7 +165,7 @@ def sentence(kind: str, data: Mapping[str, Any]) -> str:
     task = f" of {data['task']}" if data.get("task") else ""
     has_numbers = {"value", "limit"} <= data.keys()
     numbers = f": {data['value']:.3g}, where the limit is {data['limit']:.3g}" if has_numbers else ""
-    return f"The screening rule {data['rule']} of the analysis found it in the ratings{task}{numbers}."
+    return f"Found by a screening rule of the analysis, in the ratings{task}{numbers}."
 
 
 def variance_limit(scale_points: int) -> float:
