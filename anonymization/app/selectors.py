@@ -68,9 +68,12 @@ def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
 
 
 def outputs_keep_duration(submission: Submission, data_set: DataSet) -> bool:
-    """Whether files of a submission are to be as long as their originals: not for our own synthesis."""
+    """Whether files of a submission are to be as long as their originals: as its method or the recipe says."""
     run = submission.anonymization_runs.filter(data_set=data_set).only("method").first()
-    return keeps_duration(find_method(run)) if run else True
+    if run:
+        return keeps_duration(find_method(run))
+    edition = submission.system.edition
+    return edition.recipe.keeps_duration if edition else True
 
 
 def list_runs(submission: Submission) -> list[AnonymizationRun]:

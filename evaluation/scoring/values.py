@@ -130,7 +130,7 @@ class Number:
 
 
 # Reasons why a number is missing that say nothing of how much of its set is covered.
-NOT_COMPUTED = "it does not follow from what was submitted"
+NOT_COMPUTED = "nothing that was submitted gives it"  # stored with each run, and compared
 NOT_RECOMPUTED = "it is reported, but there are no scores or no official trials to recompute it from"
 NOT_MEASURED = "it is reported, but the audio to recompute it from was not measured"
 # Of a reason what names no file of the team: how the last part of each is written, those of earlier runs included.

@@ -210,7 +210,7 @@ def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: It
     parts = {
         "plan": plan,
         "pages": study.pages,
-        "systems": [(code, one.pk) for code, one in submissions.items()],
+        "systems": sorted(one.pk for one in submissions.values()),
         "sets": sets,
         "heard": heard,
         "files": files.aggregate(count=Count("pk"), last=Max("pk")),

@@ -376,7 +376,7 @@ def test_checkpoint_without_its_row_is_not_trusted(killed_after_first_epoch):
     TrainingEpoch.objects.all().delete()
     training_handlers.train_attackers(context)
     assert epochs_by_seed(run) == {1: [1, 2]}
-    assert "Seed 1 goes on" not in " ".join(run.job.events.values_list("text", flat=True))
+    assert "Seed 1 continues" not in " ".join(run.job.events.values_list("text", flat=True))
 
 
 @needs_torch

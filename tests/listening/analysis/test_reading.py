@@ -257,7 +257,7 @@ def test_the_form_of_2020_is_tolerant_in_values_and_order_of_columns():
     assert inputs.ratings.is_target.tolist() == [-1, 0]
     notes = " ".join(inputs.study.design["remarks"])
     assert "No system is named ref" in notes
-    assert "no sanity anchor" in notes
+    assert "there is no reference" in notes
     assert "The names of 1 samples" in notes
     assert "1 line of the file without a rating left out." in notes
 

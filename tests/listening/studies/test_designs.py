@@ -290,7 +290,9 @@ def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
     monkeypatch.setattr(planning, "allocate", find_nothing)
     study = make_draft(make_heard_edition())
     assert planning.plan_problems(study, is_whole=False) == []
-    assert planning.plan_problems(study) == ["No allocation was found."]
+    systems = [one.submission for one in study.systems.order_by("-pk")]
+    found = planning.plan_problems(study, systems=systems, data_sets=study.data_sets.all())  # as the planner does
+    assert found == ["No allocation was found."]
     assert planning.plan_problems(study, is_whole=False) == ["No allocation was found."], "it was tried within the hour"
 
 

@@ -184,7 +184,7 @@ def test_the_pipeline_of_torchaudio_is_never_made_of_nothing(tmp_path, monkeypat
     sentence = explain_missing(find_engine("torchaudio-wav2vec2"))
     assert "WAV2VEC2_ASR_BASE_960H" in sentence
     assert str(tmp_path) in sentence
-    with pytest.raises(MetricInputError, match="which are not there"):
+    with pytest.raises(MetricInputError, match="which are missing"):
         load("torchaudio-wav2vec2")
 
 
