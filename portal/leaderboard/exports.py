@@ -1,4 +1,4 @@
-"""A leaderboard as data: a dictionary for JSON and the API, rows for CSV, tables for LaTeX, with the digits of the page."""
+"""A leaderboard as data: a dictionary for JSON and the API, rows for CSV, LaTeX tables with the digits of the page."""
 
 from __future__ import annotations
 
