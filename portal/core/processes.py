@@ -46,6 +46,8 @@ def prepare() -> None:
             f"The database cannot be used ({_first_line(error)}). Start or fix it, or set PORTAL_DATABASE_URL; "
             "the SQLite file is portal.sqlite3 in the data folder."
         ) from error
+    except OSError as error:
+        raise _unwritable(error) from error
     collect_static_files()
 
 
@@ -58,9 +60,11 @@ def collect_static_files() -> None:
     try:
         call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=UNUSED_STATIC_FILES)
     except OSError as error:
-        raise CommandError(
-            f"The data folder cannot be written ({error.strerror or error}). Make room or fix its rights."
-        ) from error
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: OSError) -> CommandError:
+    return CommandError(f"The data folder cannot be written ({error.strerror or error}). Make room or fix its rights.")
 
 
 @contextmanager

@@ -148,9 +148,11 @@ def run_confined(task: Task, *, allow_limited: bool = False, should_stop: Callab
         start_new_session=True,
     )
     try:
-        printed, complaints = _wait(process, plan, should_stop)
+        printed, complaints, is_stopped = _wait(process, plan, should_stop)
     finally:
         _end(process)
+    if is_stopped and process.returncode == -signal.SIGTERM:  # before it watched, so nothing was started
+        return Outcome("stopped", None, "", "", cut=False, peak_mb=0.0, wall_s=0.0)
     if process.returncode or not printed:
         raise MethodError(f"The process that watches a command ended unexpectedly.{last_lines(complaints)}")
     return Outcome(**json.loads(printed))
@@ -161,12 +163,13 @@ _SUPERVISE = (
 )
 
 
-def _wait(process: subprocess.Popen[str], plan: str, should_stop: Callable[[], bool] | None) -> tuple[str, str]:
+def _wait(process: subprocess.Popen[str], plan: str, should_stop: Callable[[], bool] | None) -> tuple[str, str, bool]:
+    """What it printed and complained of, and whether it was asked to stop."""
     asked = False
     given: str | None = plan
     while True:
         try:
-            return process.communicate(given, timeout=_ASK_EVERY_S)
+            return *process.communicate(given, timeout=_ASK_EVERY_S), asked
         except subprocess.TimeoutExpired:
             given = None  # it was handed over at the first call
         if not asked and should_stop is not None and should_stop():

@@ -417,6 +417,13 @@ def test_run_is_stopped_from_outside(tmp_path):
         command.anonymize_batch(items(16_000), 16_000)
 
 
+def test_run_that_is_stopped_before_its_command_is_watched_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox, "_SUPERVISE", "import time; time.sleep(1000)")  # which SIGTERM ends at once
+    command = make_command(tmp_path / "own", "pass")
+    with watching(should_stop=lambda: True), pytest.raises(CommandStopped, match="ended because the run was stopped"):
+        command.anonymize_batch(items(16_000), 16_000)
+
+
 def test_exception_while_waiting_ends_the_command(tmp_path, temporary):
     """As the time limit of a job does, or Ctrl-C."""
     command = make_command(
