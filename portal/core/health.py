@@ -10,12 +10,15 @@ import shutil
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.staticfiles.storage import ManifestFilesMixin, staticfiles_storage
+from django.contrib.staticfiles.utils import get_files
 from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, default_storage
 from django.core.management import CommandError
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -104,8 +107,9 @@ def check_static_files() -> str | None:
     """Whether this process knows every file that a page may name; it reads their list once, when it starts."""
     if not isinstance(staticfiles_storage, ManifestFilesMixin):
         return None
-    folder = settings.FILES_DIR / "static"
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    shown = FileSystemStorage(settings.FILES_DIR / "static")
+    ignored = apps.get_app_config("staticfiles").ignore_patterns  # as `collectstatic` does
+    names = {Path(name).as_posix() for name in get_files(shown, ignored)}
     missing = names - staticfiles_storage.hashed_files.keys()
     if missing:
         start = f"Start the web server with {settings.PROGRAM} web, which collects them."

@@ -29,11 +29,9 @@ def name_request(get_response: Callable[[HttpRequest], HttpResponse]) -> Callabl
 
     def named(request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
-        held = request_id.set(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
-        try:
-            return get_response(request)
-        finally:
-            request_id.reset(held)
+        # It stays until the next request of this thread: answers of 4xx and 5xx are logged after the middleware.
+        request_id.set(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
+        return get_response(request)
 
     return named
 

@@ -40,6 +40,15 @@ def jobs_for(user: Any) -> QuerySet[Job]:
     return jobs.filter(~Q(kind=REMOVAL) & others | Q(kind=REMOVAL, created_by=user))
 
 
+def removals_of(**numbers: int | None) -> QuerySet[Job]:
+    """The jobs that have to delete one of these things, such as ``editions=3``: under way, failed or cancelled."""
+    things = Q(pk__in=[])
+    for thing, number in numbers.items():
+        if number is not None:
+            things |= Q(parameters__thing=thing, parameters__number=number)
+    return Job.objects.filter(things, kind=REMOVAL).exclude(state=State.SUCCEEDED)
+
+
 def listed_jobs_for(user: Any, *, with_mails: bool = False) -> QuerySet[Job]:
     """Those of them that the list shows: of the mails to people only what failed, unless all are asked for."""
     jobs = jobs_for(user)

@@ -42,7 +42,7 @@ from portal.core.removal import (
 )
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_cancel
-from portal.jobs.selectors import REMOVAL
+from portal.jobs.selectors import REMOVAL, removals_of
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 
 DEMO = "demo"  # the name of its edition and of its corpus
@@ -75,13 +75,17 @@ def restore(*, kind: Kind, thing: Any, by: Any) -> Any:
     """Bring an archived thing back.
 
     Raises:
-        NotPossible: it is not archived, or its deletion has begun.
+        NotPossible: it is not archived, or its deletion is under way or has deleted a part.
     """
     thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
     if not kind.archives or thing.archived_at is None:
         raise NotPossible("It is not archived.")
-    if find_removal(kind=kind, thing=thing) is not None:
-        raise NotPossible(f"The deletion of this {kind.word} has begun: it can only be finished.")
+    if removal := find_removal(kind=kind, thing=thing):
+        removal = Job.objects.select_for_update().get(pk=removal.pk)
+        rows = removal.parameters["rows"]
+        if not removal.has_ended or (removal.started_at and count_rows(find_rows(kind.root(thing))) != rows):
+            raise NotPossible(f"The deletion of this {kind.word} has begun: it can only be finished.")
+        removal.delete()
     return _set_archived(thing, None, by)
 
 
@@ -120,8 +124,7 @@ def start_removal(*, kind: Kind, thing: Any, by: Any) -> AuditEvent | Job:
 
 def find_removal(*, kind: Kind, thing: Any) -> Job | None:
     """The job that has to delete this thing, under way or stopped."""
-    jobs = Job.objects.filter(kind=REMOVAL, parameters__thing=kind.name, parameters__number=thing.pk)
-    return jobs.exclude(state=State.SUCCEEDED).first()
+    return removals_of(**{kind.name: thing.pk}).first()
 
 
 def remove_in_pieces(

@@ -15,6 +15,7 @@ from portal.core.clock import read_clock
 from portal.core.fields import posted
 from portal.core.removal import find_problems
 from portal.jobs.models import Job
+from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible
 from portal.manage import pages, services
 from portal.manage.forms import DeletionForm, RenameForm
@@ -46,8 +47,8 @@ def manage(request: HttpRequest, kind: str, key: str) -> HttpResponse:
             messages.success(request, "The name is changed.")
             return redirect(Managed(found.kind, changed).address)
     status = 422 if form is not None and form.is_bound else 200
-    removal = services.find_removal(kind=found.kind, thing=found.thing)
-    return render(request, "manage/thing.html", {"managed": found, "form": form, "removal": removal}, status=status)
+    context = {"managed": found, "form": form} | _removal(request, found)
+    return render(request, "manage/thing.html", context, status=status)
 
 
 @member_action
@@ -75,7 +76,10 @@ def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
     if request.method == "POST" and (form is None or form.is_valid()):
         removal = _done(request, services.start_removal, kind=found.kind, thing=found.thing)
         if isinstance(removal, Job):
-            return redirect(removal)
+            if _sees(request, removal):
+                return redirect(removal)
+            messages.info(request, f"{found.thing} is being deleted.")
+            return redirect(found.address)
         return redirect("manage:receipt", removal.pk) if removal is not None else redirect(request.path)
     root = found.kind.root(found.thing)
     context = {
@@ -84,8 +88,7 @@ def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
         "problems": find_problems(found.thing),
         "facts": pages.preview_facts(preview),
         "root": root if root != found.thing else None,
-        "removal": services.find_removal(kind=found.kind, thing=found.thing),
-    }
+    } | _removal(request, found)
     return render(request, "manage/delete.html", context, status=422 if form is not None and form.errors else 200)
 
 
@@ -103,6 +106,16 @@ def remove_demo(request: HttpRequest) -> HttpResponse:
     if _done(request, services.remove_demo) is not None:
         messages.success(request, "The demo data is deleted. Its accounts stay; deactivate them on the page “People”.")
     return redirect("manage:index")
+
+
+def _sees(request: HttpRequest, job: Job) -> bool:
+    return jobs_for(request.user).filter(pk=job.pk).exists()
+
+
+def _removal(request: HttpRequest, found: Managed) -> dict[str, Any]:
+    """What the pages of a thing say on the job that has to delete it."""
+    removal = services.find_removal(kind=found.kind, thing=found.thing)
+    return {"removal": removal, "sees_removal": removal is not None and _sees(request, removal)}
 
 
 def _owned(request: HttpRequest, kind: str, key: str) -> Managed:

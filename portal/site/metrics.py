@@ -1,6 +1,6 @@
 """The portal's state in the text format of Prometheus, computed from the database at each request.
 
-Counters fall when things are deleted, which Prometheus takes for a restart.
+Counts are gauges: they fall when things are deleted or jobs run again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from listening.app.monitor.selectors import count_activity
 from portal.core.clock import read_clock
@@ -22,14 +23,26 @@ Samples = Iterable[tuple[Mapping[str, str], float]]
 
 
 def write_metrics() -> str:
-    """Every metric with its samples; names begin with ``voiceprivacy_``, durations are in seconds."""
+    """Every metric with its samples; names begin with ``voiceprivacy_``, durations are in seconds.
+
+    Without the database only the disk and the checks, which name it.
+    """
+    disk = shutil.disk_usage(settings.DATA_DIR)
+    text = _metric("disk_free_bytes", "gauge", "Free in the data folder.", [({}, disk.free)])
+    text += _metric("disk_size_bytes", "gauge", "Size of the disk of the data folder.", [({}, disk.total)])
+    text += _metric("ready", "gauge", "1 where a check of /health/ready is well.", _checks())
+    try:
+        return text + _metrics_of_the_database()
+    except DatabaseError:
+        return text
+
+
+def _metrics_of_the_database() -> str:
     now = read_clock()
     queues = queue_states(now)
     ended = count_ended()
     evaluators, answers = count_activity(now)
-    disk = shutil.disk_usage(settings.DATA_DIR)
     parts = [
-        _metric("ready", "gauge", "1 where a check of /health/ready is well.", _checks()),
         _metric("jobs_waiting", "gauge", "Jobs that could run now.", (({"queue": q.name}, q.waiting) for q in queues)),
         _metric("jobs_running", "gauge", "Jobs that run.", (({"queue": q.name}, q.running) for q in queues)),
         _metric(
@@ -39,14 +52,14 @@ def write_metrics() -> str:
             (({"queue": q.name}, _seconds(q.oldest_waiting)) for q in queues),
         ),
         _metric(
-            "jobs_ended_total",
-            "counter",
+            "jobs_ended",
+            "gauge",
             "Jobs that ended.",
             (({"kind": one.kind, "state": one.state}, one.count) for one in ended),
         ),
         _metric(
-            "job_duration_seconds_total",
-            "counter",
+            "job_duration_seconds",
+            "gauge",
             "Seconds that the last attempts of ended jobs took.",
             (({"kind": one.kind, "state": one.state}, one.seconds) for one in ended),
         ),
@@ -56,10 +69,8 @@ def write_metrics() -> str:
             "Since a worker's last heartbeat.",
             (({"worker": one.name}, _seconds(one.silence)) for one in known_workers(now)),
         ),
-        _metric("disk_free_bytes", "gauge", "Free in the data folder.", [({}, disk.free)]),
-        _metric("disk_size_bytes", "gauge", "Size of the disk of the data folder.", [({}, disk.total)]),
         _metric("evaluators_active", "gauge", "Listening sessions seen within two minutes.", [({}, evaluators)]),
-        _metric("answers_total", "counter", "Answers of listening tests.", [({}, answers)]),
+        _metric("answers", "gauge", "Answers of listening tests.", [({}, answers)]),
     ]
     return "".join(parts)
 

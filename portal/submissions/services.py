@@ -15,6 +15,7 @@ from portal.core import audit
 from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.rules import can_cancel
+from portal.jobs.selectors import removals_of
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 from portal.submissions.models import (
     SharedPart,
@@ -243,9 +244,10 @@ def check_again(*, submission: Submission, by: Any) -> Submission:
     """Let the check of an archive go on that failed or was cancelled.
 
     Raises:
-        NotPossible: it has not, or the submission was withdrawn.
+        NotPossible: it has not, or the submission was withdrawn or is being deleted.
     """
     submission = _locked(submission)
+    _refuse_removed(submission)
     if submission.job is None or submission.state not in CHECKABLE:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} is not checked again.")
     run_again(submission.job, by=by)
@@ -257,9 +259,11 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
     """Let an accepted submission be evaluated again; what was computed before stays beside it.
 
     Raises:
-        NotPossible: it was not accepted, its evaluation is under way, or a frozen leaderboard rests on what it gave.
+        NotPossible: it was not accepted or is being deleted, its evaluation is under way, or a frozen leaderboard rests
+            on what it gave.
     """
     submission = _locked(submission)
+    _refuse_removed(submission)
     edition = submission.system.edition
     if edition is None or submission.state not in EVALUABLE:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} cannot be evaluated.")
@@ -330,6 +334,14 @@ def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime) 
             audit.record("submission.parts_released", submission, actor=by, parts=[str(one) for one in offered])
             released += len(offered)
     return released
+
+
+def _refuse_removed(submission: Submission) -> None:
+    """No work begins on what a job is deleting."""
+    system = submission.system
+    owners = {"systems": system.pk, "teams": system.team_id, "editions": system.edition_id, "corpora": system.corpus_id}
+    if any(not job.has_ended for job in removals_of(submissions=submission.pk, **owners)):
+        raise NotPossible("This submission is being deleted.")
 
 
 def _locked(submission: Submission) -> Submission:

@@ -36,7 +36,7 @@ def test_worker_refuses_an_unknown_queue():
 def test_static_files_that_were_not_collected_are_seen(monkeypatch, settings, tmp_path):
     shown = tmp_path / "static"
     shown.mkdir()
-    for name in ("portal.css", "portal.js"):
+    for name in ("portal.css", "portal.js", ".DS_Store", ".portal.js.swp", "portal.js~"):
         (shown / name).write_text("")
     settings.FILES_DIR = tmp_path
     storage = ModuleManifestStorage(location=tmp_path / "collected", base_url="/static/")

@@ -16,9 +16,10 @@ from portal.core.removal import find_kind, find_rows, list_separable, preview_re
 from portal.core.storage import adopt_file, delete_old, store_bytes
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
-from portal.jobs.services import NotPossible
+from portal.jobs.services import NotPossible, request_cancel
 from portal.manage import services
 from portal.submissions.models import Submission, SubmittedFile, System, Upload
+from portal.submissions.services import check_again
 from portal.teams.models import Team
 from tests.listening.factories import make_study
 from tests.portal.factories import (
@@ -193,6 +194,29 @@ def test_large_thing_is_deleted_by_a_job_that_goes_on_where_it_was_stopped(clien
     assert execute(job.pk).result == ended.result, "killed between the receipt and the end of the job"
     client.force_login(make_organizer())
     assert client.get(ended.get_absolute_url()).status_code == 404
+
+
+def test_large_deletion_is_told_to_other_organizers_and_undone_before_it_deletes(client, organizer, monkeypatch):
+    monkeypatch.setattr(services, "AT_ONCE_AT_MOST", 0)
+    other = make_organizer()
+    edition = make_edition(make_corpus(), organizers=[organizer, other])
+    submission = make_submission(make_team_system(make_team(edition)), State.REFUSED)
+    asked = (address("editions", edition.name, "delete"), {"typed": edition.title})
+    refused = started(client.post(*asked))
+    client.force_login(other)
+    answer = client.post(*asked, follow=True)
+    assert (answer.status_code, "Show the job" in answer.content.decode()) == (200, False)
+    assert f"{edition} is being deleted." in answer.content.decode()
+    with pytest.raises(NotPossible, match="is being deleted"):
+        check_again(submission=submission, by=other)
+    Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
+    assert execute(refused.pk).state == "failed"
+    Edition.objects.filter(pk=edition.pk).update(published_at=None)
+    client.post(address("editions", edition.name, "restore"))
+    assert (Edition.objects.get().archived_at, Job.objects.count()) == (None, 0)
+    request_cancel(started(client.post(*asked)), by=other)
+    client.post(address("editions", edition.name, "restore"))
+    assert (Edition.objects.get().archived_at, Job.objects.count()) == (None, 0)
 
 
 def test_pieces_leave_the_rows_by_which_jobs_are_found(organizer):

@@ -4,10 +4,12 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import DatabaseError
 from django.utils import timezone
 
 from portal.core.models import Pulse
 from portal.jobs import workers
+from portal.site import metrics
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_job
 
@@ -41,10 +43,21 @@ def test_metrics_count_jobs_workers_and_evaluators(client, settings):
     strange = [line for line in lines if not LINE.fullmatch(line.replace(r"\"", ""))]
     assert strange == []
     found = dict(line.removeprefix("voiceprivacy_").rsplit(" ", 1) for line in lines if line[0] != "#")
-    assert found['jobs_ended_total{kind="test-steps",state="succeeded"}'] == "2"
-    assert float(found['job_duration_seconds_total{kind="test-steps",state="succeeded"}']) == pytest.approx(90)
+    assert found['jobs_ended{kind="test-steps",state="succeeded"}'] == "2"
+    assert float(found['job_duration_seconds{kind="test-steps",state="succeeded"}']) == pytest.approx(90)
     assert float(found['oldest_wait_seconds{queue="cpu"}']) >= 300
     assert found['jobs_waiting{queue="cpu"}'] == "1"
     assert r'worker_silence_seconds{worker="box \"1\""}' in found
-    assert (found["evaluators_active"], found["answers_total"]) == ("1", "0")
+    assert (found["evaluators_active"], found["answers"]) == ("1", "0")
     assert found['ready{check="database"}'] == "1.0"
+
+
+def test_metrics_without_the_database_are_those_of_disk_and_checks(monkeypatch):
+    def fail(*_args):
+        raise DatabaseError
+
+    monkeypatch.setattr(metrics, "read_clock", fail)
+    monkeypatch.setattr(metrics, "check_all", lambda: {"database": "The database does not answer."})
+    text = metrics.write_metrics()
+    assert 'voiceprivacy_ready{check="database"} 0.0' in text
+    assert ("voiceprivacy_disk_free_bytes" in text, "voiceprivacy_jobs_waiting" in text) == (True, False)
