@@ -22,7 +22,8 @@ KNOWN = {f"PORTAL_{one.name}" for one in VARIABLES}
 
 def read_env_file():
     lines = (DEPLOY / "portal.env").read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines if line and line[0] != "#")
+    pairs = (line.split("=", 1) for line in lines if line and line[0] != "#")
+    return {name: "".join(shlex.split(value)) for name, value in pairs}
 
 
 def require_command(words):
@@ -63,6 +64,8 @@ def test_compose_starts_commands_that_exist(compose):
     [address] = re.findall(r"http://[\w:]+(/[\w/]+)", services["web"]["healthcheck"]["test"][-1])
     assert resolve(address).url_name == "live"
     assert (DEPLOY / services["proxy"]["volumes"][0].split(":")[0]).is_file()
+    for file in re.findall(r"s\|([^|]+)\|", services["proxy"]["command"][-1]):
+        assert file in (DEPLOY / "nginx.conf").read_text()
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
@@ -76,6 +79,7 @@ def test_unit_starts_a_command_that_exists(unit):
     require_command(words)
     state = f"/var/lib/{parser['Service']['StateDirectory']}"
     assert state == parser["Service"]["WorkingDirectory"] == read_env_file()["PORTAL_DATA_DIR"]
+    assert (parser["Service"]["StateDirectoryMode"], parser["Service"]["UMask"]) == ("0750", "0027")
 
 
 def test_dockerfile_copies_and_starts_what_exists():
@@ -126,8 +130,9 @@ def test_proxy_forwards_addresses_takes_uploads_and_hides_secrets():
     assert headers["Host"] == "$host"
     uploads = {words for path, words in server if path == ("location /api/uploads/",)}
     assert {("proxy_request_buffering", "off"), ("client_max_body_size", "0")} <= uploads
-    for path in {path[0] for path, _ in server if path and path[0].startswith("location /")} - {"location /"}:
-        assert resolve(path.removeprefix("location "))
+    for path in {path[0] for path, _ in server if path} - {"location /"}:
+        assert resolve(path.split()[-1])
+    assert [words for path, words in server if path == ("location = /metrics",)] == [("deny", "all")]
     secrets = _OPENS.replace("(?:/|%2F)", "/")
     assert f"({secrets})" in text
     assert any(words[:2] == ("access_log", "/var/log/nginx/portal.log") and words[2] == "seen" for _, words in server)
@@ -137,3 +142,11 @@ def test_manual_shows_the_files_themselves():
     page = manual_page("operator").body
     for part in ("proxy_request_buffering off", "ExecStart=", "ENTRYPOINT", "service_completed_successfully"):
         assert part in page
+
+
+def test_manual_runs_commands_that_exist():
+    text = (settings.FILES_DIR / "docs" / "operator.md").read_text()
+    commands = re.findall(r"/opt/voiceprivacy/bin/voiceprivacy (.+)", text)
+    assert commands
+    for words in commands:
+        require_command(shlex.split(words))
