@@ -149,10 +149,11 @@ def _uncovered(study: Any) -> Iterator[str]:
 
 
 def _held_twice(study: Any) -> Iterator[str]:
+    """A session holds its block from its first trial to its end."""
     for block in study.blocks.all():
         last = None
-        for session in block.sessions.order_by("consented_at"):
-            if last is not None and (last.ended_at is None or last.ended_at > session.consented_at):
+        for session in block.sessions.order_by("trials_started_at"):
+            if last is not None and (last.ended_at is None or last.ended_at > session.trials_started_at):
                 yield f"block {block.number} was held by two sessions at once"
             last = session
 
