@@ -182,7 +182,7 @@ def working_in(folder: Path, given: str = "", **more: str) -> Iterator[tuple[io.
 
 
 def call(line: str, folder: Path, given: str = "", **more: str) -> Answer:
-    """Run a command of a program in Python in this process, which has loaded already what each would load anew."""
+    """Run a command of a program in Python in this process, which has already loaded what each would load again."""
     python, option, program, *arguments = shlex.split(line)
     assert (python, option) == (PYTHON, "-m")
     with working_in(folder, given, **more) as (said, problems):

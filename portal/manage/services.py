@@ -136,7 +136,7 @@ def remove_in_pieces(
     counted: dict[str, Any],
     progress: Callable[[str, int, int], None],
 ) -> AuditEvent:
-    """Delete a large thing, its rows piece by piece and the rest with the receipt; goes on where it was stopped.
+    """Delete a large thing, its rows piece by piece and the rest with the receipt; continues where it was stopped.
 
     Args:
         total: how many rows there were before the first piece.

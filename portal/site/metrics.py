@@ -30,7 +30,7 @@ def write_metrics() -> str:
     disk = shutil.disk_usage(settings.DATA_DIR)
     text = _metric("disk_free_bytes", "gauge", "Free in the data folder.", [({}, disk.free)])
     text += _metric("disk_size_bytes", "gauge", "Size of the disk of the data folder.", [({}, disk.total)])
-    text += _metric("ready", "gauge", "1 where a check of /health/ready is well.", _checks())
+    text += _metric("ready", "gauge", "1 where a check of /health/ready passes.", _checks())
     try:
         return text + _metrics_of_the_database()
     except DatabaseError:

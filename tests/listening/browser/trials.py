@@ -37,7 +37,8 @@ EAR = """() => {
         return samples.reduce((sum, sample) => sum + sample * sample, 0);
       };
       const timer = setInterval(() => {
-        const [left, right] = analysers.map(energy); // both at the same time
+        const [left, right, again] = [...analysers, analysers[0]].map(energy);
+        if (left !== again) return; // the sound went on between the two
         ear.left += left;
         ear.right += right;
       }, 20);
