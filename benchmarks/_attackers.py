@@ -1,4 +1,4 @@
-"""Attackers that know speakers by their voice, and what they find out about anonymised speech.
+"""Attackers that know speakers by their voice, and what they detect in anonymised speech.
 
 An ear turns one utterance into a vector. The long-term spectrum is always there; a ResNet34 of WeSpeaker in ONNX form
 (input [1, frames, 80], Kaldi's log mel energies less their mean) is used where its file is named and onnxruntime is

@@ -494,7 +494,7 @@ def allocate(request: DesignRequest, *, progress: Progress | None = None, shuffl
 
     Args:
         progress: called with how many are done, of how many, and of what.
-        shuffles: False to find out only whether there is one, in less than half of the time: shuffling always succeeds.
+        shuffles: False to check only whether a design exists, in less than half of the time: shuffling always succeeds.
 
     Raises:
         DesignError: the request cannot be met; every reason, with the numbers that would do.

@@ -88,7 +88,7 @@ class ExternalCommand(description.Description):
             return f"{self.name} runs with limited isolation: {'; '.join(lacking)}."
         return (
             f"{self.name} runs without network, reads its own folder and those of the system, and writes into its work "
-            "folder only. It can still find out which process numbers and control groups exist, and whether files of "
+            "folder only. It can still see which process numbers and control groups exist, and whether files of "
             "known names exist."
         )
 

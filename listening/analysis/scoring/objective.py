@@ -1,7 +1,7 @@
 """Objective measures beside what listeners said, utterance by utterance: joined, correlated, and where they disagree.
 
 A system can be heard well and recognised badly, or the reverse; results of 2022 report correlations of utterances of
-about 0.1 between ratings and the recogniser, so the two do not replace each other. To find out why, listen to
+about 0.1 between ratings and the recogniser, so the two do not replace each other. To see why, listen to
 the utterances on which they differ most.
 
 Conventions: an utterance is one source utterance of one system, its rating the mean of its scores; 1 − WER is 1 minus

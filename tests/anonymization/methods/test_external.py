@@ -69,7 +69,7 @@ def test_list_says_how_a_command_is_confined_and_what_it_may_learn(tmp_path, cap
     say_method(make_command(tmp_path / "own", ""))
     said = " ".join(capsys.readouterr().out.split())
     assert "hush runs without network, reads its own folder" in said
-    assert "It can still find out which process numbers and control groups exist" in said
+    assert "It can still see which process numbers and control groups exist" in said
 
 
 @confined
