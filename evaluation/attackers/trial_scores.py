@@ -20,7 +20,7 @@ from common.arrays import unit_vectors
 from common.errors import MetricInputError
 from evaluation.attackers.back_ends import BackEnd, Cosine, Floats, Plda
 
-Average = Literal["mean", "mean-of-directions"]
+Average = Literal["mean", "mean-of-directions", "most-similar"]
 Places = NDArray[np.int64]
 
 _CELLS = 4_000_000  # of scores or gathered factors at a time: 32 MB
@@ -36,7 +36,7 @@ class ScoringOptions:
         name: as in `PRESETS`.
         description: for people.
         centre: the mean of the training vectors is taken off every vector first.
-        enrolment_average: of a model's vectors: as they are, or each at length 1.
+        enrolment_average: of a model's vectors: as they are, or each at length 1; or none: the most similar one counts.
         back_end: what compares.
     """
 
@@ -127,34 +127,21 @@ def score_trials(
     """
     back_end = back_end or fit_back_end(options)
     rows, columns, models, utterances = _places(trials, enrolment, tests)
-    averages, counts = enrol({name: enrolment[name] for name in models}, back_end, options)
+    one_by_one = options.enrolment_average == "most-similar"
+    prepared, counts = _prepare({name: enrolment[name] for name in models}, back_end)
+    averages = prepared if one_by_one else _average(prepared, counts, options)
     heard = back_end.prepare(_stack({name: tests[name] for name in utterances}))
     if heard.shape[1] != averages.shape[1]:
         raise MetricInputError(
             f"Expected trial vectors of {averages.shape[1]} dimensions, as those of the models, found {heard.shape[1]}."
         )
-    first, second = back_end.model_factors(averages, counts), back_end.test_factors(heard)
+    used = np.ones(len(averages), np.int64) if one_by_one else counts
+    first, second = back_end.model_factors(averages, used), back_end.test_factors(heard)
+    if one_by_one:
+        return _most_similar(first, second, counts, rows, columns)
     if rows.size < _DENSE * len(first) * len(second):
         return _pairwise(first, second, rows, columns)
     return _blockwise(first, second, rows, columns)
-
-
-def enrol(vectors: Mapping[str, ArrayLike], back_end: BackEnd, options: ScoringOptions) -> tuple[Floats, Places]:
-    """Averaged model vectors, shape (models, d), and the number of utterances of each, shape (models,).
-
-    Raises:
-        MetricInputError: a model without a vector, or vectors of different sizes, zero or not finite.
-    """
-    matrices = {name: _matrix(values, f"model {name}") for name, values in vectors.items()}
-    sizes = {matrix.shape[1] for matrix in matrices.values()}
-    if len(sizes) > 1:
-        raise MetricInputError(f"Expected enrolment vectors of one size, found {_listed(sizes)} dimensions.")
-    counts = np.array([len(matrix) for matrix in matrices.values()], np.int64)
-    prepared = back_end.prepare(np.concatenate(list(matrices.values())))
-    if options.enrolment_average == "mean-of-directions":
-        prepared = unit_vectors(prepared, "enrolment vectors")
-    starts = np.concatenate([[0], counts.cumsum()[:-1]])
-    return np.add.reduceat(prepared, starts, axis=0) / counts[:, None], counts
 
 
 def score_pairs(rows: ArrayLike, columns: ArrayLike, back_end: BackEnd) -> Floats:
@@ -189,6 +176,36 @@ def _places(
     if lost_models or lost_utterances:
         raise MissingVectorsError(lost_models, lost_utterances)
     return np.array(rows, np.int64), np.array(columns, np.int64), list(models), list(utterances)
+
+
+def _prepare(vectors: Mapping[str, ArrayLike], back_end: BackEnd) -> tuple[Floats, Places]:
+    """Enrolment vectors, shape (utterances, d), one model after the other, and how many each model has."""
+    matrices = {name: _matrix(values, f"model {name}") for name, values in vectors.items()}
+    sizes = {matrix.shape[1] for matrix in matrices.values()}
+    if len(sizes) > 1:
+        raise MetricInputError(f"Expected enrolment vectors of one size, found {_listed(sizes)} dimensions.")
+    counts = np.array([len(matrix) for matrix in matrices.values()], np.int64)
+    return back_end.prepare(np.concatenate(list(matrices.values()))), counts
+
+
+def _average(prepared: Floats, counts: Places, options: ScoringOptions) -> Floats:
+    """One vector of each model, shape (models, d)."""
+    if options.enrolment_average == "mean-of-directions":
+        prepared = unit_vectors(prepared, "enrolment vectors")
+    starts = np.concatenate([[0], counts.cumsum()[:-1]])
+    return np.asarray(np.add.reduceat(prepared, starts, axis=0) / counts[:, None])
+
+
+def _most_similar(first: Floats, second: Floats, counts: Places, rows: Places, columns: Places) -> Floats:
+    """Of each trial the highest score of an enrolment utterance of its model."""
+    scores = np.empty(rows.size)
+    order = np.argsort(rows, kind="stable")
+    bounds = np.searchsorted(rows[order], np.arange(counts.size + 1))
+    ends = counts.cumsum()
+    for model, (end, count) in enumerate(zip(ends.tolist(), counts.tolist(), strict=True)):
+        mine = order[bounds[model] : bounds[model + 1]]
+        scores[mine] = (first[end - count : end] @ second.T).max(axis=0)[columns[mine]]
+    return scores
 
 
 def _blockwise(first: Floats, second: Floats, rows: Places, columns: Places) -> Floats:

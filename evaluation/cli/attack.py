@@ -7,19 +7,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from common import terminal
 from common.errors import CommandError
 from common.lock import lock_folder
-from common.problems import Problem, has_errors
+from common.problems import Problem, Severity, has_errors
 from evaluation.attackers.training.trained import attacking_encoder, load_trained, read_description
+from evaluation.attackers.traits import MEAN_F0, TRAITS, WORDS, MeanF0, score_words
 from evaluation.attackers.trial_scores import PRESETS
 from evaluation.cli.arguments import require_entries
 from evaluation.formats.audio_pairs import list_utterances
-from evaluation.formats.kaldi import read_spk2gender, read_utt2spk
+from evaluation.formats.kaldi import read_spk2gender, read_text, read_utt2spk
 from evaluation.formats.results import AttackModel, Gender, Speech
 from evaluation.formats.scores import TrialTable, read_trial_table
-from evaluation.metrics.catalogue import EXTRA_METRICS, find_metric, format_heading, format_value
+from evaluation.metrics.catalogue import EXPOSURE_METRICS, EXTRA_METRICS, find_metric, format_heading, format_value
 from evaluation.protocols.recipes import DataSet, Recipe, Track
 from evaluation.scoring.attack import attacks_of_training, choose_scorer, list_pairs, results_folder, run_attack
 from evaluation.scoring.compute import Objective
@@ -33,7 +37,9 @@ from speech.encoders.contract import Device, SpeakerEncoder
 DESCRIPTION = (
     "Attack anonymised speech: extract speaker vectors, score every trial as unprotected, ignorant and lazy-informed "
     "attackers do (with an attacker trained on anonymised speech: semi-informed), write Kaldi score files and "
-    "similarity matrices in the layout of the challenge, and measure them. What was extracted is kept in OUT."
+    "similarity matrices in the layout of the challenge, and measure them. What was extracted is kept in OUT. The "
+    "engines mean-f0 and words know a single trait: how much the mean F0 or the words alone disclose. Words are those "
+    "of the file text in each directory, or of text files named by --original and --anonymised."
 )
 TRAINED = "trained"
 READY = "ready-vectors"
@@ -56,7 +62,7 @@ class _Lists:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    known = ", ".join(registry.engines())
+    known = ", ".join([*registry.engines(), *TRAITS])
     parser.add_argument("--enrolment", required=True, type=Path, metavar="DIR", help="Kaldi directory with utt2spk")
     parser.add_argument(
         "--trials",
@@ -93,13 +99,19 @@ def run(options: argparse.Namespace) -> int:
     if len(set(names)) != len(names):
         raise CommandError(f"--trials: expected directories of different names, found {', '.join(names)}.")
     training = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
-    name, key, load = _encoder(options)
     every = [enrolment, *tests]
     unknown = _unknown_models(enrolment, tests)
-    audio, problems = _audio(options, training)
-    with lock_folder(options.out, LOCK):
-        vectors, unusable = _vectors(options, key, load, audio, every)
-        objective = _objective(options, name, training, vectors, every)
+    if options.engine == WORDS:
+        name, (attacker, problems) = WORDS, _word_attacker(options, every)
+        unusable: list[Problem] = []
+        with lock_folder(options.out, LOCK):
+            objective = _objective(options, attacker, every)
+    else:
+        name, key, load = _encoder(options)
+        audio, problems = _audio(options, training)
+        with lock_folder(options.out, LOCK):
+            vectors, unusable = _vectors(options, key, load, audio, every)
+            objective = _objective(options, _voice_attacker(options, name, training, vectors, every), every)
     lists = [problem for one in every for problem in one.problems]
     problems = [*lists, *unknown, *problems, *unusable, *objective.problems]
     folder = options.out / results_folder(name, training)
@@ -112,9 +124,7 @@ def run(options: argparse.Namespace) -> int:
     return code if objective.numbers or has_errors(problems) else terminal.PROBLEMS
 
 
-def _objective(
-    options: argparse.Namespace, name: str, training: Speech, vectors: Mapping[Speech, Vectors], every: Sequence[_Lists]
-) -> Objective:
+def _objective(options: argparse.Namespace, attacker: Attacker, every: Sequence[_Lists]) -> Objective:
     """The numbers of the attack; its files are in OUT."""
     lists = {one.name: one for one in every}
     recipe = _recipe(*every)
@@ -124,23 +134,78 @@ def _objective(
         read_trials=lambda one: lists[one.name].trials,
         find_speakers=lambda one: lists[one.name].speakers,
     )
-    attacker = Attacker(
+    return run_attack(options.out, attacker, sources)
+
+
+def _voice_attacker(
+    options: argparse.Namespace, name: str, training: Speech, vectors: Mapping[Speech, Vectors], every: Sequence[_Lists]
+) -> Attacker:
+    lists = {one.name: one for one in every}
+    return Attacker(
         name=name,
         training=training,
         vectors=lambda one, speech: _of(vectors[speech], lists[one].speakers),
         speakers=lambda one: lists[one].speakers,
         score=choose_scorer(name, options.preset),
-        trials=recipe.sets("trial"),
+        trials=_recipe(*every).sets("trial"),
         genders=lambda one: lists[one].genders,
+        knows_voices=name not in TRAITS,
     )
-    return run_attack(options.out, attacker, sources)
+
+
+def _word_attacker(options: argparse.Namespace, every: Sequence[_Lists]) -> tuple[Attacker, list[Problem]]:
+    """Who knows what was said alone; without words of the anonymised speech, of the originals only."""
+    lists, texts = {one.name: one for one in every}, list[str]()
+    places: dict[Speech, dict[str, np.ndarray[Any, np.dtype[np.float32]]]] = {}
+    problems: list[Problem] = []
+    wanted = {utterance for one in every for utterance in one.speakers}
+    folders = [options.enrolment, *(path if path.is_dir() else path.parent for path in options.trials)]
+    for form, path in ((Speech.ORIGINAL, options.original), (Speech.ANONYMISED, options.anonymised)):
+        places[form] = {}
+        files = [path] if path else [folder / "text" for folder in folders if form is Speech.ORIGINAL]
+        said: dict[str, str] = {}
+        for file in files:
+            if not file.is_file():
+                raise CommandError(f"{file}: expected a text file (utterance and words in each line), found none.")
+            parsed = read_text(file, str(file))
+            words = require_entries(parsed)
+            said |= words
+            problems += parsed.problems
+        if not files:
+            continue
+        if lost := sorted(wanted - set(said)):
+            found = f"none for {len(lost)}, such as {lost[0]}"
+            remedy = "Add them; the trials that need them have no score."
+            named = "no-words", str(path or "text")
+            problems.append(Problem(*named, "words of each utterance", found, remedy, Severity.WARNING))
+        for utterance in sorted(wanted & set(said)):
+            places[form][utterance] = np.array([len(texts)], np.float32)
+            texts.append(said[utterance])
+
+    def score(models: Mapping[str, Any], tests: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> Any:
+        enrolled = {name: [int(place) for place in rows[:, 0]] for name, rows in models.items()}
+        return score_words(texts, enrolled, {name: int(row[0]) for name, row in tests.items()}, pairs)
+
+    attacker = Attacker(
+        name=WORDS,
+        training=Speech.ORIGINAL,
+        vectors=lambda one, speech: _of(places[speech], lists[one].speakers),
+        speakers=lambda one: lists[one].speakers,
+        score=score,
+        trials=_recipe(*every).sets("trial"),
+        attacks=() if places[Speech.ANONYMISED] else (AttackModel.UNPROTECTED,),
+        knows_voices=False,
+    )
+    return attacker, problems
 
 
 def _check_options(options: argparse.Namespace) -> None:
+    if options.engine in TRAITS and (options.vectors or options.trained or options.preset):
+        raise CommandError(f"{options.engine} is a trait: it takes no --vectors, --trained or --preset.")
     if options.vectors and (options.original or options.anonymised):
         raise CommandError("Expected audio or --vectors, found both.")
     needed = [] if options.vectors else ["anonymised"] + ([] if options.trained else ["original"])
-    for side in needed:
+    for side in needed if options.engine != WORDS else []:
         if getattr(options, side) is None:
             raise CommandError(f"Expected --{side} with the {side} audio (or --vectors), found none.")
 
@@ -233,6 +298,8 @@ def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], Speake
         # Another training in a folder of the same name has other vectors.
         version = read_description(trained).model_sha256[:12]
         return name, f"{name}@{version}", lambda: attacking_encoder(load_trained(trained, device))
+    if options.engine == MEAN_F0:
+        return MEAN_F0, f"{MEAN_F0}@1", MeanF0
     engine = registry.find_engine(options.engine)
     if sentence := registry.explain_missing(engine):
         raise CommandError(sentence)
@@ -299,8 +366,27 @@ def _print_numbers(objective: Objective, tests: Sequence[_Lists], training: Spee
     if not rows:
         return
     terminal.print_table(header, rows, numbers_from=2)
+    _print_exposure(every, tests, training)
     _print_voices(every)
     _print_extras(every)
+
+
+def _print_exposure(numbers: Sequence[Number], tests: Sequence[_Lists], training: Speech) -> None:
+    """What the EER hides, a table for each trial set; intervals below the measures that have one."""
+    by_test = {(one.identity.data_set, one.identity.attack_model, one.identity.metric): one for one in numbers}
+    for test in tests:
+        every = [(test.name, attack) for attack in attacks_of_training(training)]
+        columns = [column for column in every if any((*column, key) in by_test for key in EXPOSURE_METRICS)]
+        rows = []
+        for key, metric in EXPOSURE_METRICS.items():
+            found = [by_test.get((*column, key)) for column in columns]
+            rows.append([format_heading(metric), *(format_value(one.value if one else None, metric) for one in found)])
+            if any(one is not None and one.has_interval for one in found):
+                rows.append(["  95 % interval", *(_limits(one) if one else terminal.NONE for one in found)])
+        if columns:
+            terminal.print_text()
+            header = [f"{test.name}, beyond the EER", *(str(attack) for _, attack in columns)]
+            terminal.print_table(header, rows, numbers_from=1)
 
 
 def _cells(found: Mapping[tuple[str, str], Number]) -> list[str]:

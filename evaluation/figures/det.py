@@ -3,7 +3,7 @@
 `draw_det` draws tests of an attacker; `DetPlot` is the figure itself, of listeners too. Up to `MOST_IN_ONE` curves
 share one panel; more are spread over panels, before all others in grey, so that each can be found. Curves are told
 apart by colour, dashes and marker together. The dotted diagonal holds equal rates, the dashed one is an attacker who
-guesses.
+guesses; the region of at most 1 % false alarms is shaded.
 
 Conventions: the polygon of the operating points is straight in rates, so it bends on probit axes; dots are operating
 points where they are few. Rates are clipped where the trials end.
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MOST_CURVES = 8
+LOW_PERCENT = 1.0  # false alarms that are shaded
 MOST_IN_ONE = 6
 WIDTH_INCHES = 4.4
 # Of a good attacker, and of one who is no better than a guess.
@@ -83,6 +84,7 @@ class DetPlot:
         axis_words: along and up.
         heads: of the panels.
         grey_words, chance_words: in the key.
+        low_percent: false alarms up to here are shaded, the region where a few people are found with certainty.
     """
 
     curves: Sequence[Curve]
@@ -93,6 +95,7 @@ class DetPlot:
     heads: Sequence[str] = ()
     grey_words: str = "others"
     chance_words: str = "chance"
+    low_percent: float = 0.0
 
     @property
     def columns(self) -> int:
@@ -119,6 +122,9 @@ class DetPlot:
         frame = figure.axes[0]
         frame.plot([], [], color=palette.muted, linewidth=1.1, dashes=(5, 3), label=self.chance_words)
         frame.plot([], [], color=palette.line, dashes=(1, 2), label="equal rates")
+        if self.low_percent > self.ticks_percent[0]:
+            label = f"at most {self.low_percent:g} % false alarms"
+            frame.fill_between([], [], color=palette.line, alpha=0.3, linewidth=0, label=label)
         if self.grey:
             frame.fill_between([], [], color=palette.line, alpha=0.4, label=self.grey_words)
         along, up = self.axis_words
@@ -134,6 +140,9 @@ class DetPlot:
         limits = np.array([places[0] - 0.1, places[-1] + 0.1])
         axes.plot(limits, limits, color=palette.line, linewidth=1.0, dashes=(1, 2), zorder=1)
         axes.plot(limits, -limits, color=palette.muted, linewidth=1.1, dashes=(5, 3), zorder=1)
+        if self.low_percent > self.ticks_percent[0]:
+            low = to_probit(np.array([self.low_percent / 100]))[0]
+            axes.axvspan(limits[0], low, color=palette.line, alpha=0.3, linewidth=0, zorder=0)
         names = [f"{tick:g}" for tick in self.ticks_percent]
         axes.set(xlim=limits, ylim=limits, box_aspect=1)
         axes.set_yticks(places, names)
@@ -202,6 +211,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
         _choose_ticks(tests, [one.eer or 0.0 for one in curves]),
         ("False alarms: other speakers accepted, %", "Misses: same speaker rejected, %"),
         chance_words="chance: an attacker who guesses",
+        low_percent=LOW_PERCENT,
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from common.arrays import Floats
 from common.errors import MetricInputError
 from evaluation.figures import style
+from evaluation.figures.det import LOW_PERCENT
 from evaluation.metrics.detection import DetCurve
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class ExposurePlot:
                 places = np.arange(1, test.rank_chances.size + 1)
                 ranks.plot(places, 100 * test.rank_chances, **look, **marks)
             speakers.plot(np.arange(1, test.speaker_eers.size + 1), 100 * test.speaker_eers, **look, **marks)
-        _frame(found, "False alarms, %", "Targets found, %")
+        found.axvspan(LOWEST_PERCENT, LOW_PERCENT, color=palette.line, alpha=0.3, linewidth=0, zorder=0)
+        _frame(found, f"False alarms, % (shaded: at most {LOW_PERCENT:g})", "Targets found, %")
         _frame(ranks, "Rank of the true speaker", "Utterances, %")
         _frame(speakers, "Speakers, the most exposed first", "EER, %")
         along = np.geomspace(LOWEST_PERCENT, 100, 100)

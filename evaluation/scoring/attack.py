@@ -6,8 +6,9 @@ the numbers with other tools. Conventions: vectors are float32, shape (d,); a sc
 
 How an own attacker compares vectors: by the protocol that one names, without any training vectors.
 
-The long-term spectrum scales its vectors by those enrolled, so it is compared in its own way; every other encoder by
-cosine as in 2024, unless another protocol is named (`evaluation.attackers.trial_scores.PRESETS`).
+The long-term spectrum scales its vectors by those enrolled, and single traits are no vectors of voices, so these are
+compared in their own way; every other encoder by cosine as in 2024, unless another protocol is named
+(`evaluation.attackers.trial_scores.PRESETS`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from common.progress import Progress, ignore_progress
+from evaluation.attackers.traits import MEAN_F0, TRAITS, score_mean_f0
 from evaluation.attackers.trial_scores import PRESETS, fit_back_end, score_trials
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.formats.scores import TrialTable, write_scores
@@ -82,7 +84,7 @@ def run_attack(
     results = SystemResults(attacker.name, sources.recipe.edition, (), (), (), files, ())
     work = Work(folder, results, sources, kept, progress)
     add_detection(work, in_part=True)
-    if attacker.training is Speech.ORIGINAL:
+    if attacker.training is Speech.ORIGINAL and attacker.knows_voices:
         for done, one in enumerate(attacker.trials):
             progress("Comparing the voices", done, len(attacker.trials))
             _add_voices(work, place, one, attacker, drawn)
@@ -93,7 +95,7 @@ def run_attack(
 
 
 def _score_files(place: Path, attacker: Attacker, sources: Sources, progress: Progress) -> Iterator[ScoreFile]:
-    attacks = attacks_of_training(attacker.training)
+    attacks = attacker.attacks or attacks_of_training(attacker.training)
     total = len(attacker.trials) * len(attacks)
     for number, data_set in enumerate(attacker.trials):
         trials = sources.read_trials(data_set)
@@ -240,7 +242,6 @@ def _missing(work: Work) -> Iterator[Missing]:
 
 
 DEFAULT_PRESET = "2024"
-OWN_WAY = long_term_spectrum.ENGINE.name
 
 
 def choose_scorer(engine: str, preset: str = "") -> Scorer:
@@ -252,8 +253,10 @@ def choose_scorer(engine: str, preset: str = "") -> Scorer:
     Raises:
         MetricInputError: no such preset, or one that has to be fitted on the vectors of a training corpus.
     """
-    if not preset and engine == OWN_WAY:
-        return _by_spectrum
+    if engine in TRAITS and preset:
+        raise MetricInputError(f"{engine} compares in its own way: expected no preset, found “{preset}”.")
+    if not preset and engine in _OWN_WAYS:
+        return _OWN_WAYS[engine]
     name = preset or DEFAULT_PRESET
     if name not in PRESETS:
         raise MetricInputError(f"Expected a way of scoring among {', '.join(PRESETS)}, found “{name}”.")
@@ -274,3 +277,6 @@ def _by_spectrum(
     enrolled = {name: [one.astype(np.float64) for one in vectors] for name, vectors in models.items()}
     heard = {name: vector.astype(np.float64) for name, vector in tests.items()}
     return np.array([score for _, _, score in long_term_spectrum.score_trials(enrolled, heard, pairs)])
+
+
+_OWN_WAYS: Mapping[str, Scorer] = {long_term_spectrum.ENGINE.name: _by_spectrum, MEAN_F0: score_mean_f0}

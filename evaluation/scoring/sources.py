@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.problems import Problem, ProblemList
-from evaluation.formats.results import NumberIdentity, ReportedNumber, Speech
+from evaluation.formats.results import AttackModel, NumberIdentity, ReportedNumber, Speech
 from evaluation.formats.scores import TrialTable
 from evaluation.metrics.bootstrap import Replicates, SpeakerDraws, draw_speakers
 from evaluation.protocols.recipes import DataSet, Recipe, Track
@@ -203,6 +203,8 @@ class Attacker:
         score: scores of pairs of model and utterance; a model is the vectors of its utterances, shape (n, d).
         trials: the trial sets that it attacks.
         genders: speaker → ``f`` or ``m`` of a data set; empty where they are not known.
+        attacks: those that it makes; all that its training allows where none is named.
+        knows_voices: whether its vectors are those of voices, so that G_VD and the extras mean something.
     """
 
     name: str
@@ -212,3 +214,5 @@ class Attacker:
     score: Scorer
     trials: Sequence[DataSet]
     genders: Callable[[str], Mapping[str, str]] = _no_names
+    attacks: Sequence[AttackModel] = ()
+    knows_voices: bool = True

@@ -63,6 +63,13 @@ def test_ge2e_averages_directions():
     np.testing.assert_allclose(score_trials(enrolment, tests, trials, options=PRESETS["ge2e"]), expected)
 
 
+def test_max_similarity_takes_the_enrolment_utterance_that_is_most_similar():
+    enrolment, tests = corpus(13)
+    trials = product(enrolment, tests)[::-2]
+    expected = [max(cosine(one, tests[test]) for one in enrolment[model]) for model, test in trials]
+    np.testing.assert_allclose(score_trials(enrolment, tests, trials, options=PRESETS["max-similarity"]), expected)
+
+
 def test_2022_scores_the_mean_by_plda_which_knows_the_number_of_utterances():
     enrolment, tests = corpus(4)
     trials, back_end = product(enrolment, tests), fit_back_end(PRESETS["2022"], *training())

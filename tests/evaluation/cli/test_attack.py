@@ -105,6 +105,65 @@ def test_scores_lie_in_the_official_layout_and_give_the_numbers(shell, corpus):
     assert len(list(results.rglob("similarity_matrix_*.npy"))) == 3
 
 
+def test_table_shows_what_the_eer_hides_with_intervals(shell, corpus):
+    data = corpus / "data"
+    named = ["--enrolment", data / "enrolls", "--trials", data / "trials_f", "--out", corpus / "out"]
+    audio = ["--original", corpus / "original", "--anonymised", corpus / "anonymised", "--engine", SPECTRUM]
+    outcome = shell("attack", *named, *audio)
+    assert outcome.code == 0, outcome.err
+    found = {
+        model: {one: number(attack(shell, corpus), model, one, "") for one in ("rank_disclosure", "worst_speaker_eer")}
+        for model in ("unprotected", "ignorant", "lazy-informed")
+    }
+    lines = outcome.out.splitlines()
+    [head] = [at for at, line in enumerate(lines) if line.startswith("trials_f, beyond the EER")]
+    assert lines[head].split()[-3:] == list(found)
+    rows = {line[:44].strip(): line[44:].split() for line in lines[head + 2 :]}
+    assert rows["Rank disclosure, bit"] == [f"{one['rank_disclosure']['value']:.2f}" for one in found.values()]
+    assert rows["Worst speaker, EER, %"] == [f"{one['worst_speaker_eer']['value']:.1f}" for one in found.values()]
+    assert any(line.startswith("  95 % interval") for line in lines[head:])
+
+
+def test_mean_f0_alone_is_an_attacker(shell, corpus):
+    outcome = attack(shell, corpus, engine="mean-f0")
+    assert outcome.code == 0, outcome.err
+    table = read_scores(corpus / "out/results-mean-f0.orig/ASV-enrolls-trials_f/scores")
+    vectors = read_vectors(corpus / "out/vectors-original-mean-f0@1.npz")
+    pair = table.pairs[0].decode().split(" ")
+    model = np.mean([vectors[f"{pair[0]}-{one}"][0] for one in (0, 1)])
+    assert table.scores[0] == pytest.approx(-abs(model - vectors[pair[1]][0]), abs=1e-4)
+    kinds = {one["metric"] for one in json.loads(outcome.out)["numbers"]}
+    assert "rank_disclosure" in kinds
+    assert not kinds & {"gain_of_voice_distinctiveness", "inversion_recovery", "gender_preservation"}
+
+
+def test_words_alone_are_an_attacker_and_none_of_the_anonymised_are_needed(shell, corpus):
+    data = corpus / "data"
+    said = {"s0": "ships and sails", "s1": "stones on hills", "s2": "rain in spring", "s3": "bread with salt"}
+    for part in ("enrolls", "trials_f"):
+        names = [line.split() for line in (data / part / "utt2spk").read_text().splitlines()]
+        write(data / part / "text", [f"{name} {said[speaker]} {name[-1]}" for name, speaker in names])
+    named = ["attack", "--enrolment", data / "enrolls", "--trials", data / "trials_f", "--out", corpus / "out"]
+    outcome = shell(*named, "--engine", "words", "--json")
+    assert outcome.code == 0, outcome.err
+    assert number(outcome, "unprotected")["value"] == 0
+    assert {one["attack_model"] for one in json.loads(outcome.out)["numbers"]} == {"unprotected"}
+    heard = corpus / "heard.txt"
+    write(heard, [f"{name}-{one} {said['s0']}" for name in said for one in range(4)])
+    outcome = shell(*named, "--engine", "words", "--anonymised", heard, "--json")
+    assert number(outcome, "ignorant")["value"] == 50
+    (data / "enrolls/text").unlink()
+    refused = shell(*named, "--engine", "words")
+    assert refused.code == 2
+    assert "expected a text file" in refused.err
+
+
+def test_a_trait_takes_no_preset(shell, corpus):
+    outcome = attack(shell, corpus, "--preset", "2024", engine="mean-f0")
+    assert outcome.code == 2
+    assert "mean-f0 is a trait" in outcome.err
+
+
 @pytest.fixture
 def heard(monkeypatch):
     """How many utterances encoders were given."""

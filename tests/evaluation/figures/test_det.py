@@ -39,6 +39,12 @@ def test_det_names_each_test_with_its_numbers():
     assert "300 target and 2000 nontarget trials" in describe(TESTS)
 
 
+def test_low_false_alarms_are_shaded_where_the_axis_shows_them():
+    assert "at most 1 % false alarms" in texts(draw_det(TESTS))
+    few = {"few": detection_metrics([1.0, 2.0, 2.5], [0.0, 0.5, 1.5])}
+    assert "at most 1 % false alarms" not in texts(draw_det(few))
+
+
 @pytest.mark.parametrize("estimator", ["kaldi", "rocch", "speechbrain"])
 def test_det_numbers_are_those_of_the_curve(estimator):
     table = det_numbers(TESTS, estimator=estimator)

@@ -1,0 +1,106 @@
+"""What mean F0 and words alone give away, against the definitions in the plainest form."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from common.errors import MetricInputError
+from evaluation.attackers.traits import MeanF0, score_mean_f0, score_words
+
+RATE_HZ = 16_000
+TEXTS = [
+    "the sea was calm",
+    "the sea the sea the sea",
+    "a hill of stones",
+    "stones on a hill",
+    "calm was the sea",
+    "hill after hill",
+    "zzz",
+    "",
+]
+MODELS = {"sailor": [0, 1], "walker": [2, 3]}
+TESTS = {"first": 4, "second": 5, "strange": 6, "mute": 7}
+PAIRS = [(model, test) for model in MODELS for test in TESTS]
+
+
+def plain_terms(text: str) -> dict[str, int]:
+    words, found = text.split(), {}
+    for one in words:
+        found["w", one] = found.get(("w", one), 0) + 1
+    for one in pairwise(words):
+        found["w", *one] = found.get(("w", *one), 0) + 1
+    letters = " " + " ".join(words) + " "
+    for size in (3, 4, 5):
+        for at in range(len(letters)):
+            part = letters[at : at + size]
+            if len(part) == size:
+                found["l", part] = found.get(("l", part), 0) + 1
+    return found
+
+
+def plain_cosines() -> list[float]:
+    """By dense vectors over every term of the enrolment texts."""
+    enrolled = [place for places in MODELS.values() for place in places]
+    vocabulary = sorted({term for place in enrolled for term in plain_terms(TEXTS[place])})
+    having = {term: sum(term in plain_terms(TEXTS[place]) for place in enrolled) for term in vocabulary}
+
+    def vector(text: str) -> np.ndarray:
+        terms = plain_terms(text)
+        found = np.array(
+            [
+                (1 + math.log(terms[term])) * (1 + math.log(5 / (1 + having[term]))) if term in terms else 0.0
+                for term in vocabulary
+            ]
+        )
+        return found / np.linalg.norm(found) if found.any() else found
+
+    found = []
+    for model, test in PAIRS:
+        mean = np.mean([vector(TEXTS[place]) for place in MODELS[model]], axis=0)
+        found.append(float(mean @ vector(TEXTS[TESTS[test]]) / np.linalg.norm(mean)))
+    return found
+
+
+def test_words_are_compared_by_the_cosine_of_their_weighted_n_grams():
+    scores = score_words(TEXTS, MODELS, TESTS, PAIRS)
+    np.testing.assert_allclose(scores, plain_cosines(), atol=1e-12)
+    by_pair = dict(zip(PAIRS, scores.tolist(), strict=True))
+    assert by_pair["sailor", "first"] > by_pair["walker", "first"]
+    assert by_pair["walker", "second"] > by_pair["sailor", "second"]
+    assert by_pair["sailor", "strange"] == by_pair["sailor", "mute"] == 0
+
+
+def test_case_does_not_count():
+    upper = score_words([text.upper() for text in TEXTS], MODELS, TESTS, PAIRS)
+    np.testing.assert_allclose(upper, score_words(TEXTS, MODELS, TESTS, PAIRS))
+
+
+def test_enrolment_without_words_is_refused():
+    with pytest.raises(MetricInputError, match="enrolment texts with words, found none"):
+        score_words(["", "words"], {"s": [0]}, {"u": 1}, [("s", "u")])
+
+
+def tone(hz: float) -> np.ndarray:
+    time_s = np.arange(RATE_HZ) / RATE_HZ
+    return np.round(8000 * np.sin(2 * np.pi * hz * time_s) + 4000 * np.sin(4 * np.pi * hz * time_s)).astype(np.int16)
+
+
+def test_mean_f0_is_compared_in_semitones():
+    vectors = MeanF0().embed([tone(100), tone(200), tone(150)], RATE_HZ)
+    assert vectors.shape == (3, 1)
+    assert vectors[1, 0] - vectors[0, 0] == pytest.approx(12, abs=0.02)
+    models = {"low": vectors[:1], "both": vectors[:2]}
+    found = score_mean_f0(models, {"u": vectors[2]}, [("low", "u"), ("both", "u")])
+    middle = (12 * math.log2(100) + 12 * math.log2(200)) / 2
+    expected = [-abs(12 * math.log2(1.5)), -abs(12 * math.log2(150) - middle)]
+    np.testing.assert_allclose(found, expected, atol=0.03)
+
+
+def test_noise_has_no_mean_f0():
+    noise = np.random.default_rng(1).integers(-3000, 3000, RATE_HZ).astype(np.int16)
+    with pytest.raises(MetricInputError, match="Utterance 2 of 2: expected a voice, found no voiced frame"):
+        MeanF0().embed([tone(120), noise], RATE_HZ)
