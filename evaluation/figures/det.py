@@ -45,6 +45,7 @@ _FEW_POINTS = 16
 _BETWEEN = 12  # points along a segment of a coarse curve
 _STEPS = {1: 1 / 150, 2: 1 / 40}  # in probits, by columns of panels: less than a point of print
 _NEAR_CHANCE = 0.15
+_LOWEST_SHOWN = 0.1  # per cent
 _LONGEST_LABEL = 30
 _CSV_COLUMNS = ("label", "point", "threshold", "false_alarm_rate", "miss_rate")
 
@@ -284,6 +285,8 @@ def _choose_ticks(tests: Mapping[str, DetectionMetrics], rates: list[float]) -> 
     ticks = WIDE_TICKS_PERCENT if wide else TICKS_PERCENT
     low = max([tick for tick in ticks if tick <= max(finest, 10 * min(rates))], default=ticks[0])
     low = min(low, 5.0 if wide else 1.0)
+    if finest <= _LOWEST_SHOWN:  # so many trials show the shaded region
+        low = min(low, 0.1 if wide else 0.2)
     return [tick for tick in ticks if tick >= low and (not wide or tick <= 100 - low + 1e-9)]
 
 
