@@ -7,7 +7,8 @@ be without it, found along the foreign keys that cascade or protect, so that no 
 Conventions: a rule is a sentence, or "" where nothing stands in the way; sizes are in bytes.
 Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`, `declare_guard`,
 `declare_owned`, `find_kind`, `find_thing`, `find_problems`, `find_rows`, `find_owned`,
-`count_rows`, `preview_removal`, `list_files`, `list_separable`, `take_pieces`, `delete_rows`, `delete_unheld_files`.
+`count_rows`, `preview_removal`, `list_files`, `list_held_files`, `list_separable`, `take_pieces`, `delete_rows`,
+`delete_unheld_files`.
 """
 
 from __future__ import annotations
@@ -299,6 +300,13 @@ def list_files(rows: Rows) -> Iterator[str]:
         for name in _files.get(model, ()):
             for value in found.order_by().values_list(name, flat=True).distinct().iterator():
                 yield from _keys(value)
+
+
+def list_held_files() -> Iterator[tuple[str, str]]:
+    """Of every stored file that a row names, what the row is to a reader, and the key; some come more than once."""
+    for model in _files:
+        words = _words.get(model, str(model._meta.verbose_name_plural))
+        yield from ((words, key) for key in list_files({model: model._default_manager.all()}))
 
 
 def _keys(value: Any) -> Iterable[str]:
