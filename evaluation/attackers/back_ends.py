@@ -14,7 +14,7 @@ scores are natural-log likelihood ratios, higher for the same speaker. Sources: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -349,6 +349,30 @@ class Plda:
         lda = Lda.fit(vectors, speakers, lda_dimensions, loading=loading)
         projected = _expanded(lda.project(vectors))
         return cls(lda, TwoCovariancePlda.fit(projected, speakers, iterations=iterations, loading=loading))
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """All that is fitted, by name, to be kept in a file."""
+        return {
+            "lda_mean": self.lda.mean,
+            "lda_projection": self.lda.projection,
+            "plda_mean": self.plda.mean,
+            "plda_between": self.plda.between,
+            "plda_within": self.plda.within,
+            "normalise": np.array(self.normalise),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Plda:
+        """From what `arrays` gave.
+
+        Raises:
+            KeyError: an array is missing.
+        """
+        mean, projection, *fitted = (
+            np.asarray(arrays[name], np.float64)
+            for name in ("lda_mean", "lda_projection", "plda_mean", "plda_between", "plda_within")
+        )
+        return cls(Lda(mean, projection), TwoCovariancePlda(*fitted), bool(arrays["normalise"]))
 
     def prepare(self, vectors: Floats) -> Floats:
         if vectors.shape[1] != self.lda.mean.size:

@@ -97,7 +97,8 @@ def fit_back_end(
         needed = "vectors and speakers" if options.back_end == "plda" else "vectors"
         raise MetricInputError(
             f"Scoring as in {options.name} ({options.description}) needs {needed} of the training corpus, found none. "
-            "Give them, or score by cosine as in 2024."
+            "Attack with an encoder whose training fits them (train-attacker, recipe 2022), or score by cosine as in "
+            "2024."
         )
     vectors = _matrix(training, "the training")
     if options.back_end == "cosine":

@@ -15,7 +15,8 @@ from common import terminal
 from common.errors import CommandError
 from common.lock import lock_folder
 from common.problems import Problem, Severity, has_errors
-from evaluation.attackers.training.trained import attacking_encoder, load_trained, read_description
+from evaluation.attackers.back_ends import BackEnd
+from evaluation.attackers.training.trained import attacking_encoder, load_trained, read_back_end, read_description
 from evaluation.attackers.traits import MEAN_F0, TRAITS, WORDS, MeanF0, score_words
 from evaluation.attackers.trial_scores import PRESETS
 from evaluation.cli.arguments import require_entries
@@ -27,7 +28,7 @@ from evaluation.metrics.catalogue import EXPOSURE_METRICS, EXTRA_METRICS, find_m
 from evaluation.protocols.recipes import DataSet, Recipe, Track
 from evaluation.scoring.attack import attacks_of_training, choose_scorer, list_pairs, results_folder, run_attack
 from evaluation.scoring.compute import Objective
-from evaluation.scoring.sources import Attacker, Sources, Vectors
+from evaluation.scoring.sources import Attacker, Scorer, Sources, Vectors
 from evaluation.scoring.values import Number
 from evaluation.scoring.vector_files import extract_vectors, read_vectors
 from evaluation.scoring.voice_extras import WORTH
@@ -86,7 +87,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--engine", default=registry.DEFAULT, metavar="NAME", help=f"{known} (default: the first)")
     parser.add_argument("--trained", type=Path, metavar="DIR", help="an attacker of train-attacker: semi-informed")
-    parser.add_argument("--preset", choices=list(PRESETS), default="", help="how vectors are compared (default 2024)")
+    parser.add_argument(
+        "--trained-on",
+        choices=[str(Speech.ANONYMISED), str(Speech.ORIGINAL)],
+        default=str(Speech.ANONYMISED),
+        help="the speech that it learnt from; original speech makes it the evaluator of the other attacks (default "
+        "anonymised)",
+    )
+    parser.add_argument(
+        "--preset",
+        choices=list(PRESETS),
+        default="",
+        help="how vectors are compared (default 2024; 2022 where the training fitted PLDA)",
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default cpu)")
 
 
@@ -98,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     names = [one.name for one in (enrolment, *tests)]
     if len(set(names)) != len(names):
         raise CommandError(f"--trials: expected directories of different names, found {', '.join(names)}.")
-    training = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
+    training = Speech(options.trained_on) if options.trained else Speech.ORIGINAL
     every = [enrolment, *tests]
     unknown = _unknown_models(enrolment, tests)
     if options.engine == WORDS:
@@ -108,10 +121,11 @@ def run(options: argparse.Namespace) -> int:
             objective = _objective(options, attacker, every)
     else:
         name, key, load = _encoder(options)
+        score = choose_scorer(name, options.preset, _back_end(options))
         audio, problems = _audio(options, training)
         with lock_folder(options.out, LOCK):
             vectors, unusable = _vectors(options, key, load, audio, every)
-            objective = _objective(options, _voice_attacker(options, name, training, vectors, every), every)
+            objective = _objective(options, _voice_attacker(options, name, training, vectors, every, score), every)
     lists = [problem for one in every for problem in one.problems]
     problems = [*lists, *unknown, *problems, *unusable, *objective.problems]
     folder = options.out / results_folder(name, training)
@@ -138,7 +152,12 @@ def _objective(options: argparse.Namespace, attacker: Attacker, every: Sequence[
 
 
 def _voice_attacker(
-    options: argparse.Namespace, name: str, training: Speech, vectors: Mapping[Speech, Vectors], every: Sequence[_Lists]
+    options: argparse.Namespace,
+    name: str,
+    training: Speech,
+    vectors: Mapping[Speech, Vectors],
+    every: Sequence[_Lists],
+    score: Scorer,
 ) -> Attacker:
     lists = {one.name: one for one in every}
     return Attacker(
@@ -146,10 +165,11 @@ def _voice_attacker(
         training=training,
         vectors=lambda one, speech: _of(vectors[speech], lists[one].speakers),
         speakers=lambda one: lists[one].speakers,
-        score=choose_scorer(name, options.preset),
+        score=score,
         trials=_recipe(*every).sets("trial"),
         genders=lambda one: lists[one].genders,
         knows_voices=name not in TRAITS,
+        back_end=_back_end(options),
     )
 
 
@@ -204,7 +224,8 @@ def _check_options(options: argparse.Namespace) -> None:
         raise CommandError(f"{options.engine} is a trait: it takes no --vectors, --trained or --preset.")
     if options.vectors and (options.original or options.anonymised):
         raise CommandError("Expected audio or --vectors, found both.")
-    needed = [] if options.vectors else ["anonymised"] + ([] if options.trained else ["original"])
+    is_semi_informed = options.trained and Speech(options.trained_on) is Speech.ANONYMISED
+    needed = [] if options.vectors else ["anonymised"] + ([] if is_semi_informed else ["original"])
     for side in needed if options.engine != WORDS else []:
         if getattr(options, side) is None:
             raise CommandError(f"Expected --{side} with the {side} audio (or --vectors), found none.")
@@ -304,6 +325,12 @@ def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], Speake
     if sentence := registry.explain_missing(engine):
         raise CommandError(sentence)
     return engine.name, engine.key, lambda: registry.load(engine.name, device)
+
+
+def _back_end(options: argparse.Namespace) -> BackEnd | None:
+    """The fitted back end of a trained attacker, unless another way of comparing is named."""
+    wants = options.trained and (not options.preset or PRESETS[options.preset].back_end == "plda")
+    return read_back_end(options.trained) if wants else None
 
 
 def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:

@@ -4,10 +4,11 @@ What an attack leaves is a results directory as a team would hand it in (protoco
 them and the similarity matrices, so that own and uploaded scores are measured by the same code, and anybody can check
 the numbers with other tools. Conventions: vectors are float32, shape (d,); a score grows with likeness.
 
-How an own attacker compares vectors: by the protocol that one names, without any training vectors.
+How an own attacker compares vectors: by the protocol that one names.
 
 The long-term spectrum scales its vectors by those enrolled, and single traits are no vectors of voices, so these are
-compared in their own way; every other encoder by cosine as in 2024, unless another protocol is named
+compared in their own way; an encoder whose training has fitted LDA and PLDA by them; every other encoder by cosine as
+in 2024, unless another protocol is named
 (`evaluation.attackers.trial_scores.PRESETS`).
 """
 
@@ -23,8 +24,9 @@ from numpy.typing import NDArray
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from common.progress import Progress, ignore_progress
+from evaluation.attackers.back_ends import BackEnd
 from evaluation.attackers.traits import MEAN_F0, TRAITS, score_mean_f0
-from evaluation.attackers.trial_scores import PRESETS, fit_back_end, score_trials
+from evaluation.attackers.trial_scores import PRESETS, ScoringOptions, fit_back_end, score_pairs, score_trials
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.formats.scores import TrialTable, write_scores
 from evaluation.metrics.bootstrap import Replicates, bootstrap_de_identification, bootstrap_gain_of_distinctiveness
@@ -32,6 +34,7 @@ from evaluation.metrics.voice_similarity import (
     LEAST_SPEAKERS,
     SimilarityMatrix,
     VoiceDistinctiveness,
+    voice_distinctiveness,
     voice_distinctiveness_of_embeddings,
 )
 from evaluation.protocols.recipes import DataSet
@@ -161,7 +164,7 @@ def score_trials_into(
 def _add_voices(
     work: Work, place: Path, data_set: DataSet, attacker: Attacker, drawn: Callable[[str, VoiceDistinctiveness], None]
 ) -> None:
-    """G_VD and De-Identification of a trial set by the cosines of its vectors."""
+    """G_VD and De-Identification of a trial set by the scores of its vectors."""
     gender = Gender(data_set.gender)
     gain = NumberIdentity(data_set.name, gender, "gain_of_voice_distinctiveness", ESTIMATOR)
     lost = NumberIdentity(data_set.name, gender, "de_identification", ESTIMATOR)
@@ -174,7 +177,10 @@ def _add_voices(
         work.reasons[gain] = f"{absent} utterances of {data_set.name} {NO_VECTORS}"
     try:
         found = average_voices(
-            [original[one] for one in both], [anonymised[one] for one in both], [speakers[one] for one in both]
+            [original[one] for one in both],
+            [anonymised[one] for one in both],
+            [speakers[one] for one in both],
+            attacker.back_end,
         )
     except MetricInputError as error:
         remedy = "Its voice distinctiveness is left out; all other numbers are kept."
@@ -199,9 +205,12 @@ def _add_voices(
 
 
 def average_voices(
-    original: Sequence[Vector], anonymised: Sequence[Vector], speakers: Sequence[str]
+    original: Sequence[Vector], anonymised: Sequence[Vector], speakers: Sequence[str], back_end: BackEnd | None = None
 ) -> VoiceDistinctiveness:
-    """Similarity matrices of the same utterances, original and anonymised, compared by cosine.
+    """Similarity matrices of the same utterances, original and anonymised.
+
+    Args:
+        back_end: that compares them, each utterance as a model of its own; by cosine where None.
 
     Raises:
         MetricInputError: fewer than two speakers, none with two utterances, or one voice for everybody.
@@ -212,7 +221,11 @@ def average_voices(
         # The official calibration orders equal scores by the truth, so one voice for all would count as fully distinct.
         if (vectors == vectors[0]).all():
             raise MetricInputError(f"Expected {form} utterances that differ, found one vector for all {len(vectors)}.")
-    return voice_distinctiveness_of_embeddings(np.stack(original), np.stack(anonymised), speakers)
+    first, second = np.stack(original), np.stack(anonymised)
+    if back_end is None:
+        return voice_distinctiveness_of_embeddings(first, second, speakers)
+    oo, op, pp = (score_pairs(*pair, back_end) for pair in ((first, first), (first, second), (second, second)))
+    return voice_distinctiveness(oo, op, pp, speakers)
 
 
 def write_matrices(folder: Path, voices: VoiceDistinctiveness) -> None:
@@ -242,26 +255,25 @@ def _missing(work: Work) -> Iterator[Missing]:
 
 
 DEFAULT_PRESET = "2024"
+FITTED_PRESET = "2022"  # of an encoder whose training has fitted PLDA
 
 
-def choose_scorer(engine: str, preset: str = "") -> Scorer:
+def choose_scorer(engine: str, preset: str = "", fitted: BackEnd | None = None) -> Scorer:
     """What gives the scores of trials for an encoder.
 
     Args:
         preset: a name of `PRESETS`; the usual way of the encoder where it is empty.
+        fitted: the back end that the training of the encoder has left; cosine presets do not use it.
 
     Raises:
-        MetricInputError: no such preset, or one that has to be fitted on the vectors of a training corpus.
+        MetricInputError: no such preset, or one that needs a back end that the training did not leave.
     """
     if engine in TRAITS and preset:
         raise MetricInputError(f"{engine} compares in its own way: expected no preset, found “{preset}”.")
     if not preset and engine in _OWN_WAYS:
         return _OWN_WAYS[engine]
-    name = preset or DEFAULT_PRESET
-    if name not in PRESETS:
-        raise MetricInputError(f"Expected a way of scoring among {', '.join(PRESETS)}, found “{name}”.")
-    options = PRESETS[name]
-    back_end = fit_back_end(options)
+    options = require_preset(preset or (DEFAULT_PRESET if fitted is None else FITTED_PRESET), fitted is not None)
+    back_end = fitted if fitted is not None and options.back_end == "plda" else fit_back_end(options)
 
     def score(
         models: Mapping[str, NDArray[np.float32]], tests: Vectors, pairs: Sequence[tuple[str, str]]
@@ -269,6 +281,22 @@ def choose_scorer(engine: str, preset: str = "") -> Scorer:
         return score_trials(models, tests, pairs, back_end, options)
 
     return score
+
+
+def require_preset(name: str, has_fitted: bool) -> ScoringOptions:
+    """The way of comparing vectors of a name, where the encoder has all that it needs.
+
+    Args:
+        has_fitted: whether the training of the encoder leaves PLDA.
+
+    Raises:
+        MetricInputError: as `choose_scorer`.
+    """
+    if name not in PRESETS:
+        raise MetricInputError(f"Expected a way of scoring among {', '.join(PRESETS)}, found “{name}”.")
+    if not has_fitted or PRESETS[name].back_end != "plda":
+        fit_back_end(PRESETS[name])
+    return PRESETS[name]
 
 
 def _by_spectrum(

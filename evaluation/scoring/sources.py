@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.problems import Problem, ProblemList
+from evaluation.attackers.back_ends import BackEnd
 from evaluation.formats.results import AttackModel, NumberIdentity, ReportedNumber, Speech
 from evaluation.formats.scores import TrialTable
 from evaluation.metrics.bootstrap import Replicates, SpeakerDraws, draw_speakers
@@ -205,6 +206,7 @@ class Attacker:
         genders: speaker → ``f`` or ``m`` of a data set; empty where they are not known.
         attacks: those that it makes; all that its training allows where none is named.
         knows_voices: whether its vectors are those of voices, so that G_VD and the extras mean something.
+        back_end: that compares the voices of single utterances; by cosine where None.
     """
 
     name: str
@@ -216,3 +218,4 @@ class Attacker:
     genders: Callable[[str], Mapping[str, str]] = _no_names
     attacks: Sequence[AttackModel] = ()
     knows_voices: bool = True
+    back_end: BackEnd | None = None

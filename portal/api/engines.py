@@ -86,7 +86,7 @@ class StartAttackSerializer(StartRecognitionSerializer):
         required=False,
         min_value=1,
         max_value=2**31,
-        help_text="A training run of this system, in place of an engine: a semi-informed attack.",
+        help_text="A training run of this system, in place of an engine; semi-informed if on anonymised speech.",
     )
     seed = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1, help_text="Of that run.")
     preset = serializers.CharField(required=False, max_length=40, help_text="How vectors are compared, such as 2024.")

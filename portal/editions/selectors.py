@@ -23,7 +23,14 @@ from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
 
 LONGEST_NAME = 40
-_TRAININGS = {"small": "Small, minutes without a graphics card", "vpc24": "VoicePrivacy 2024", "spane": "SpAnE"}
+_TRAININGS = {
+    "small": "Small, minutes without a graphics card",
+    "vpc24": "VoicePrivacy 2024",
+    "spane": "SpAnE",
+    "2022": "x-vector with PLDA, VoicePrivacy 2022",
+    "2020": "x-vector with PLDA, VoicePrivacy 2020",
+    "2022-small": "x-vector with PLDA, small",
+}
 
 
 @dataclass(frozen=True)

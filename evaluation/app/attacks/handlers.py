@@ -20,7 +20,7 @@ import numpy as np
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.attacks.selectors import matrices_key, scores_key, similarity_key
-from evaluation.app.attacks.trained import load_encoder, read_own_eer
+from evaluation.app.attacks.trained import load_back_end, load_encoder, read_own_eer
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective.services import draw_det_figures
 from evaluation.app.runs import feature_cache
@@ -28,6 +28,8 @@ from evaluation.app.runs.context import EvaluationContext, Recording, list_recor
 from evaluation.app.runs.kinds import ATTACK, choose_device, describe_engine
 from evaluation.app.runs.portal_results import archive_key
 from evaluation.app.runs.services import load_run, make_score_set, store_figure, store_objective
+from evaluation.attackers.back_ends import Plda
+from evaluation.attackers.trial_scores import PRESETS
 from evaluation.figures import similarity
 from evaluation.formats.results import Speech
 from evaluation.metrics.voice_similarity import VoiceDistinctiveness
@@ -58,15 +60,15 @@ def make_extractor(run: EvaluationRun) -> feature_cache.Extractor[feature_cache.
         JobFailure: this portal has no such engine, or another version of it, or something it needs is missing.
     """
     text = describe_engine(run)
-    if text.training is Speech.ANONYMISED:
+    is_semi_informed = text.training is Speech.ANONYMISED
+    speeches = (Speech.ANONYMISED,) if is_semi_informed else (Speech.ORIGINAL, Speech.ANONYMISED)
+    if "trained" in run.parameters:
         trained = EvaluationRun.objects.get(pk=run.parameters["trained"])
-        speeches: tuple[Speech, ...] = (Speech.ANONYMISED,)
 
         def load() -> SpeakerEncoder:
             return load_encoder(trained, run.parameters["seed"], choose_device(("torch",)))
     else:
         engine = feature_cache.load_engine(ATTACK, run, difference=", whose vectors differ")
-        speeches = (Speech.ORIGINAL, Speech.ANONYMISED)
 
         def load() -> SpeakerEncoder:
             return ATTACK.engines.load(engine.name, choose_device(engine.packages))
@@ -144,6 +146,8 @@ def _attacker(run: EvaluationRun, evaluation: EvaluationContext) -> Attacker:
     if absent := sorted(needed - set(evaluation.data_sets)):
         raise feature_cache.data_set_gone(absent[0])
 
+    back_end = _load_back_end(run)
+
     @cache
     def recordings(name: str, speech: Speech) -> list[Recording]:
         return list_recordings(run.submission, evaluation.data_sets[name], speech)
@@ -153,10 +157,23 @@ def _attacker(run: EvaluationRun, evaluation: EvaluationContext) -> Attacker:
         training=text.training,
         vectors=lambda name, speech: stored.read(recordings(name, speech)),
         speakers=lambda name: {one.utterance: one.speaker for one in recordings(name, Speech.ORIGINAL)},
-        score=choose_scorer(run.engine, run.parameters.get("preset", "")),
+        score=choose_scorer(run.engine, run.parameters.get("preset", ""), back_end),
         trials=trials,
         genders=lambda name: {one.speaker: one.gender for one in recordings(name, Speech.ORIGINAL)},
+        back_end=back_end,
     )
+
+
+def _load_back_end(run: EvaluationRun) -> Plda | None:
+    """The LDA and PLDA of a trained attacker, unless the run names another way of comparing."""
+    preset = run.parameters.get("preset", "")
+    if "trained" not in run.parameters or (preset and PRESETS[preset].back_end != "plda"):
+        return None
+    try:
+        return load_back_end(EvaluationRun.objects.get(pk=run.parameters["trained"]), run.parameters["seed"])
+    except MetricInputError as error:
+        remedy = "Restore the file, or train again; then run this job again."
+        raise JobFailure(str(error), actor=Actor.OPERATOR, remedy=remedy) from error
 
 
 def _store_files(run: EvaluationRun, folder: Path) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from common.errors import MetricInputError
-from evaluation.app.attacks.trained import engine_key
+from evaluation.app.attacks.trained import engine_key, has_back_end, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, describe_engine
 from evaluation.app.runs.services import choose_sets, find_engine, start_engine_run
 from evaluation.formats.results import Speech
-from evaluation.scoring.attack import choose_scorer
+from evaluation.scoring.attack import choose_scorer, require_preset
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
@@ -33,7 +33,8 @@ def start_attack(
 
     Args:
         engine: name in the registry; unprotected, ignorant and lazy-informed.
-        trained: a training run, with its `seed`, in place of an engine; semi-informed.
+        trained: a training run, with its `seed`, in place of an engine; semi-informed where it was trained on
+            anonymised speech.
         data_sets: names of trial sets; all that can be attacked where none is named.
         options: `preset`, how vectors are scored (`evaluation.scoring.attack`).
         after: the job that the chain follows.
@@ -46,12 +47,16 @@ def start_attack(
     if trained is not None:
         run.engine = key = engine_key(trained, seed or 0)
         run.parameters = {"engine_key": key, "trained": trained.pk, "seed": seed or 0, "preset": preset}
+        run.parameters["trained_on"] = str(speech_of_training(trained.parameters))
     else:
         chosen = find_engine(ATTACK, engine)
         run.engine = chosen.name
         run.parameters = {"engine_key": chosen.key, "preset": preset}
     try:
-        choose_scorer(run.engine, preset)
+        if trained is not None and preset:
+            require_preset(preset, has_back_end(trained))
+        elif trained is None:
+            choose_scorer(run.engine, preset)
     except MetricInputError as error:
         raise NotPossible(str(error)) from error
     text = describe_engine(run)

@@ -1,4 +1,4 @@
-"""Attackers that the portal trained on anonymised speech: where they lie, and how an attack loads them.
+"""Attackers that the portal trained: on which speech, where they lie, and how an attack loads them.
 
 A training run has several seeds (`evaluation.app.training`); what came of each lies in the storage under
 `seed_folder`: while it is trained the state after its newest epoch, then the attacker itself.
@@ -7,6 +7,8 @@ A training run has several seeds (`evaluation.app.training`); what came of each 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,21 @@ from django.core.files.storage import default_storage
 
 from common.errors import MetricInputError
 from evaluation.app.models import EvaluationRun, TrainingEpoch
-from evaluation.attackers.training.trained import TrainedAttacker, attacking_encoder, load_trained
+from evaluation.attackers.back_ends import Plda
+from evaluation.attackers.training.trained import (
+    BACK_END,
+    TrainedAttacker,
+    attacking_encoder,
+    load_trained,
+    read_back_end,
+)
+from evaluation.formats.results import Speech
 from speech.encoders.contract import Device, SpeakerEncoder
 
 # What a finished attacker consists of.
 ENCODER_FILES = ("model.safetensors", "recipe.json", "values.csv")
-MODEL_FILE = ENCODER_FILES[0]
+MODEL_FILE, DESCRIPTION_FILE = ENCODER_FILES[:2]
+BACK_END_FILE = BACK_END  # where its recipe compares by PLDA
 # Under this name the values of the last epoch of a seed hold what was measured once it was trained: the fields of
 # `evaluation.attackers.training.trained.FinalValues`. The other names are those of `EpochRecord.values`.
 REPORT = "report"
@@ -28,6 +39,16 @@ REPORT = "report"
 def list_seeds(run: EvaluationRun) -> list[int]:
     """The seeds that a training was asked for."""
     return [int(seed) for seed in run.parameters["seeds"]]
+
+
+def speech_of_training(parameters: Mapping[str, Any]) -> Speech:
+    """The speech that an attacker was trained on, of the parameters of its training or of its attack."""
+    return Speech(parameters.get("trained_on", Speech.ANONYMISED))
+
+
+def has_back_end(training: EvaluationRun) -> bool:
+    """Whether the attackers of a training compare by LDA and PLDA of their own."""
+    return training.parameters["recipe"].get("back_end") == "plda"
 
 
 def list_trained_seeds(run: EvaluationRun) -> list[int]:
@@ -76,13 +97,32 @@ def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> Trai
     Raises:
         MetricInputError: the seed is not trained, its files are gone or damaged, or torch is missing.
     """
+    with _fetched(run, seed, ENCODER_FILES) as folder:
+        return load_trained(folder, device)
+
+
+def load_back_end(run: EvaluationRun, seed: int) -> Plda | None:
+    """What compares the vectors of a seed's attacker; None where it is the cosine.
+
+    Raises:
+        MetricInputError: as `load_attacker`.
+    """
+    if not has_back_end(run):
+        return None
+    with _fetched(run, seed, (DESCRIPTION_FILE, BACK_END_FILE)) as folder:
+        return read_back_end(folder)
+
+
+@contextmanager
+def _fetched(run: EvaluationRun, seed: int, names: Iterable[str]) -> Iterator[Path]:
+    """A folder with some files of a seed's attacker."""
     if seed not in list_trained_seeds(run):
         raise MetricInputError(
             f"Training {run.pk} has no finished attacker with seed {seed}; wait until its job has ended."
         )
     with tempfile.TemporaryDirectory(prefix="attacker-") as place:
         folder = Path(place)
-        for name in ENCODER_FILES:
+        for name in names:
             try:
                 with default_storage.open(encoder_key(run, seed, name)) as stored:
                     (folder / name).write_bytes(stored.read())
@@ -91,7 +131,7 @@ def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> Trai
                     f"{encoder_key(run, seed, name)} is missing in the portal's files: restore it from a backup, or "
                     "train again."
                 ) from error
-        return load_trained(folder, device)
+        yield folder
 
 
 def load_encoder(run: EvaluationRun, seed: int, device: Device = "cpu") -> SpeakerEncoder:

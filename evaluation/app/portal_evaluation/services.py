@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import transaction
 
-from evaluation.app.attacks.trained import engine_key
+from evaluation.app.attacks.trained import engine_key, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.services import edition_of, recipe_hash, start_missing_measures, start_objective
 from evaluation.app.portal_evaluation.selectors import ORIGINALS
@@ -24,6 +24,7 @@ from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKi
 from evaluation.app.runs.services import start_chain, start_run
 from evaluation.app.training.services import ANY_DEVICE, KIND_GPU
 from evaluation.attackers.training.recipe import SEEDS, find_preset
+from evaluation.formats.results import Speech
 from portal.core.clock import read_clock
 from portal.jobs.models import Job, Queue, State
 from portal.jobs.services import create_job, run_again
@@ -110,6 +111,7 @@ class _Chain:
         )
         for run in before.select_related("job__after").order_by("-pk"):
             is_same = {name: run.parameters.get(name) for name in settings} == settings
+            is_same = is_same and speech_of_training(run.parameters) is Speech.ANONYMISED
             if run.job is None or not run.job.has_ended or not is_same:
                 continue
             if run.job.state != State.SUCCEEDED:

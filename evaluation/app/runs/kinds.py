@@ -111,16 +111,23 @@ class EngineText:
     training: Speech = Speech.ORIGINAL
 
 
+TRAINED_TEXTS = {
+    Speech.ANONYMISED: "Trained by this portal on speech that the attacked system anonymised (semi-informed).",
+    Speech.ORIGINAL: "Trained by this portal on original speech.",
+}
+
+
 def describe_engine(run: EvaluationRun) -> EngineText:
     """What attacks or recognises in a run; an engine that this portal has no more stands by its name."""
     key = run.parameters.get("engine_key", run.engine)
     if "trained" in run.parameters:
+        training = Speech(run.parameters.get("trained_on", Speech.ANONYMISED))
         return EngineText(
             run.engine,
             key,
             f"Trained attacker, run {run.parameters['trained']}, seed {run.parameters.get('seed', 0)}",
-            "Trained by this portal on speech that the attacked system anonymised (semi-informed).",
-            training=Speech.ANONYMISED,
+            TRAINED_TEXTS[training],
+            training=training,
         )
     registry = next((one.engines for one in ENGINE_KINDS if one.kind == run.kind), encoders)
     engine = registry.engines().get(run.engine)

@@ -17,12 +17,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import QuerySet
 
 from anonymization.app.job import threads
 from anonymization.app.voices import find_targets
@@ -30,13 +29,16 @@ from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError
 from common.memory import available_bytes
 from evaluation.app.attacks.trained import (
+    BACK_END_FILE,
     ENCODER_FILES,
     REPORT,
     checkpoint_key,
     encoder_key,
+    has_back_end,
     list_seeds,
     list_trained_seeds,
     seed_folder,
+    speech_of_training,
 )
 from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
@@ -49,7 +51,7 @@ from evaluation.attackers.training.loop import Plan
 from evaluation.attackers.training.recipe import TrainingRecipe
 from evaluation.attackers.training.trained import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
 from evaluation.formats.results import Speech
-from portal.challenges.models import DataSet
+from portal.challenges.models import DataSet, Utterance
 from portal.core.clock import read_clock
 from portal.core.labels import roughly
 from portal.core.storage import load_audio, replace_named
@@ -83,7 +85,7 @@ def train_attackers(context: JobContext) -> dict[str, Any]:
     recipe = read_recipe_of_run(run)
     utterances = _utterances(run, recipe)
     _require_same_speech(run)
-    durations_s = [samples / rate for samples, rate in _files(run).values_list("samples", "rate_hz") if rate]
+    durations_s = [one.duration_s for one in _recordings(run)]
     plan = loop.plan_training(durations_s, recipe, len({one.source for one in utterances}))
     if device == "cpu":
         _require_memory(plan, recipe)
@@ -131,36 +133,57 @@ def _choose_device(run: EvaluationRun) -> Device:
     return "cuda"
 
 
-def _files(run: EvaluationRun) -> QuerySet[SubmittedFile]:
+class _Recording(NamedTuple):
+    data_set: str
+    name: str
+    speaker: str
+    gender: str
+    audio: str
+    duration_s: float
+
+
+def _recordings(run: EvaluationRun) -> list[_Recording]:
     """What the run is trained on, by data set and name."""
     corpus, names = run.submission.system.corpus_id, run.parameters["data_sets"]
+    if speech_of_training(run.parameters) is Speech.ORIGINAL:
+        utterances = Utterance.objects.filter(data_sets__corpus=corpus, data_sets__name__in=names)
+        rows = utterances.order_by("data_sets__name", "name").values_list(
+            "data_sets__name", "name", "speaker__name", "speaker__gender", "audio", "duration_s"
+        )
+        return [_Recording(one, name, who, sex, audio, length or 0.0) for one, name, who, sex, audio, length in rows]
     files = SubmittedFile.objects.filter(submission=run.submission_id, data_set__corpus=corpus)
-    return files.filter(data_set__name__in=names).order_by("data_set__name", "utterance__name")
+    columns = ("data_set__name", "utterance__name", "utterance__speaker__name", "utterance__speaker__gender", "audio")
+    made = files.filter(data_set__name__in=names).order_by("data_set__name", "utterance__name")
+    return [
+        _Recording(one, name, who, sex, audio, samples / rate if rate else 0.0)
+        for one, name, who, sex, audio, samples, rate in made.values_list(*columns, "samples", "rate_hz")
+    ]
 
 
 def _utterances(run: EvaluationRun, recipe: TrainingRecipe) -> list[TrainingUtterance]:
     """The same as utterances; samples are read when they are needed."""
     sets = DataSet.objects.filter(corpus=run.submission.system.corpus, name__in=run.parameters["data_sets"])
     targets = {one.name: _read_targets(run, one) for one in sets} if recipe.target_head != "none" else {}
-    columns = ("data_set__name", "utterance__name", "utterance__speaker__name", "utterance__speaker__gender", "audio")
-    found = []
-    for data_set, name, speaker, gender, audio in _files(run).values_list(*columns):
-        target, read = targets.get(data_set, {}).get(name), partial(_read_samples, name, audio)
-        found.append(TrainingUtterance(f"{data_set}/{name}", speaker, read, target, gender, original=name))
+    found, speech = [], speech_of_training(run.parameters)
+    for one in _recordings(run):
+        read = partial(_read_samples, f"{speech} recording of {one.name}", one.audio)
+        target = targets.get(one.data_set, {}).get(one.name)
+        identifier = f"{one.data_set}/{one.name}"
+        found.append(TrainingUtterance(identifier, one.speaker, read, target, one.gender, original=one.name))
     if not found:
         raise JobFailure(
-            f"The submission has no anonymised file of {', '.join(run.parameters['data_sets'])}.",
+            f"The submission has no {speech} file of {', '.join(run.parameters['data_sets'])}.",
             actor=Actor.ORGANIZER,
-            remedy="Anonymise the training data, or submit it, and run the job again.",
+            remedy="Anonymise the training data, or submit or import it, and run the job again.",
         )
     return found
 
 
-def _read_samples(name: str, audio: str) -> tuple[Any, int]:
+def _read_samples(what: str, audio: str) -> tuple[Any, int]:
     try:
         return load_audio(audio)
     except AudioError as error:
-        raise MetricInputError(f"The anonymised recording of {name} cannot be read: {error}") from error
+        raise MetricInputError(f"The {what} cannot be read: {error}") from error
 
 
 def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
@@ -206,8 +229,8 @@ def _require_same_speech(run: EvaluationRun) -> None:
     Raises:
         JobFailure: utterances were erased, added or replaced since its first epoch.
     """
-    rows = _files(run).values_list("data_set__name", "utterance__name", "utterance__speaker__name", "audio")
-    speech = hashlib.sha256(json.dumps(list(rows)).encode()).hexdigest()
+    rows = [(one.data_set, one.name, one.speaker, one.audio) for one in _recordings(run)]
+    speech = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
     if not run.epochs.exists():
         run.parameters["speech"] = speech
         run.save(update_fields=["parameters"])
@@ -314,7 +337,7 @@ class _Turn:
 
     def finish(self, trained: TrainedAttacker) -> None:
         """Keep the attacker and what it reached; then its checkpoints have served."""
-        for name in ENCODER_FILES:
+        for name in (*ENCODER_FILES, *([BACK_END_FILE] if has_back_end(self.run) else [])):
             _store(encoder_key(self.run, self.seed, name), self.folder / name)
         with transaction.atomic():
             last = TrainingEpoch.objects.filter(run=self.run, seed=self.seed).order_by("epoch").last()
@@ -390,7 +413,7 @@ def _store_values(run: EvaluationRun) -> None:
                 run=run,
                 metric=metric,
                 estimator=f"mean of {len(found.values)} seed{'' if len(found.values) == 1 else 's'}",
-                training=str(Speech.ANONYMISED),
+                training=str(speech_of_training(run.parameters)),
                 value=100 * found.mean,
                 spread=None if found.deviation is None else 100 * found.deviation,
                 n=sum(one.held_out for one in report.seeds),

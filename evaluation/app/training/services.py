@@ -1,4 +1,4 @@
-"""Trains semi-informed attackers on the anonymised training data of a submission: creates the runs and their jobs.
+"""Trains attackers on the anonymised or the original training data of a submission: creates the runs and their jobs.
 
 A run has one recipe and several seeds, which its job (`evaluation.app.training.handlers`) trains one after another.
 """
@@ -17,14 +17,16 @@ from anonymization.app.services import start_anonymization
 from anonymization.app.voices import TargetRequest, find_targets
 from common.packages import missing_packages
 from evaluation.app.attacks.services import start_attack
-from evaluation.app.attacks.trained import list_seeds
+from evaluation.app.attacks.trained import list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.one_at_a_time import find_under_way
 from evaluation.app.runs.services import GONE, start_run
 from evaluation.app.training.selectors import Material, list_material
+from evaluation.attackers.training.loop import find_back_end_refusal
 from evaluation.attackers.training.recipe import TrainingRecipe
-from portal.challenges.models import DataSet
+from evaluation.formats.results import Speech
+from portal.challenges.models import DataSet, Utterance
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
@@ -49,12 +51,14 @@ def start_training(
     seeds: Sequence[int],
     variant: str = "none",
     device: Device = "cpu",
+    trained_on: Speech = Speech.ANONYMISED,
     after: Job | None = None,
     by: Any = None,
 ) -> EvaluationRun:
     """A run that trains an attacker for each seed on what the submission has of these training sets, and its job.
 
     Args:
+        trained_on: anonymised speech for a semi-informed attacker, original speech for that of the other attacks.
         variant: name of the variant of the target classifier that the recipe was made with, for people.
         device: where it is trained; on a graphics card it waits for a worker that has one.
         after: a job that has to succeed before, such as the one that makes the files; what they are is then asked by
@@ -64,16 +68,20 @@ def start_training(
         NotPossible: a sentence that says what is missing.
     """
     chosen, wanted = list(data_sets), list(seeds)
-    if refusal := find_refusal(submission, chosen, recipe, wanted, is_made_first=after is not None):
+    is_made_first = after is not None
+    refusal = find_refusal(submission, chosen, recipe, wanted, is_made_first=is_made_first, trained_on=trained_on)
+    if refusal:
         raise NotPossible(refusal)
     parameters = {"recipe": json.loads(recipe.to_json()), "variant": variant, "seeds": wanted}
     parameters |= {"data_sets": [data_set.name for data_set in chosen], "device": device}
+    if trained_on is Speech.ORIGINAL:
+        parameters["trained_on"] = str(trained_on)
     run = TRAINING.make_run(submission, recipe=recipe.name[:40], parameters=parameters)
     _require_another(run)
     return start_run(
         run,
         job=KIND_GPU if device == "cuda" else TRAINING.job,
-        title=f"Train an attacker on {submission.system}",
+        title=f"Train an attacker on {'original speech' if trained_on is Speech.ORIGINAL else submission.system}",
         after=after,
         by=by,
         recipe=recipe.name,
@@ -87,6 +95,7 @@ def train_and_attack(
     submission: Submission,
     data_sets: Iterable[DataSet],
     with_attack: bool = True,
+    with_originals: bool = False,
     by: Any = None,
     **settings: Any,
 ) -> EvaluationRun:
@@ -95,6 +104,7 @@ def train_and_attack(
     Only what the portal's own method made can be completed; a team submits its training data itself.
 
     Args:
+        with_originals: train and attack by the same recipe on the original speech of these sets first.
         settings: recipe, seeds, variant and device, as `start_training` takes them.
 
     Raises:
@@ -102,11 +112,13 @@ def train_and_attack(
         MethodError: as `start_anonymization`.
     """
     chosen = list(data_sets)
-    after = _made_first(submission, chosen, by)
-    run = start_training(submission=submission, data_sets=chosen, after=after, by=by, **settings)
-    if with_attack:
-        for seed in list_seeds(run):
-            start_attack(submission=submission, trained=run, seed=seed, after=run.job, by=by)
+    for trained_on in (Speech.ORIGINAL, Speech.ANONYMISED) if with_originals else (Speech.ANONYMISED,):
+        after = _made_first(submission, chosen, by) if trained_on is Speech.ANONYMISED else None
+        wanted = settings | {"trained_on": trained_on}
+        run = start_training(submission=submission, data_sets=chosen, after=after, by=by, **wanted)
+        if with_attack:
+            for seed in list_seeds(run):
+                start_attack(submission=submission, trained=run, seed=seed, after=run.job, by=by)
     return run
 
 
@@ -149,7 +161,8 @@ def _require_another(run: EvaluationRun) -> None:
         NotPossible: the very same training is under way.
     """
     for other in find_under_way(run):
-        if {name: other.parameters.get(name) for name in run.parameters} == run.parameters:
+        is_same = {name: other.parameters.get(name) for name in run.parameters} == run.parameters
+        if is_same and speech_of_training(other.parameters) is speech_of_training(run.parameters):
             raise NotPossible(
                 f"The same training is under way already as training {other.pk}. Cancel it first, or change something."
             )
@@ -165,11 +178,13 @@ def find_refusal(
     seeds: Sequence[int],
     *,
     is_made_first: bool = False,
+    trained_on: Speech = Speech.ANONYMISED,
 ) -> str:
     """Why no attacker can be trained so, a sentence; empty where one can.
 
     Args:
         is_made_first: the files are made by a job before; what they will be is then not asked.
+        trained_on: the speech of these sets.
     """
     if missing := find_missing_libraries():
         return missing
@@ -181,10 +196,30 @@ def find_refusal(
     if not data_sets or any(data_set not in material for data_set in data_sets):
         known = ", ".join(data_set.name for data_set in material) or "none"
         return f"Choose at least one training set of the corpus to train on; it has these: {known}."
+    if trained_on is Speech.ORIGINAL:
+        return _refused_originals(data_sets, recipe)
     if is_made_first:
         return ""
     chosen = [material[data_set] for data_set in data_sets]
-    return _refused_material(chosen) or _refused_targets(submission, chosen, recipe)
+    files = submission.files.filter(data_set__in=data_sets).order_by()
+    speakers = files.values_list("utterance__speaker__name", flat=True) if recipe.back_end == "plda" else ()
+    return (
+        _refused_material(chosen)
+        or _refused_targets(submission, chosen, recipe)
+        or find_back_end_refusal(list(speakers), recipe)
+    )
+
+
+def _refused_originals(data_sets: Sequence[DataSet], recipe: TrainingRecipe) -> str:
+    if recipe.target_head != "none":
+        return "Original speech has no target voice to classify: choose no target classifier."
+    utterances = Utterance.objects.filter(data_sets__in=data_sets).order_by()
+    if silent := utterances.filter(audio="").count():
+        return (
+            f"{silent:,} utterances of {', '.join(one.name for one in data_sets)} have no original audio. Import the "
+            "corpus again with its audio."
+        )
+    return find_back_end_refusal(list(utterances.values_list("speaker__name", flat=True)), recipe)
 
 
 def _refused_seeds(seeds: Sequence[int]) -> str:

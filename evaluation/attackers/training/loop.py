@@ -1,8 +1,9 @@
 """Train a recogniser on a corpus of anonymised speech: the one function that the portal and the command call.
 
 It cuts the corpus, computes features, trains epoch by epoch with checkpoints, takes the mean vector for centring, fits
-fresh probes, and leaves a folder that `trained.load_trained` reads. A training that was killed goes on from its last
-epoch. Conventions: stages are ``reading``, ``features``, ``training``, ``training mean`` and ``probe``.
+fresh probes and, where the recipe has one, the back end, and leaves a folder that `trained.load_trained` reads. A
+training that was killed goes on from its last epoch. Conventions: stages are ``reading``, ``features``, ``training``,
+``training mean``, ``probe`` and ``back end``.
 
 A fresh linear probe: what frozen vectors still tell about a speaker, whatever the classifier they were trained with.
 
@@ -17,27 +18,40 @@ here: Y. Elazar, Y. Goldberg, "Adversarial removal of demographic attributes fro
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from common.arrays import unit_vectors
 from common.errors import MetricInputError
-from common.progress import Progress, ignore_progress
+from common.progress import Count, Progress, ignore_progress
+from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training import trained
-from evaluation.attackers.training.corpus import Indices, Segments, TrainingUtterance, cut, require_sound
+from evaluation.attackers.training.corpus import (
+    RATE_HZ,
+    Indices,
+    Segments,
+    TrainingUtterance,
+    cut,
+    read_checked,
+    require_sound,
+)
 from evaluation.attackers.training.recipe import Network, TrainingRecipe
 from evaluation.metrics.detection import kaldi_eer
 from speech.encoders.contract import Device
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from evaluation.attackers.training.features import FeatureStore
     from evaluation.attackers.training.fitting import Fitted, Listener
+    from speech.encoders.networks import XvectorTdnn
 
 Vectors = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
@@ -119,6 +133,8 @@ def _fitted_guesses(train: Vectors, labels: Labels, test: Vectors, classes: int)
     return scores.argmax(dim=1).numpy()
 
 
+FEWEST_SPEAKERS = 10  # that PLDA is fitted on; published evaluators have hundreds
+UTTERANCES_AT_ONCE = 64  # read together where whole utterances are embedded
 MOST_PROBED = 20_000  # vectors; more change a probe of a few hundred dimensions little and take long
 _BYTES_PER_PARAMETER = 16  # weight, gradient, two moments
 # Floats that a frame of a batch leaves behind in the network for a channel of its width, counted over its layers.
@@ -199,11 +215,13 @@ def train(
         device: ``cuda`` computes features there and trains in mixed precision (bfloat16).
 
     Raises:
-        MetricInputError: libraries are missing; the corpus cannot be used, with a sentence for each problem; the
-            folder holds another training; memory is full.
+        MetricInputError: libraries are missing; the corpus cannot be used, with a sentence for each problem; it has
+            too few speakers or utterances for PLDA; the folder holds another training; memory is full.
     """
     trained.require_torch(device)
     require_sound(utterances, targets=recipe.target_head != "none")
+    if refusal := find_back_end_refusal([one.source for one in utterances], recipe):
+        raise MetricInputError(refusal)
     from evaluation.attackers.training.fitting import Listener, is_out_of_memory
 
     try:
@@ -240,12 +258,71 @@ def _train(
     store = make_store(utterances, segments, torch.device(device), told, bands=recipe.mel_bands)
     fitted = fit(lambda: build_encoder(recipe), store, segments, recipe, seed, folder, listener)
     final, mean = measure_finished(fitted, store, segments, recipe, seed, progress)
-    final = replace(final, unused_utterances=len(utterances) - np.unique(segments.piece_utterance).size)
+    used = np.unique(segments.piece_utterance)
+    final = replace(final, unused_utterances=len(utterances) - used.size)
+    back_end = None
+    if recipe.back_end == "plda":
+        heard = [utterances[place] for place in used]
+        back_end = fit_back_end(fitted.encoder, heard, recipe, device, partial(progress, "back end"))
     targets = segments.targets if recipe.target_head != "none" else ()
     description = trained.Description(recipe, seed, segments.sources, targets, mean, final, fitted.kept_epoch, key)
-    trained.save_trained(folder, fitted.encoder, fitted.epochs, description)
+    trained.save_trained(folder, fitted.encoder, fitted.epochs, description, back_end)
     (folder / trained.CHECKPOINT).unlink(missing_ok=True)
     return trained.load_trained(folder, device)
+
+
+def find_back_end_refusal(speakers: Sequence[str], recipe: TrainingRecipe) -> str:
+    """Why the back end of a recipe cannot be fitted on utterances of these speakers, a sentence; empty where it can."""
+    if recipe.back_end != "plda":
+        return ""
+    found = Counter(speakers)
+    several = sum(count for count in found.values() if count > 1)
+    repeated = sum(1 for count in found.values() if count > 1)
+    if repeated < FEWEST_SPEAKERS:
+        return (
+            f"PLDA learns how speakers differ: expected at least {FEWEST_SPEAKERS} training speakers with two "
+            f"utterances each, found {repeated}. Add speakers, or choose a recipe that compares by cosine."
+        )
+    if recipe.loading == 0 and several - repeated < recipe.embedding:
+        return (
+            f"LDA learns how a speaker's utterances vary in {recipe.embedding} dimensions: expected at least "
+            f"{recipe.embedding + repeated} utterances of {repeated} speakers, found {several}. Add utterances, or "
+            "choose a recipe with diagonal loading (2022-small)."
+        )
+    return ""
+
+
+def fit_back_end(
+    encoder: nn.Module,
+    utterances: Sequence[TrainingUtterance],
+    recipe: TrainingRecipe,
+    device: Device,
+    progress: Count = ignore_progress,
+) -> Plda:
+    """LDA and PLDA on one vector of each whole training utterance, as Kaldi's evaluator fits them.
+
+    Args:
+        encoder: trained.
+        progress: done and total utterances.
+
+    Raises:
+        MetricInputError: the covariance within speakers is singular.
+    """
+    from speech.encoders.ecapa_voxceleb import LogMelEncoder
+
+    network = LogMelEncoder(cast("XvectorTdnn", encoder), device)
+    vectors = []
+    for start in range(0, len(utterances), UTTERANCES_AT_ONCE):
+        progress(start, len(utterances))
+        some = [read_checked(one) for one in utterances[start : start + UTTERANCES_AT_ONCE]]
+        vectors.append(network.embed(some, RATE_HZ))
+    progress(len(utterances), len(utterances))
+    return Plda.fit(
+        np.concatenate(vectors).astype(np.float64),
+        [one.source for one in utterances],
+        lda_dimensions=recipe.lda_dimensions,
+        loading=recipe.loading,
+    )
 
 
 def measure_finished(

@@ -14,8 +14,9 @@ one for each epoch. Sources: `CyclicLRScheduler` of SpeechBrain, after L. Smith,
 The recipes of the published toolkits and a small one, by name, and what can be done about targets in each.
 
 `spane` and `vpc24` train as the public code of SpAnE and of the VoicePrivacy 2024 evaluation does, `x-vector` is
-SpAnE's other network with SpeechBrain's recipe for it, and `small` is what two processor cores can do; a variant adds
-the target classifier of Franzreb et al. to any of them. What comes after the training is ours: every EER is Kaldi's,
+SpAnE's other network with SpeechBrain's recipe for it, `2022` and `2020` compare its vectors by LDA and PLDA as the
+evaluators of these challenges do, and `small` and `2022-small` are what two processor cores can do; a variant adds the
+target classifier of Franzreb et al. to any of them. What comes after the training is ours: every EER is Kaldi's,
 and no waveform is brought to one loudness or trimmed, as 2024's scoring does.
 """
 
@@ -40,8 +41,10 @@ Kept = Literal["last", "best"]
 GenderSplit = Literal["pooled", "per gender"]
 TargetHead = Literal["none", "literal", "stabilised"]
 AdversaryLoss = Literal["aam", "ce"]
+Comparison = Literal["cosine", "plda"]
 
 _UNNAMED: Network = "ecapa-tdnn"
+_UNNAMED_BACK_END: Mapping[str, Any] = {"back_end": "cosine", "lda_dimensions": 200, "loading": 0.0}
 MOST_EPOCHS, MOST_STEPS_OF_ADVERSARY = 1000, 100
 # The branches of an SE-Res2 block share the channels equally.
 RES2_SCALE = 8
@@ -92,6 +95,11 @@ class TrainingRecipe:
         adversary_steps: its updates for each one of the recogniser (``stabilised``).
         adversary_lr_multiplier: of its learning rate (``stabilised``).
         network: the recogniser, and with it its features and its classifier of sources.
+        back_end: how an attack compares vectors: by cosine, or by LDA and PLDA that are fitted on the vectors of the
+            training utterances (Kaldi's evaluator of 2020 and 2022).
+        lda_dimensions: of PLDA's vectors, at most; never more than speakers less one.
+        loading: added to covariances on their diagonal, in parts of their mean; PLDA needs it where there are fewer
+            utterances than dimensions.
     """
 
     name: str
@@ -127,6 +135,9 @@ class TrainingRecipe:
     adversary_steps: int = 1
     adversary_lr_multiplier: float = 1.0
     network: Network = "ecapa-tdnn"
+    back_end: Comparison = "cosine"
+    lda_dimensions: int = 200
+    loading: float = 0.0
 
     def __post_init__(self) -> None:
         problems = [*_type_problems(self)] or [*_range_problems(self), *_adversary_problems(self)]
@@ -156,18 +167,21 @@ class TrainingRecipe:
         return replace(self, **values)
 
     def to_json(self) -> str:
-        """All values, in the order of the class; ECAPA-TDNN goes unnamed.
+        """All values, in the order of the class; ECAPA-TDNN and the cosine go unnamed.
 
-        So it reads as it did before there was another network, and trainings begun then go on.
+        So it reads as it did before there was another network or back end, and trainings begun then go on.
         """
         values = asdict(self)
         if self.network == _UNNAMED:
             del values["network"]
+        if self.back_end == _UNNAMED_BACK_END["back_end"]:
+            for name in _UNNAMED_BACK_END:
+                del values[name]
         return json.dumps(values, ensure_ascii=False, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> TrainingRecipe:
-        """A recipe from `to_json`; ECAPA-TDNN where no network is named.
+        """A recipe from `to_json`; ECAPA-TDNN and the cosine where no network and no back end is named.
 
         Raises:
             MetricInputError: no JSON object, names that are missing or unknown, values that make no sense.
@@ -179,7 +193,7 @@ class TrainingRecipe:
         if not isinstance(given, dict):
             raise MetricInputError(f"Expected a training recipe as a JSON object, found {type(given).__name__}.")
         names = {field.name for field in fields(cls)}
-        values: dict[str, Any] = {"network": _UNNAMED} | given
+        values: dict[str, Any] = {"network": _UNNAMED, **_UNNAMED_BACK_END} | given
         if set(values) != names:
             missing, unknown = sorted(names - set(values)), sorted(set(values) - names)
             found = "; ".join(
@@ -212,6 +226,7 @@ def _range_problems(recipe: TrainingRecipe) -> list[str]:
         ("epochs", 1, MOST_EPOCHS), ("batch", 2, 65536), ("weight_decay", 0, 1), ("base_learning_rate", 0, 1),
         ("peak_learning_rate", 1e-12, 1), ("half_cycle_steps", 1, 1e9), ("margin", 0, 1.5), ("scale", 0.1, 1000),
         ("segment_s", 0.1, 600), ("crop_s", 0.1, 600), ("shortest_s", 0.025, 600), ("quietest_amplitude", 0, 1),
+        ("lda_dimensions", 1, 4096), ("loading", 0, 1),
     )  # fmt: skip
     problems = [*(_range_problem(recipe, *one) for one in ranges), *_network_problems(recipe)]
     if recipe.base_learning_rate > recipe.peak_learning_rate:
@@ -228,6 +243,14 @@ def _range_problems(recipe: TrainingRecipe) -> list[str]:
             "validation: expected whole utterances held out with windows anywhere in an utterance, found last segment, "
             "which training would hear."
         )
+    if recipe.back_end == "cosine":
+        problems += [
+            f"{name}: expected {value} with the cosine, which has none, found {getattr(recipe, name)}."
+            for name, value in _UNNAMED_BACK_END.items()
+            if getattr(recipe, name) != value
+        ]
+    elif recipe.centre:
+        problems.append("centre: expected no with PLDA, whose LDA takes a mean off by itself, found yes.")
     if recipe.shortest_s > recipe.segment_s:
         problems.append(f"shortest_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.shortest_s:g}.")
     return [problem for problem in problems if problem]
@@ -336,8 +359,17 @@ class Variant:
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
+
+
+def _preset_values(name: str) -> dict[str, Any]:
+    """The values of a preset in the file; `like` names another one whose values it changes."""
+    own = dict(_TABLES["presets"][name])
+    other = own.pop("like", None)
+    return _preset_values(other) | own if other else own
+
+
 PRESETS: Mapping[str, TrainingRecipe] = MappingProxyType(
-    {name: TrainingRecipe(name=name, **values) for name, values in _TABLES["presets"].items()}
+    {name: TrainingRecipe(name=name, **_preset_values(name)) for name in _TABLES["presets"]}
 )
 VARIANTS: Mapping[str, Variant] = MappingProxyType(
     {

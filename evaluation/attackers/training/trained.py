@@ -24,6 +24,7 @@ import numpy.typing as npt
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
 from common.packages import missing_packages
+from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.corpus import Segments
 from evaluation.attackers.training.recipe import TrainingRecipe
 from speech.encoders.contract import Device, Samples, SpeakerEncoder, Vectors
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 MODEL = "model.safetensors"
+BACK_END = "back_end.npz"  # where the recipe has one that is fitted
 DESCRIPTION = "recipe.json"
 VALUES = "values.csv"
 
@@ -226,6 +228,7 @@ class Description:
         kept_epoch: whose weights these are.
         key: of recipe, seed and corpus, as `fitting.training_key` makes it.
         model_sha256: of the file of weights; `save_trained` sets it.
+        back_end_sha256: of the file of the back end; empty where the recipe compares by cosine.
     """
 
     recipe: TrainingRecipe
@@ -237,6 +240,7 @@ class Description:
     kept_epoch: int
     key: str
     model_sha256: str = ""
+    back_end_sha256: str = ""
 
 
 class TrainedAttacker:
@@ -296,17 +300,28 @@ def attacking_encoder(attacker: TrainedAttacker) -> SpeakerEncoder:
     return CentredEncoder(attacker, attacker.training_mean) if attacker.recipe.centre else attacker
 
 
-def save_trained(folder: Path, encoder: nn.Module, epochs: Sequence[EpochRecord], description: Description) -> None:
+def save_trained(
+    folder: Path,
+    encoder: nn.Module,
+    epochs: Sequence[EpochRecord],
+    description: Description,
+    back_end: Plda | None = None,
+) -> None:
     """Write a finished training; the description comes last and makes the folder whole."""
     folder.mkdir(parents=True, exist_ok=True)
     recipe = description.recipe
     save_checkpoint(folder / MODEL, encoder, {"architecture": recipe.network, "recipe": recipe.name})
     write_atomically(folder / VALUES, epochs_csv(epochs).encode())
+    if back_end is not None:
+        packed = io.BytesIO()
+        np.savez(packed, allow_pickle=False, **back_end.arrays())
+        write_atomically(folder / BACK_END, packed.getvalue())
     content = asdict(description) | {
         "format": FORMAT,
         "recipe": json.loads(recipe.to_json()),
         "training_mean": description.training_mean.tolist(),
         "model_sha256": hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
+        "back_end_sha256": "" if back_end is None else hashlib.sha256((folder / BACK_END).read_bytes()).hexdigest(),
     }
     write_atomically(folder / DESCRIPTION, json.dumps(content, ensure_ascii=False, indent=1).encode())
 
@@ -338,6 +353,7 @@ def read_description(folder: Path) -> Description:
             "targets": tuple(given["targets"]),
             "training_mean": np.array(given["training_mean"], dtype=np.float32),
             "final": FinalValues.from_mapping(given["final"]),
+            "back_end_sha256": given.get("back_end_sha256", ""),
         }
         return Description(**values, **{name: given[name] for name in ("seed", "kept_epoch", "key", "model_sha256")})
     except MetricInputError:
@@ -362,15 +378,35 @@ def load_trained(folder: Path, device: Device = "cpu") -> TrainedAttacker:
     for name in (MODEL, VALUES):
         if not (folder / name).is_file():
             raise MetricInputError(f"{folder}: expected {name} beside {DESCRIPTION}, found none. Copy it again.")
-    if hashlib.sha256((folder / MODEL).read_bytes()).hexdigest() != description.model_sha256:
-        raise MetricInputError(
-            f"{folder / MODEL}: expected the weights that {DESCRIPTION} names by their SHA-256, found other bytes. "
-            "Copy or train them again."
-        )
+    _require_bytes(folder / MODEL, "weights", description.model_sha256)
     epochs = epochs_of_csv((folder / VALUES).read_text(encoding="utf-8"), str(folder / VALUES))
     encoder = build_encoder(description.recipe)
     load_state(folder / MODEL, encoder)
     return TrainedAttacker(encoder, description, epochs, folder, device)
+
+
+def read_back_end(folder: Path) -> Plda | None:
+    """What compares the vectors of a folder's recogniser, without loading it; None where it is the cosine.
+
+    Raises:
+        MetricInputError: missing, or not the one of the description.
+    """
+    description = read_description(folder)
+    if not description.back_end_sha256:
+        return None
+    path = folder / BACK_END
+    if not path.is_file():
+        raise MetricInputError(f"{folder}: expected {BACK_END} beside {DESCRIPTION}, found none. Copy it again.")
+    _require_bytes(path, "back end", description.back_end_sha256)
+    with np.load(path, allow_pickle=False) as arrays:
+        return Plda.from_arrays(arrays)
+
+
+def _require_bytes(path: Path, what: str, sha256: str) -> None:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        raise MetricInputError(
+            f"{path}: expected the {what} that {DESCRIPTION} names by SHA-256, found other bytes. Copy or train again."
+        )
 
 
 def require_torch(device: Device) -> None:

@@ -22,6 +22,7 @@ from evaluation.app.training.services import (
     train_and_attack,
 )
 from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, Variant, with_variant
+from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet
 from portal.core.clock import read_clock
 from portal.core.fields import RadioField, RowsField, disable
@@ -44,6 +45,16 @@ PRESET_TEXTS = {
         "x-vector, SpAnE",
         "The other network of SpAnE: 512 channels, a plain softmax, pieces of 3 s on a grid. Older than ECAPA-TDNN and "
         "less than half as costly at the same width.",
+    ),
+    "2022": (
+        "VoicePrivacy 2020 and 2022",
+        "The x-vector network, then LDA to 200 dimensions and PLDA of whole utterances. Needs 512 more utterances than "
+        "speakers.",
+    ),
+    "2022-small": (
+        "VoicePrivacy 2022, small",
+        "128 channels, LDA to 64 dimensions and PLDA with diagonal loading, for at least 10 speakers. Weaker than the "
+        "published one.",
     ),
 }
 DEVICES: tuple[tuple[Device, str], ...] = (("cpu", "On processors"), ("cuda", "On a graphics card"))
@@ -101,6 +112,11 @@ class TrainingForm(forms.Form):
         error_messages={"required": f"Give 1 to {MOST_SEEDS} seeds, such as 1, 2, 3."},
     )
     device = RadioField("Where", "a place", choices=DEVICES, initial="cpu", required=False)
+    originals = forms.BooleanField(
+        label="Train on the original speech of these sets, too",
+        required=False,
+        help_text="Gives the evaluator of the unprotected, ignorant and lazy-informed attacks by the same recipe.",
+    )
     attack = forms.BooleanField(label="Attack the trial sets with each seed afterwards", required=False, initial=True)
 
     def __init__(self, *args: Any, submission: Submission, by: Any, **kwargs: Any) -> None:
@@ -195,6 +211,9 @@ class TrainingForm(forms.Form):
         if self.recipe.target_head != "none" and will_be_made and not self.knows_targets:
             raise forms.ValidationError("The method that makes the training data has no targets to classify.")
         refusal = find_refusal(self.submission, chosen_sets, self.recipe, cleaned["seeds"], is_made_first=will_be_made)
+        if not refusal and cleaned.get("originals"):
+            seeds = cleaned["seeds"]
+            refusal = find_refusal(self.submission, chosen_sets, self.recipe, seeds, trained_on=Speech.ORIGINAL)
         if refusal:
             raise forms.ValidationError(refusal)
 
@@ -203,7 +222,8 @@ class TrainingForm(forms.Form):
     def start(self) -> EvaluationRun | None:
         """Start what a valid form asks for; None with an error of the form where it became impossible meanwhile."""
         names = ("data_sets", "seeds", "variant", "device")
-        asked = {name: self.cleaned_data[name] for name in names} | {"with_attack": self.cleaned_data["attack"]}
+        asked = {name: self.cleaned_data[name] for name in names}
+        asked |= {"with_attack": self.cleaned_data["attack"], "with_originals": self.cleaned_data["originals"]}
         try:
             return train_and_attack(submission=self.submission, recipe=self.recipe, by=self.by, **asked)
         except (NotPossible, MethodError) as error:

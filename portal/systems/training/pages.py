@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluation.app.attacks.trained import engine_key, list_seeds
+from evaluation.app.attacks.trained import engine_key, list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.selectors import list_runs
@@ -28,6 +28,7 @@ from evaluation.app.training.selectors import (
 from evaluation.app.training.services import ANY_DEVICE
 from evaluation.attackers.training.recipe import VARIANTS, TrainingRecipe, target_weights
 from evaluation.attackers.training.report import Spread, spread
+from evaluation.formats.results import Speech
 from portal.core.labels import decimals, duration
 from portal.jobs.models import State
 from portal.jobs.rules import can_cancel, can_run_again
@@ -111,6 +112,7 @@ def training_page(view: View, training: int) -> dict[str, Any]:
         **live,
         "can_cancel": view.is_organizer and job is not None and can_cancel(job),
         "can_run_again": view.is_organizer and job is not None and can_run_again(job),
+        "is_semi_informed": speech_of_training(run.parameters) is Speech.ANONYMISED,
         "settings": _settings(run, recipe),
         "results": report_table(run, report, report_cells(report, _error_rates(run, report))),
         "seeds": seeds_table(report),
@@ -289,11 +291,18 @@ def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
     return found
 
 
+def _comparison(recipe: TrainingRecipe) -> str:
+    if recipe.back_end == "cosine":
+        return "cosine"
+    return f"LDA to at most {recipe.lda_dimensions} dimensions, length normalisation, PLDA"
+
+
 def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str]]:
     facts = [
-        ("Training data", ", ".join(run.parameters["data_sets"])),
+        ("Training data", f"{', '.join(run.parameters['data_sets'])}, {speech_of_training(run.parameters)} speech"),
         ("Recipe", f"{run.recipe}, version {run.recipe_version}"),
         ("Recogniser", f"{recipe.network_title}, {recipe.width} channels, vectors of {recipe.embedding} numbers"),
+        ("Comparison", _comparison(recipe)),
         ("Learning", f"{recipe.epochs} epochs, {recipe.batch} pieces of {recipe.crop_s:g} s a step"),
         ("Target classifier", VARIANTS[run.parameters["variant"]].title),
         ("Seeds", ", ".join(map(str, list_seeds(run)))),
@@ -302,5 +311,5 @@ def _settings(run: EvaluationRun, recipe: TrainingRecipe) -> list[tuple[str, str
     ]
     if recipe.largest_weight:
         text = f"reversed from epoch {recipe.zero_epochs + 1} on, weight up to {recipe.largest_weight:g}"
-        facts.insert(5, ("Gradient of the targets", text))
+        facts.insert(6, ("Gradient of the targets", text))
     return facts

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.urls import reverse
 
 from common.tables import Cell, Column, Table, number_columns, plain_table
-from evaluation.app.attacks.trained import list_seeds
+from evaluation.app.attacks.trained import list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.training.selectors import TrainingReport
 from evaluation.attackers.training.recipe import VARIANTS
@@ -51,7 +51,7 @@ def _training(view: View, run: EvaluationRun, report: TrainingReport) -> list[Ce
     state = run.job.state if run.job else ""
     errors = (report.spread(name) for name in ("source_error", "target_error", "target_probe"))
     return [
-        Cell(f"Training {run.pk}", link=address, aside=run.recipe),
+        Cell(f"Training {run.pk}", link=address, aside=f"{run.recipe}, {speech_of_training(run.parameters)} speech"),
         VARIANTS[run.parameters["variant"]].title,
         f"{len(report.seeds)} of {len(list_seeds(run))}",
         *map(spread_text, errors),

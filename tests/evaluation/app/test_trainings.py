@@ -18,11 +18,12 @@ from evaluation.app.attacks.trained import (
     engine_key,
     list_trained_seeds,
     load_attacker,
+    load_back_end,
     load_encoder,
     seed_folder,
 )
 from evaluation.app.models import EvaluationRun, TrainingEpoch
-from evaluation.app.runs.kinds import TRAINING
+from evaluation.app.runs.kinds import TRAINING, describe_engine
 from evaluation.app.training import handlers as training_handlers
 from evaluation.app.training import services as training_services
 from evaluation.app.training.selectors import (
@@ -34,7 +35,9 @@ from evaluation.app.training.selectors import (
     read_recipe_of_run,
 )
 from evaluation.app.training.services import KIND_GPU, start_training, train_and_attack
+from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.recipe import PRESETS
+from evaluation.formats.results import Speech
 from portal.challenges.models import TrialList
 from portal.core.storage import load_audio
 from portal.jobs.models import Job, State
@@ -52,6 +55,9 @@ from tests.portal.trainings import (
 )
 
 pytestmark = pytest.mark.django_db
+TINY_PLDA = PRESETS["2022-small"].changed(
+    width=8, aggregated=16, embedding=16, lda_dimensions=4, epochs=1, batch=8, segment_s=1.0, crop_s=0.5, shortest_s=0.5
+)
 
 
 @pytest.fixture(autouse=True)
@@ -500,6 +506,45 @@ def test_attack_of_a_chain_scores_the_trials_with_the_attacker_that_was_trained(
     assert attack.engine == engine_key(run, 5)
     value = attack.values.get(metric="eer", estimator="kaldi")
     assert (value.attack_model, value.training, value.n) == ("semi-informed", "anonymised", 9)
+
+
+@needs_torch
+def test_evaluator_of_2022_is_trained_and_attacks_on_original_and_on_anonymised_speech():
+    submission = make_trained_on(speakers=10)
+    add_trials(submission)
+    asked = {"data_sets": [training_set(submission)], "recipe": TINY_PLDA, "seeds": [5], "with_originals": True}
+    run = train_and_attack(submission=submission, by=None, **asked)
+    waiting = list(Job.objects.order_by("created_at").values_list("pk", flat=True))
+    assert [execute(job).state for job in waiting] == [State.SUCCEEDED] * 8
+    originals = EvaluationRun.objects.get(kind=TRAINING.kind, parameters__trained_on="original")
+    assert isinstance(load_back_end(run, 5), Plda)
+    runs = EvaluationRun.objects.filter(kind=EvaluationRun.Kind.ATTACK)
+    attacks = {one.parameters["trained"]: one for one in runs}
+    eers = {
+        pk: {
+            (one.attack_model, one.training): one.value for one in attack.values.filter(metric="eer", estimator="kaldi")
+        }
+        for pk, attack in attacks.items()
+    }
+    assert set(eers[run.pk]) == {("semi-informed", "anonymised")}
+    assert set(eers[originals.pk]) == {(name, "original") for name in ("unprotected", "ignorant", "lazy-informed")}
+    assert describe_engine(attacks[originals.pk]).description == "Trained by this portal on original speech."
+    # The files are the recordings themselves, so that both attackers learn and hear the same.
+    own, other = eers[run.pk]["semi-informed", "anonymised"], eers[originals.pk]["lazy-informed", "original"]
+    assert own == pytest.approx(other)
+
+
+@needs_torch
+def test_what_plda_or_original_speech_lacks_is_refused_at_once():
+    submission = make_trained_on()
+    with pytest.raises(NotPossible, match="expected at least 10 training speakers with two utterances each, found 3"):
+        begin(submission, recipe=TINY_PLDA)
+    with pytest.raises(NotPossible, match="Original speech has no target voice to classify"):
+        begin(submission, recipe=tiny("measured"), trained_on=Speech.ORIGINAL)
+    submission.system.corpus.utterances.update(audio="")
+    with pytest.raises(NotPossible, match="6 utterances of voices_train have no original audio"):
+        begin(submission, trained_on=Speech.ORIGINAL)
+    assert EvaluationRun.objects.count() == 0
 
 
 def add_trials(submission):

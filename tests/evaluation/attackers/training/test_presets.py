@@ -130,7 +130,9 @@ def test_other_json_is_refused(text):
 
 
 def test_unknown_names_say_which_there_are():
-    with pytest.raises(MetricInputError, match="among spane, vpc24, small, x-vector, found “large”"):
+    with pytest.raises(
+        MetricInputError, match="among spane, vpc24, small, x-vector, 2022, 2020, 2022-small, found “large”"
+    ):
         find_preset("large")
     with pytest.raises(MetricInputError, match="among none, measured, literal, stabilised"):
         with_variant(SPANE, "strong")
