@@ -31,7 +31,12 @@ from tests.browsing import (  # noqa: F401
     problems,
     traffic,
 )
-from tests.quick_jobs import few_resamples, pages_without_drawings, quick_figures  # noqa: F401
+from tests.quick_jobs import (  # noqa: F401
+    designs_without_limit,
+    few_resamples,
+    pages_without_drawings,
+    quick_figures,
+)
 from tests.snapshots import empty_by_snapshot, once  # noqa: F401
 
 # A shell lets what it starts in the background ignore Ctrl-C, and the programs that these tests start would, too.

@@ -43,7 +43,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints
-from listening.design.ordering import Progress, order_blocks
+from listening.design.ordering import order_blocks
 from listening.design.plan import (
     VERSION,
     Bounds,
@@ -52,6 +52,7 @@ from listening.design.plan import (
     DesignRequest,
     Extension,
     Half,
+    Progress,
     Requirements,
     compute_requirements,
     validate_request,
@@ -363,24 +364,30 @@ def _levelled(before: Ints, ratings: int) -> Ints:
 
 
 _STEPS = 2000  # and as many as there are trials, twice
+_TOLD_EVERY = 50
 _TRIED, _TRIED_WRONG = 200, 1000
 _ANY_TRIAL = 0.1
 _BOTH_WRONG = 0.5
 _WORSE = 0.02
 
 
-def swap_until_right(sessions: Ints, originals: int, groups: Groups, random: np.random.Generator) -> str:
+def swap_until_right(
+    sessions: Ints, originals: int, groups: Groups, random: np.random.Generator, progress: Progress | None = None
+) -> str:
     """Change sessions in place; returns the first bound that is not met in words, empty where all are.
 
     Args:
         sessions: shape (blocks, trials), candidates by number, the originals first.
         originals: how many these are.
+        progress: called with how many sessions are right.
     """
     search = _Search(sessions, originals, groups)
     if len(sessions) > 1:
-        for _ in range(_STEPS + 2 * sessions.size):
+        for step in range(_STEPS + 2 * sessions.size):
             if not search.wrong.any():
                 break
+            if progress is not None and step % _TOLD_EVERY == 0:
+                progress(int((search.wrong == 0).sum()), len(sessions), "allocation")
             search.step(random)
     return search.first_problem()
 
@@ -453,12 +460,18 @@ _ATTEMPTS, _LARGE = 8, 1000  # trials; from there on a third of the attempts, wh
 
 
 def fill_blocks(
-    request: DesignRequest, groups: Groups, blocks: int, already: Ints, random: np.random.Generator
+    request: DesignRequest,
+    groups: Groups,
+    blocks: int,
+    already: Ints,
+    random: np.random.Generator,
+    progress: Progress | None = None,
 ) -> Ints:
     """Candidates by number in each of `blocks` new blocks, shape (blocks, trials), the originals first.
 
     Args:
         already: shape (candidates,), how often each is rated in earlier blocks.
+        progress: called with how many blocks are right.
 
     Raises:
         DesignError: no way was found; says what would give it more room.
@@ -471,7 +484,7 @@ def fill_blocks(
             found = found or ratings
             continue
         sessions = dealing.deal_sessions(ratings)
-        wrong = swap_until_right(sessions, request.originals, groups, random)
+        wrong = swap_until_right(sessions, request.originals, groups, random, progress)
         if not wrong:
             return sessions
         found = wrong
@@ -493,7 +506,7 @@ def allocate(request: DesignRequest, *, progress: Progress | None = None, shuffl
     """A design that meets every constraint at the head of `listening.design.plan`.
 
     Args:
-        progress: called with how many are done, of how many, and of what.
+        progress: called with how many are done, of how many, and of what; what it raises ends the search.
         shuffles: False to check only whether a design exists, in less than half of the time: shuffling always succeeds.
 
     Raises:
@@ -505,7 +518,7 @@ def allocate(request: DesignRequest, *, progress: Progress | None = None, shuffl
     if progress is not None:
         progress(0, request.evaluators, "allocation")
     nothing = np.zeros(len(request.candidates), dtype=np.int64)
-    filled = fill_blocks(request, make_groups(request, needs), request.evaluators, nothing, random)
+    filled = fill_blocks(request, make_groups(request, needs), request.evaluators, nothing, random, progress)
     blocks = [[request.candidates[number] for number in session] for session in random.permutation(filled)]
     ordered = order_blocks(request, needs, blocks, [], random, progress, shuffles=shuffles)
     return Design(VERSION, request.seed, tuple(tuple(trial.key for trial in block) for block in ordered))

@@ -17,7 +17,7 @@ parts neighbours and joins none, so the rules of order stay met.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -33,6 +33,7 @@ from listening.design.plan import (
     Design,
     DesignError,
     DesignRequest,
+    Progress,
     Requirements,
     position_bounds,
     quarter_of_place,
@@ -225,7 +226,6 @@ def _is_even(cells: tuple[tuple[Cell, int], ...], column: tuple[int, ...], size:
     return True
 
 
-Progress = Callable[[int, int, str], None]
 _STARTS = 150
 _LOOKS_PER_PLACE = 20
 _EVENING_ROUNDS = 40  # for each block
@@ -266,8 +266,10 @@ def order_blocks(
         if not uneven.any():
             if not shuffles:
                 return [tuple(block) for block in ordered]
-            return shuffle_blocks(request, needs, ordered, quarters.heard, random, extensions)
+            return shuffle_blocks(request, needs, ordered, quarters.heard, random, extensions, progress)
         if redone < rounds:
+            if progress is not None:
+                progress(len(blocks) - 1, len(blocks), "ordering")
             number = quarters.choose_to_redo(ordered, uneven)
             quarters.count(ordered[number], -1)
             ordered[number] = quarters.order(ordered[number])

@@ -58,6 +58,7 @@ FIRST_VERSION = "1"  # its order told the kind by the place; studies that were l
 QUARTERS = 4
 Sex = Literal["f", "m"]
 Name = TypeVar("Name")
+Progress = Callable[[int, int, str], None]  # how many are done, of how many, of what
 
 
 class DesignError(ProblemsError):

@@ -22,6 +22,7 @@ from listening.design.plan import (
     Bounds,
     Candidate,
     DesignRequest,
+    Progress,
     Requirements,
     position_bounds,
     quarter_of_place,
@@ -38,6 +39,7 @@ def shuffle_blocks(
     heard: Ints,
     random: np.random.Generator,
     extensions: int = 0,
+    progress: Progress | None = None,
 ) -> list[tuple[Candidate, ...]]:
     """The same sessions in other orders.
 
@@ -45,9 +47,10 @@ def shuffle_blocks(
         blocks: ordered, and within all rules.
         heard: shape (systems, quarters), how often each system stands in each quarter, earlier blocks included.
         extensions: how many there are, this one included.
+        progress: called with how many of the sweeps are done.
     """
     shuffling = _Shuffling(request, needs, blocks, heard, extensions)
-    shuffling.run(random)
+    shuffling.run(random, progress)
     return [tuple(block[number] for number in row) for block, row in zip(blocks, shuffling.order.tolist(), strict=True)]
 
 
@@ -84,10 +87,12 @@ class _Shuffling:
             [position_bounds(sum(row), size, request.trials, extensions) for size in self.sizes] for row in self.heard
         ]
 
-    def run(self, random: np.random.Generator) -> None:
+    def run(self, random: np.random.Generator, progress: Progress | None = None) -> None:
         """All steps."""
         sessions, trials = self.order.shape
-        for _ in range(SWEEPS * trials):
+        for step in range(SWEEPS * trials):
+            if progress is not None and step % trials == 0:
+                progress(step // trials, SWEEPS, "shuffling")
             self._step(*random.integers(0, trials, (2, sessions)))
 
     def _step(self, one: Ints, other: Ints) -> None:

@@ -14,11 +14,17 @@ from django.utils.crypto import salted_hmac
 
 from listening.app.models import Block, Item, ItemSample, Stimulus, Study, StudySystem, Trial
 from listening.app.studies.certificate import build_certificate, list_failures, read_rows
-from listening.app.studies.planning import NO_SYSTEMS, PlannedDesign, PlannedItem, plan_design, plan_extension
+from listening.app.studies.planning import (
+    NO_SYSTEMS,
+    PlannedDesign,
+    PlannedItem,
+    keep_verdict,
+    plan_design,
+    plan_extension,
+)
 from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS
 from listening.app.studies.selectors import Pool, heard_submissions, lock_study, make_pool, require_state, set_problems
-from listening.design.ordering import Progress
-from listening.design.plan import DesignError
+from listening.design.plan import DesignError, Progress
 from portal.core import audit
 from portal.jobs.services import NotPossible
 
@@ -47,7 +53,11 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
     if problems := [*([] if submissions else [NO_SYSTEMS]), *set_problems(sets)]:
         raise DesignError(problems)
     pool = make_pool(sets, submissions)
-    planned = plan_design(study, tuple(submissions), pool, progress=progress)
+    try:
+        planned = plan_design(study, tuple(submissions), pool, progress=progress)
+    except DesignError as error:
+        keep_verdict(study, submissions, sets, error.problems)
+        raise
     if progress is not None:
         progress(0, 0, "writing")
     with transaction.atomic():

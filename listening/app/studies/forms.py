@@ -14,7 +14,7 @@ from listening.analysis.reading.inputs import AnalysisInputError
 from listening.app.models import Study, StudyText
 from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
-from listening.app.studies.services import PRESETS, make_study
+from listening.app.studies.services import describe_presets, make_study
 from listening.app.studies.settings import DEFAULT_SCREENING, PlanError
 from listening.design.plan import DesignError
 from listening.tasks import RATED_TASKS
@@ -205,7 +205,7 @@ class NewStudyForm(forms.Form):
     )
     preset = radios(
         "Size to begin with",
-        [(name, preset["words"]) for name, preset in PRESETS.items()],
+        describe_presets(),
         "Every number can be changed afterwards.",
         "Choose a size to begin with.",
         initial="2022",

@@ -31,6 +31,7 @@ SUFFIX = ".wav"
 STAGES = {
     "allocation": "Assigning recordings to evaluators",
     "ordering": "Ordering the trials",
+    "shuffling": "Drawing the orders at random",
     "writing": "Writing the design",
 }
 REMEDY = "Change the plan of the study where a sentence above says so, then make the design again."

@@ -22,7 +22,7 @@ from common.tables import Cell, Column, Group, Row, Table, number_columns, numbe
 from listening.app.models import Item, Study, StudyText
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
-from listening.app.studies.planning import plan_problems
+from listening.app.studies.planning import TRIED_IN_REQUEST_S, Verdict, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs
 from listening.app.studies.selectors import shown_text
 from listening.app.studies.services import DESIGN_JOB
@@ -110,7 +110,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "may_preview": study.state in HEARABLE and not study.imported,
         "job": study.job,
         "is_busy": is_busy,
-        "plan_problems": plan_problems(study, is_whole=False) if is_undesigned and not is_busy else [],
+        "plan_problems": plan_problems(study) if is_undesigned and not is_busy else [],
         "systems": _systems(study),
         "plan": plan_facts(study),
         "before": _before(study),
@@ -183,7 +183,7 @@ def design_page(study: Study) -> dict[str, Any]:
         "is_secret": study.state != State.CLOSED,
     }
     if not certificate:
-        return page | {"plan_problems": [] if is_busy or study.imported else plan_problems(study, is_whole=False)}
+        return page | {"plan_problems": [] if is_busy or study.imported else plan_problems(study)}
     parts = certificate.get("parts", [])
     titles = ["The scored trials"] if len(parts) < 2 else [f"Wave {number}" for number in range(1, len(parts) + 1)]
     groups = [
@@ -376,11 +376,11 @@ NOTE = (
 )
 
 
-def planner(study: Study, form: StudyForm, *, is_whole: bool = True) -> dict[str, Any]:
+def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_S) -> dict[str, Any]:
     """What the planner shows: of the form where it was filled in and can be read, else of the study as it is.
 
     Args:
-        is_whole: as of `plan_problems`.
+        seconds: as of `judge_plan`.
     """
     form_problems: list[str] = []
     tried = copy(study)
@@ -394,12 +394,15 @@ def planner(study: Study, form: StudyForm, *, is_whole: bool = True) -> dict[str
                 setattr(tried, name, given[name])
         submissions = list(given.get("systems", submissions))
         data_sets = list(given.get("data_sets", data_sets))
-    problems = form_problems or plan_problems(tried, systems=submissions, data_sets=data_sets, is_whole=is_whole)
-    page: dict[str, Any] = {"plan_problems": problems}
+    if form_problems:
+        verdict = Verdict(form_problems, is_tried=True)
+    else:
+        verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, seconds=seconds)
+    page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}
     try:
         return page | _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
     except DesignError as error:  # no system, or hardly a rating
-        return page | {"plan_problems": problems or error.problems}
+        return page | {"plan_problems": verdict.problems or error.problems}
 
 
 def _form_problems(form: StudyForm) -> list[str]:

@@ -15,7 +15,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import thread_time
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from django.core.cache import cache
@@ -27,8 +29,8 @@ from listening.app.studies.rules import NUMBERS, PLAN_FIELDS, has_pairs, plan_nu
 from listening.app.studies.selectors import Pool, heard_submissions, make_pool, set_problems
 from listening.design.allocation import allocate, extend
 from listening.design.forms import Board, Writing, plan_boards, plan_transcription
-from listening.design.ordering import Progress, insert_controls
-from listening.design.plan import Candidate, Design, DesignError, PoolUtterance
+from listening.design.ordering import insert_controls
+from listening.design.plan import Candidate, Design, DesignError, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.tasks import Task
 from portal.challenges.models import DataSet, TrialList, Utterance
@@ -40,7 +42,8 @@ KINDS_OF_BRIDGE = ((True, True), (False, False), (True, False), (False, True))
 STREAM = 20  # of the seed: other draws than those of the scored trials
 LONGEST_KEY = 200
 VERDICT_KEPT_S = 3600  # of whether a plan can be met
-DESIGNED_AT_ONCE_AT_MOST = 500  # trials: some seconds on one slow core
+DESIGNED_AT_ONCE_AT_MOST = 500  # trials: with more nobody waits for a page
+TRIED_IN_REQUEST_S = 1.0  # of the processor, for as many trials or fewer
 _RELATIONS = frozenset({"systems", "data_sets"})
 NO_SYSTEMS = "Choose at least one system: a study compares anonymised with original speech."
 
@@ -63,6 +66,34 @@ class PlannedDesign:
 
     items: tuple[PlannedItem, ...]
     blocks: tuple[tuple[str, ...], ...]
+
+
+class OutOfTime(Exception):  # noqa: N818 - says nothing about the plan
+    """The search for a design takes longer than a page may take."""
+
+
+def limit_time(seconds: float) -> Progress:
+    """A `Progress` that raises `OutOfTime` once a search for a design has taken so much of the processor."""
+    end = thread_time() + seconds
+
+    def look(*_: int | str) -> None:
+        if thread_time() > end:
+            raise OutOfTime
+
+    return look
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a design can be made of a plan.
+
+    Attributes:
+        problems: why none can be made, as sentences.
+        is_tried: whether the design itself was tried; else the recordings were counted, which nearly always tells.
+    """
+
+    problems: list[str]
+    is_tried: bool
 
 
 def plan_design(
@@ -149,23 +180,21 @@ def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtter
     return tuple(made)
 
 
-def plan_problems(
+def judge_plan(
     study: Study,
     *,
     systems: Iterable[Submission] | None = None,
     data_sets: Iterable[DataSet] | None = None,
-    is_whole: bool = True,
-) -> list[str]:
-    """Why no design can be made of a plan, as sentences; empty where one can.
+    seconds: float = 0,
+) -> Verdict:
+    """Whether a design can be made of a plan, tried with the study's own seed where the time allows.
 
-    Of a small plan the whole design is tried, with the study's own seed; of a large one of ratings the recordings are
-    counted, which nearly always tells as much.
+    A verdict is kept for an hour.
 
     Args:
         study: with the numbers to be tried; it need not be saved.
         systems, data_sets: those to be tried; the study's own where none are given.
-        is_whole: False to count the recordings of a small plan, too, unless its design was tried within the hour: an
-            answer at once, which lacks what only the search finds.
+        seconds: that the design may be tried; 0 to count recordings alone. Many ratings are only counted.
     """
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
     submissions = heard_submissions(study) if systems is None else {str(one.pk): one for one in systems}
@@ -174,30 +203,46 @@ def plan_problems(
     problems += [] if submissions else [NO_SYSTEMS]
     problems += set_problems(chosen)
     if problems:
-        return problems
+        return Verdict(problems, is_tried=True)
     key = _fingerprint(study, submissions, chosen)
-    found: list[str] | None = cache.get(key)
+    found: Verdict | None = cache.get(key)
     if found is None:
-        is_counted = study.form == Study.Form.RATING and (not is_whole or _is_large(study))
-        found = _try_plan(study, tuple(submissions), make_pool(chosen, submissions), is_counted=is_counted)
-        if found or not is_counted or _is_large(study):
+        is_large = study.form == Study.Form.RATING and _is_large(study)
+        counts = is_large or (study.form == Study.Form.RATING and not seconds)
+        found = _try_plan(study, tuple(submissions), make_pool(chosen, submissions), 0 if counts else seconds)
+        if found.is_tried or found.problems or seconds or is_large:
             cache.set(key, found, VERDICT_KEPT_S)
     return found
+
+
+def plan_problems(study: Study, **more: Any) -> list[str]:
+    """Why no design can be made of a plan, as sentences; empty where nothing speaks against one. As `judge_plan`."""
+    return judge_plan(study, **more).problems
+
+
+def keep_verdict(
+    study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet], why: list[str]
+) -> None:
+    """Remember why making the design failed, for the planner."""
+    cache.set(_fingerprint(study, submissions, chosen), Verdict(why, is_tried=True), VERDICT_KEPT_S)
 
 
 def _is_large(study: Study) -> bool:
     return study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST
 
 
-def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool, *, is_counted: bool) -> list[str]:
+def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool, seconds: float) -> Verdict:
+    is_rating = study.form == Study.Form.RATING
     try:
-        if is_counted:
+        if is_rating:
             choose_trials(study, codes, pool)
-        else:
-            plan_design(study, codes, pool, shuffles=False)
+        if seconds or not is_rating:
+            plan_design(study, codes, pool, progress=limit_time(seconds), shuffles=False)
     except DesignError as error:
-        return error.problems
-    return []
+        return Verdict(error.problems, is_tried=True)
+    except OutOfTime:
+        return Verdict([], is_tried=False)
+    return Verdict([], is_tried=bool(seconds) or not is_rating)
 
 
 def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:

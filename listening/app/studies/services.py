@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
+from math import ceil
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 from django.db import transaction
@@ -21,7 +24,13 @@ from listening.app.models import Session, Study, StudyText
 from listening.app.studies import rules, selectors
 from listening.app.studies.certificate import launch_problems, read_rows
 from listening.app.studies.designing import clear_design, make_design
-from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, plan_problems
+from listening.app.studies.planning import (
+    DESIGNED_AT_ONCE_AT_MOST,
+    TRIED_IN_REQUEST_S,
+    OutOfTime,
+    judge_plan,
+    limit_time,
+)
 from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
 from listening.tasks import RATED
@@ -37,6 +46,8 @@ State, Form = Study.State, Study.Form
 DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
 LONGEST_CODE = 40
 MOST_SYSTEMS = 20
+SEARCHED = "The recordings could not be assigned in the time that a page has."
+CHOSEN_IN_REQUEST_S = 2.0  # of the processor, for the size of a new study
 ROOM = 1.5  # recordings of each role for each trial of a session
 BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
 start_due_analysis = Step("listening.app.results.services.start_due_analysis")
@@ -146,24 +157,37 @@ def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -
 
 
 def start_design(study: Study, by: Any) -> Job | None:
-    """Make a small design now, which gives None; start the job that makes a large one.
+    """Make a small design now, which gives None; start the job that makes one that is large or takes long.
 
     Raises:
         DesignError: the plan of a small one cannot be met.
         NotPossible: the study is launched, or something is being made for it.
     """
-    trials = study.evaluators * study.trials_per_evaluator
+    if study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST:
+        return _start_design_job(study, by)
     with transaction.atomic():
-        now = lock_study(study, rules.DESIGNABLE, "designed again")
-        if now.job is not None and not now.job.has_ended:
-            raise NotPossible(BUSY)
-        if trials > DESIGNED_AT_ONCE_AT_MOST:
-            now.job = _start_job(DESIGN_JOB, f"Make the design of {study}", now, by)
-            now.save(update_fields=["job"])
-            return now.job
-    make_design(study, by)
+        _lock_to_design(study)
+    try:
+        make_design(study, by, progress=limit_time(TRIED_IN_REQUEST_S))
+    except OutOfTime:
+        return _start_design_job(study, by)
     Study.objects.filter(pk=study.pk, job=study.job_id).update(job=None)  # what it told was about the design before
     return None
+
+
+@transaction.atomic
+def _start_design_job(study: Study, by: Any) -> Job:
+    now = _lock_to_design(study)
+    now.job = _start_job(DESIGN_JOB, f"Make the design of {study}", now, by)
+    now.save(update_fields=["job"])
+    return now.job
+
+
+def _lock_to_design(study: Study) -> Study:
+    now = lock_study(study, rules.DESIGNABLE, "designed again")
+    if now.job is not None and not now.job.has_ended:
+        raise NotPossible(BUSY)
+    return now
 
 
 @transaction.atomic
@@ -337,11 +361,22 @@ BOARD_SAMPLES = 12
 USUAL_MONTHS = 12  # for which answers are kept
 
 
+def describe_presets() -> list[tuple[str, str]]:
+    """The name of each preset with its largest sizes in words."""
+    words = "{} evaluators × {} trials for ratings, {} × {} for a voice map, {} × {} for a transcription"
+    forms = (Form.RATING, Form.LINKABILITY, Form.TRANSCRIPTION)
+    largest = {
+        name: words.format(*(number for form in forms for number in preset["sizes"][form][0][:2]))
+        for name, preset in PRESETS.items()
+    }
+    return [(name, preset["words"].format(sizes=largest[name])) for name, preset in PRESETS.items()]
+
+
 def propose_study(edition: Edition) -> dict[str, Any]:
     """What the form of a new study begins with: its title, the size that the recordings allow, what consent says."""
     size = Study(**_sizes(Form.RATING, "2022")[0])
     told = {"keep_months": USUAL_MONTHS} | _known_of(edition, None)
-    preset = "2022" if _has_room(size, best_sets(edition)) else "small"
+    preset = "small" if _room_problem(size, best_sets(edition)) else "2022"
     return {"title": f"Listening test of {edition}"[:120], "preset": preset} | told
 
 
@@ -368,21 +403,49 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
         **_sizes(form, preset)[0],
         **{field: value for field, value in consent.items() if value},
     )
-    sizes = _sizes(form, preset)
-    # Where recordings are scarce: what can be designed with the trials beside the scored ones, or else without them.
-    none = dict.fromkeys(PRESETS[preset]["extras"], 0)
-    bare = [one | none for one in sizes if one["evaluators"] * one["trials_per_evaluator"] <= DESIGNED_AT_ONCE_AT_MOST]
-    for numbers, is_scarce in (*((one, False) for one in sizes), *((one, True) for one in (*sizes, *bare))):
-        for field, value in numbers.items():
-            setattr(study, field, value)
-        has_room = is_scarce or _has_room(study, data_sets)
-        if has_room and not plan_problems(study, systems=systems, data_sets=data_sets):
-            break
-    else:
-        for field, value in sizes[-1].items():
-            setattr(study, field, value)
+    for field, value in _choose_size(study, preset, systems, data_sets).items():
+        setattr(study, field, value)
     study.save()
     return study
+
+
+def _choose_size(study: Study, preset: str, systems: list[Submission], data_sets: list[DataSet]) -> dict[str, Any]:
+    """The largest size of a preset that can be designed, as far as can be tried while a page waits.
+
+    Where recordings are scarce: with the trials beside the scored ones, or else without them.
+    """
+    sizes = _sizes(study.form, preset)
+    none = dict.fromkeys(PRESETS[preset]["extras"], 0)
+    bare = [one | none for one in sizes if one["evaluators"] * one["trials_per_evaluator"] <= DESIGNED_AT_ONCE_AT_MOST]
+    untried, end = [], thread_time() + CHOSEN_IN_REQUEST_S
+    for size, is_scarce in (*((one, False) for one in sizes), *((one, True) for one in (*sizes, *bare))):
+        tried = copy(study)
+        for field, value in size.items():
+            setattr(tried, field, value)
+        if not is_scarce and _room_problem(tried, data_sets):
+            continue
+        seconds = max(0, min(TRIED_IN_REQUEST_S, end - thread_time()))
+        verdict = judge_plan(tried, systems=systems, data_sets=data_sets, seconds=seconds)
+        if not verdict.problems and (verdict.is_tried or not is_scarce):
+            return size
+        untried += [] if verdict.problems else [size]
+    return untried[0] if untried else sizes[-1]
+
+
+def explain_size(study: Study, preset: str) -> str:
+    """Why a new study is smaller than the largest size of its preset, and what gives more; empty where it is not."""
+    largest, wanted = _sizes(study.form, preset)[0], copy(study)
+    if all(getattr(study, field) == value for field, value in largest.items()):
+        return ""
+    for field, value in largest.items():
+        setattr(wanted, field, value)
+    reasons = judge_plan(wanted).problems or [_room_problem(wanted, list(study.data_sets.all())) or SEARCHED]
+    extras = "" if study.practice_trials or study.form != Form.RATING else " and no practice or control trials"
+    return (
+        f"The study begins with {study.evaluators} × {study.trials_per_evaluator} trials{extras}, not with "
+        f"{wanted.evaluators} × {wanted.trials_per_evaluator}. For these: {' '.join(reasons)} Import more recordings, "
+        "choose other data sets, or relax a rule on “Edit”."
+    )
 
 
 def best_sets(edition: Edition) -> list[DataSet]:
@@ -402,15 +465,18 @@ def best_sets(edition: Edition) -> list[DataSet]:
     return [heard[pk] for pk in (best, *by_enrolment[best])]
 
 
-def _has_room(study: Study, data_sets: Sequence[DataSet]) -> bool:
-    """Whether a session needs so few of the recordings that an allocation is found at once."""
-    if study.form != Form.RATING:
-        return True
+def _room_problem(study: Study, data_sets: Sequence[DataSet]) -> str:
+    """Why an allocation may take long to be found, or none is there; empty where a session leaves recordings over."""
     counts = dict.fromkeys((Role.TRIAL, Role.ENROLMENT), 0)
     for one in data_sets:
         counts[Role(one.role)] += one.utterances.exclude(audio="").count()
     trials = study.trials_per_evaluator + study.practice_trials + study.gold_trials + study.bridge_trials
-    return ROOM * trials <= min(counts.values())
+    if study.form != Form.RATING or ROOM * trials <= min(counts.values()):
+        return ""
+    return (
+        f"A session of {trials} trials asks for {ceil(ROOM * trials)} recordings of trial sets and of enrolment sets, "
+        f"found {counts[Role.TRIAL]} and {counts[Role.ENROLMENT]}."
+    )
 
 
 def _sizes(form: str, preset: str) -> list[dict[str, Any]]:

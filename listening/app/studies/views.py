@@ -101,6 +101,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
     study = form.save() if form.is_valid() else None
     if study is not None:
         messages.success(request, f"The study {study} was created from the edition. “Edit” changes its settings.")
+        if reason := services.explain_size(study, form.cleaned_data["preset"]):
+            messages.warning(request, reason)
         return redirect(study)
     return render(request, "listening/studies/new.html", {"form": form}, status=422 if form.errors else 200)
 
@@ -115,7 +117,7 @@ def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
     if changed is not None:
         messages.success(request, "The study is saved.")
         return redirect(changed)
-    context = {"study": study, "form": form} | pages.planner(study, form, is_whole=False)
+    context = {"study": study, "form": form} | pages.planner(study, form, seconds=0)
     return render(request, "listening/studies/edit.html", context, status=422 if form.errors else 200)
 
 

@@ -160,7 +160,7 @@ def test_large_design_is_followed_on_its_page(page, check_page, edition, monkeyp
     study = make_draft(edition)
     page.goto(address("design", study))
     page.get_by_role("button", name="Make the design").click()
-    page.get_by_text("Ordering so many trials takes a while.").wait_for()
+    page.get_by_text("Making this design takes a while.").wait_for()
     check_page(page, "study-designing")
     page.goto(study.get_absolute_url())
     page.get_by_text("This page updates automatically.").wait_for()
@@ -179,7 +179,7 @@ def test_plan_that_a_job_cannot_meet_is_told_on_the_page(page, check_page, editi
     study = make_draft(edition, title="A study that is asked for too much")
     page.goto(address("design", study))
     page.get_by_role("button", name="Make the design").click()
-    page.get_by_text("Ordering so many trials takes a while.").wait_for()
+    page.get_by_text("Making this design takes a while.").wait_for()
 
     def fail(*_given, **_more):
         raise DesignError(["Order: no order was found.", "Gaps: 3 places would do."])

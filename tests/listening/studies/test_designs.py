@@ -1,6 +1,7 @@
 """From a plan to rows and their certificate; a launch believes the rows alone."""
 
 import json
+from itertools import count
 
 import pytest
 from django.urls import reverse
@@ -12,6 +13,7 @@ from listening.app.studies.certificate import build_certificate, launch_problems
 from listening.app.studies.rules import StudyProblems
 from listening.design.plan import DesignError
 from portal.core.models import AuditEvent
+from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from tests.listening.heard import make_designed, make_draft, make_heard_edition, make_prepared
 
@@ -284,16 +286,50 @@ def test_infeasible_plans_say_everything_at_once():
 
 def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
     def find_nothing(_, *, progress, shuffles):
-        assert (progress, shuffles) == (None, False)
+        assert (callable(progress), shuffles) == (True, False)
         raise DesignError(["No allocation was found."])
 
     monkeypatch.setattr(planning, "allocate", find_nothing)
     study = make_draft(make_heard_edition())
-    assert planning.plan_problems(study, is_whole=False) == []
+    assert planning.plan_problems(study) == []
     systems = [one.submission for one in study.systems.order_by("-pk")]
-    found = planning.plan_problems(study, systems=systems, data_sets=study.data_sets.all())  # as the planner does
-    assert found == ["No allocation was found."]
-    assert planning.plan_problems(study, is_whole=False) == ["No allocation was found."], "it was tried within the hour"
+    found = planning.judge_plan(study, systems=systems, data_sets=study.data_sets.all(), seconds=1)  # as the planner
+    assert found == planning.Verdict(["No allocation was found."], is_tried=True)
+    assert planning.plan_problems(study) == ["No allocation was found."], "it was tried within the hour"
+
+
+def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client, monkeypatch):
+    ticks = count()
+    monkeypatch.setattr(planning, "thread_time", lambda: float(next(ticks)))
+    study = make_draft(make_heard_edition())
+    client.force_login(study.created_by)
+    assert planning.judge_plan(study, seconds=1) == planning.Verdict([], is_tried=False)
+    page = client.get(reverse("studies:planner", args=[study.name])).content.decode()
+    assert "Whether they can be assigned is seen when the design is made." in page
+    monkeypatch.setattr(planning, "allocate", lambda *_, **__: pytest.fail("a search that ended is not made again"))
+    assert planning.judge_plan(study, seconds=1).problems == []
+
+
+def test_design_that_reaches_its_limit_in_the_request_goes_on_as_a_job_with_the_same_outcome(monkeypatch):
+    study = make_draft(make_heard_edition())
+    designing.make_design(study, study.created_by)
+    at_once = Study.objects.get(pk=study.pk).certificate["fingerprint"]
+    ticks = count()
+    monkeypatch.setattr(planning, "thread_time", lambda: float(next(ticks)))
+    job = services.start_design(study, study.created_by)
+    assert (job.kind, job.state) == ("design-study", "waiting")
+    assert execute(job.pk).result["fingerprint"] == at_once
+
+
+def test_planner_knows_why_the_job_found_no_design(monkeypatch):
+    def find_nothing(*_, **__):
+        raise DesignError(["No allocation was found."])
+
+    monkeypatch.setattr(planning, "allocate", find_nothing)
+    study = make_draft(make_heard_edition())
+    with pytest.raises(DesignError):
+        designing.make_design(study, study.created_by)
+    assert planning.plan_problems(study) == ["No allocation was found."]
 
 
 def test_controls_that_the_recordings_cannot_feed_say_how_many_would_do():

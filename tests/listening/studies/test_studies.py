@@ -92,6 +92,30 @@ def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch, recordi
         assert make_design(study, None)["passes"]
 
 
+def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(client, organizer, monkeypatch):
+    monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
+    few = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
+    asked = {"title": "A", "form": "rating", "preset": "small"}
+    words = client.get(reverse("studies:new")).content.decode()
+    assert "at most 12 evaluators × 24 trials for ratings, 6 × 2 for a voice map" in words
+    page = client.post(reverse("studies:new"), asked | {"edition": few.pk, "name": "few"}, follow=True)
+    page = page.content.decode()
+    study = Study.objects.get(name="few")
+    numbers = f"{study.evaluators} × {study.trials_per_evaluator}"
+    assert numbers != "12 × 24"
+    numbers += " trials" + ("" if study.practice_trials else " and no practice or control trials")
+    assert f"The study begins with {numbers}, not with 12 × 24. For these: Repeats: 24 trials" in page
+    assert "more trial utterances" in page
+    assert "Import more recordings, choose other data sets, or relax a rule on “Edit”." in page
+    some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
+    page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some"}, follow=True)
+    sentence = "A session of 28 trials asks for 42 recordings of trial sets and of enrolment sets, found 32 and 32."
+    assert sentence in page.content.decode()
+    many = make_heard_edition(organizer=organizer, speakers=8, utterances=10)
+    page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many"}, follow=True)
+    assert "The study begins with" not in page.content.decode()
+
+
 def test_study_of_2022_has_its_numbers(edition):
     study = make_study(edition=edition, by=None, name="big", title="Big", form="rating", preset="2022")
     numbers = study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator, study.scale_points
