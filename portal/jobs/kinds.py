@@ -63,6 +63,12 @@ def call_on_end(job: Job) -> None:
         kind.on_end(job)
 
 
+def describe_kind(name: str) -> str:
+    """What jobs of this kind are, within a sentence."""
+    title = _kinds[name].title if name in _kinds else name
+    return title[:1].lower() + title[1:]
+
+
 def get_kind(name: str) -> Kind:
     """The kind of this name.
 

@@ -61,8 +61,7 @@ def _progress(job: Job) -> Cell:
         how_far = f" {job.done:,} of {job.total:,}" if job.total else ""
         return Cell(f"{job.stage or 'Starting'}{how_far}", aside=job.estimate)  # type: ignore[attr-defined]
     if job.state == State.WAITING:
-        follows = job.after is not None and job.after.state != State.SUCCEEDED
-        return Cell(aside="follows another job" if follows else f"in the queue “{job.get_queue_display()}”")
+        return Cell(aside=job.wait)  # type: ignore[attr-defined]
     return Cell(count_severities(job.problems))
 
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, DurationField, ExpressionWrapper, F, Min, Q, QuerySet, Sum
+from django.db.models import (
+    Count,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    Min,
+    Q,
+    QuerySet,
+    Sum,
+    prefetch_related_objects,
+)
 from django.shortcuts import get_object_or_404
 
 from portal.core.clock import read_clock
 from portal.core.labels import time_left
 from portal.core.steps import Step
+from portal.jobs.kinds import describe_kind
 from portal.jobs.models import Job, JobEvent, Queue, State
-from portal.jobs.rules import remaining_time
+from portal.jobs.rules import is_ready, remaining_time
 from portal.jobs.workers import Worker, known_workers
 
 # Which corpora somebody may see is known above.
@@ -80,17 +92,47 @@ def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
 
 
 def with_estimates(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, each with `remaining`, how long its stage still needs, `estimate`, the same in words, and `took`.
+    """The jobs, each with `remaining`, how long its stage still needs, `estimate`, the same in words, `took`, and
+    `wait`, what it waits for in a sentence.
 
-    The clock is read only where a job runs. `remaining` and `took` are timedeltas or None.
+    The clock is read only where a job runs or waits. `remaining` and `took` are timedeltas or None.
     """
     found = list(jobs)
-    now = read_clock() if any(job.state == State.RUNNING for job in found) else None
+    now = read_clock() if any(not job.has_ended for job in found) else None
+    waits = _explain_waits([job for job in found if job.state == State.WAITING], now)
     for job in found:
+        job.wait = waits.get(job.pk, "")  # type: ignore[attr-defined]
         job.remaining = remaining_time(job, now) if now else None  # type: ignore[attr-defined]
         job.estimate = time_left(job.remaining)  # type: ignore[attr-defined]
         job.took = job.finished_at - job.started_at if job.finished_at and job.started_at else None  # type: ignore[attr-defined]
     return found
+
+
+def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
+    """What each of these jobs waits for: another job, a worker that is busy with jobs of some kinds, or any worker."""
+    prefetch_related_objects([job for job in jobs if job.after_id], "after")  # type: ignore[attr-defined]
+    ready = [job for job in jobs if is_ready(job)]
+    waits = {job.pk: f"Waits until “{job.after.title}” has ended." for job in jobs if job.after and job not in ready}
+    if not ready:
+        return waits
+    living = [worker for worker in known_workers(now or read_clock()) if not worker.is_silent]
+    for queue in {job.queue for job in ready}:
+        sentence = explain_queue(queue, [worker for worker in living if queue in worker.queues])
+        waits |= {job.pk: sentence for job in ready if job.queue == queue}
+    return waits
+
+
+def explain_queue(queue: str, serving: Iterable[Worker]) -> str:
+    """Why a job of a queue has to wait, by the living workers that serve it."""
+    name = Queue(queue).label
+    workers = list(serving)
+    if not workers:
+        return f"No running worker takes jobs of the queue “{name}”. The operator has to start one."
+    if any(worker.has_room for worker in workers):
+        return "A worker has room and takes it in a moment."
+    kinds = Counter(describe_kind(job.kind) for worker in workers for job in worker.jobs)
+    busy = ", ".join(kind if count == 1 else f"{kind} ({count})" for kind, count in kinds.most_common())
+    return f"Waits for a worker; the oldest job is next. At work: {busy}."
 
 
 @dataclass(frozen=True)

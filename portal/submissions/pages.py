@@ -131,6 +131,11 @@ class Progress:
         return [job for job in self.parts if job.state == State.RUNNING]
 
     @property
+    def wait(self) -> str:
+        """What the next part waits for."""
+        return next((job.wait for job in self.parts if job.state == State.WAITING), "")  # type: ignore[attr-defined]
+
+    @property
     def failed(self) -> list[Job]:
         """Of the newest evaluation: what failed in one before is past."""
         evaluations = [job.created_at for job in self.jobs if job.kind == "objective"]

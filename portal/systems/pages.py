@@ -432,6 +432,11 @@ class Progress:
         return [job for job in self.jobs if job.state == State.RUNNING]
 
     @property
+    def wait(self) -> str:
+        """What the next job waits for."""
+        return next((job.wait for job in self.jobs if job.state == State.WAITING), "")  # type: ignore[attr-defined]
+
+    @property
     def failed(self) -> list[Job]:
         return [job for job in self.jobs if job.state == State.FAILED]
 

@@ -155,6 +155,11 @@ class EngineRun:
         return next((job for job in self.jobs if job.state == State.RUNNING), None)
 
     @property
+    def wait(self) -> str:
+        """What its next job waits for."""
+        return next((job.wait for job in self.jobs if job.state == State.WAITING), "")  # type: ignore[attr-defined]
+
+    @property
     def stopped(self) -> Job | None:
         """The job that failed, or else the one that was cancelled; those behind it only followed."""
         failed = (job for job in self.jobs if job.state == State.FAILED)
@@ -206,5 +211,6 @@ def group_unfinished(runs: Iterable[EvaluationRun]) -> EngineRuns:
         newest.setdefault(run.engine, run)
     open_runs = [run for run in newest.values() if run.job is None or run.job.state != State.SUCCEEDED]
     chains: Mapping[int, list[Job]] = list_job_chains(open_runs) if open_runs else {}
-    shown = [EngineRun(run, describe_engine(run), with_estimates(chains.get(run.pk, []))) for run in open_runs]
+    with_estimates(job for jobs in chains.values() for job in jobs)
+    shown = [EngineRun(run, describe_engine(run), chains.get(run.pk, [])) for run in open_runs]
     return EngineRuns([one for one in shown if one.is_active], [one for one in shown if not one.is_active])

@@ -12,7 +12,7 @@ from portal.core.models import Pulse
 from portal.jobs import workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job
-from portal.jobs.selectors import queue_states
+from portal.jobs.selectors import queue_states, with_estimates
 from portal.jobs.services import claim_job
 from portal.jobs.sweeper import sweep
 from tests.portal.factories import make_job, make_operator
@@ -149,3 +149,36 @@ def test_operations_query_count_does_not_grow_with_workers(count, django_assert_
         make_job("running", queue="cpu", worker=f"box {number}")
     with django_assert_num_queries(11):
         client.get("/operations/")
+
+
+def wait_of(job):
+    (found,) = with_estimates([Job.objects.get(pk=job.pk)])
+    return found.wait
+
+
+def test_waiting_job_says_which_kinds_of_jobs_keep_the_workers_busy():
+    make_worker(processes=3)
+    make_worker("box 2", queues=("gpu",))
+    for kind in ("measure", "measure", "design-study"):
+        make_job("running", kind=kind, queue="cpu", worker="box 1")
+    make_job("running", kind="training", queue="gpu", worker="box 2")
+    busy = "measures of a data set (2), design of a listening test"
+    assert wait_of(make_waiting("cpu")) == f"Waits for a worker; the oldest job is next. At work: {busy}."
+
+
+def test_waiting_job_says_that_no_running_worker_takes_it():
+    make_worker()
+    make_worker("box 2", queues=("gpu",), silent_s=settings.JOB_LOST_AFTER_S + 15)
+    sentence = "No running worker takes jobs of the queue “graphics card”. The operator has to start one."
+    assert wait_of(make_waiting("gpu")) == sentence
+    assert wait_of(make_waiting("io")) == "A worker has room and takes it in a moment."
+
+
+def test_waiting_job_says_which_job_it_follows_and_others_wait_for_nothing():
+    make_worker()
+    first = make_job("running", title="Import", worker="box 1")
+    assert wait_of(make_waiting(after=first)) == "Waits until “Import” has ended."
+    assert wait_of(first) == ""
+    assert wait_of(make_job("failed")) == ""
+    done = make_job("succeeded")
+    assert "At work" in wait_of(make_waiting(after=done))

@@ -484,7 +484,9 @@ def test_recognition_is_started_by_the_form(client, system, monkeypatch):
     started = post(client, organizer_of(system), system, "recognition/new/", engine=name, data_sets=["tones_trials_f"])
     assert (started.status_code, started["Location"]) == (302, f"/systems/{system.name}/recognition/")
     assert EvaluationRun.objects.get(kind="recognition").engine == name
-    assert "Waiting for a worker" in text_of(get(client, organizer_of(system), system, "recognition/"))
+    assert "No running worker takes jobs of the queue “computing”." in text_of(
+        get(client, organizer_of(system), system, "recognition/")
+    )
 
 
 # Runs ----------------------------------------------------------------------------------------------
