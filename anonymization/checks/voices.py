@@ -25,6 +25,7 @@ _ROUNDING = 1e-9
 _NAMES_SHOWN = 5
 
 # Breaches that a run may choose with its targets: no errors, but the rule does not hold.
+_ONE_FOR_ALL = "one-voice-for-all"
 _ALLOWED_BREACHES = ("shared-target", "target-for-both")
 
 Place = tuple[Role, str, str]  # role, split, speaker
@@ -71,9 +72,14 @@ class VoiceReport:
         if self.smallest_distance is not None:
             promise = f" (required: {self.distance:.4g})" if self.distance else ""
             text += f", any two at least {self.smallest_distance:.4g} apart{promise}"
-        errors = sum(problem.count for problem in self._breaches)
-        verdict = f"is violated: {_counted(errors, 'problem')}" if errors else "holds"
-        return f"{text}. Rule (d) {verdict}."
+        return f"{text}. {self._verdict()}"
+
+    def _verdict(self) -> str:
+        if errors := sum(problem.count for problem in self._breaches):
+            return f"Voices do not differ as required: {_counted(errors, 'problem')}."
+        if any(problem.code == _ONE_FOR_ALL for problem in self.problems):
+            return "This method gives everybody one voice, so voices do not differ."
+        return "Voices differ as required."
 
 
 def check_voices_of_method(
@@ -202,10 +208,10 @@ def _wrong_voices(rows: Iterable[Assignment], parameters: Sequence[Parameter], f
 
 
 def _one_voice_for_all(rows: Sequence[Assignment], file: str) -> Problem:
-    expected = "voices that differ, as rule (d) asks for"
+    expected = "voices that differ between speakers, and between enrolment and trials"
     found = f"a method without parameters: one voice for all {len({(row.role, row.speaker) for row in rows})}"
     remedy = "That is how this method was published; choose another one where voices must be distinct."
-    return Problem("one-voice-for-all", file, expected, found, remedy, Severity.NOTE)
+    return Problem(_ONE_FOR_ALL, file, expected, found, remedy, Severity.NOTE)
 
 
 def _unknown_distance(file: str) -> Problem:

@@ -59,7 +59,7 @@ class Study(models.Model):
 
     class Form(models.TextChoices):
         RATING = "rating", "rating of single utterances and pairs"
-        LINKABILITY = "linkability", "placing of voices on a board"
+        LINKABILITY = "linkability", "voice map: placing voices by how alike they sound"
         TRANSCRIPTION = "transcription", "writing down what is heard"
 
     class State(models.TextChoices):

@@ -45,6 +45,8 @@ declare_kind(
         model=Edition,
         owned=_own_editions,
         edit=lambda edition: reverse("editions:edit", args=[edition.name]),
+        names=lambda _: {"title": "Title"},
+        rename=services.rename_edition,
         jobs=lambda edition: Q(edition=edition.name),
         edition=lambda edition: edition,
     )

@@ -91,6 +91,19 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
 
 
 @transaction.atomic
+def rename_edition(*, thing: Edition, by: Any, title: str) -> Edition:
+    """Another title.
+
+    Raises:
+        NotPossible: the edition does not hold together.
+    """
+    try:
+        return change_edition(edition=thing, by=by, title=title)
+    except InvalidEdition as error:
+        raise NotPossible(str(error)) from None
+
+
+@transaction.atomic
 def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition:
     """The same edition under another name, with its recipe as text to change, without teams, not listed.
 

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         kept = _read_note(workspace)
         wanted = [one for one in files if not _is_there(workspace, one, kept)]
         _require_space(workspace, wanted)
-        with ProgressBar(is_kept=True, lines="tenths") as bar:
+        with ProgressBar(is_kept=True, lines="quarters") as bar:
             progress = _Progress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
             for one in wanted:
                 _fetch(portal, workspace, one, progress, options.patience)

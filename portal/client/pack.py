@@ -142,7 +142,7 @@ def _pack(folder: Path, out: Path, largest_bytes: int) -> int:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with (
-            ProgressBar(is_kept=True, lines="tenths") as bar,
+            ProgressBar(is_kept=True, lines="quarters") as bar,
             zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
             for path in paths:

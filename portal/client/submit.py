@@ -156,7 +156,7 @@ def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
 def _hash(path: Path) -> str:
     digest, done, size = hashlib.sha256(), 0, path.stat().st_size
     try:
-        with path.open("rb") as stream, ProgressBar(is_kept=True, lines="tenths") as bar:
+        with path.open("rb") as stream, ProgressBar(is_kept=True, lines="quarters") as bar:
             while piece := stream.read(HASH_BYTES):
                 digest.update(piece)
                 done += len(piece)
@@ -181,7 +181,7 @@ class Sender:
         self.portal, self.path, self.metadata, self.patience_s = portal, path, metadata, patience_s
         self.size = path.stat().st_size
         self._pause = pause
-        self._bar = ProgressBar(is_kept=True, lines="tenths")
+        self._bar = ProgressBar(is_kept=True, lines="quarters")
         whole = json.dumps([portal.address, self.size, sorted(metadata.items())])
         name = hashlib.sha256(whole.encode()).hexdigest()[:32]
         self.note = find_folder("state") / f"upload-{name}.json"

@@ -114,7 +114,7 @@ def verify(archive: Path, expected: ExpectedSubmission) -> IntakeReport:
     inherited = expected.inherited
     speech = {name: frozenset(names) for name, names in inherited.speech.items()} if inherited else {}
     try:
-        with tempfile.TemporaryDirectory(prefix="vp-verify-") as folder, ProgressBar(lines="tenths") as bar:
+        with tempfile.TemporaryDirectory(prefix="vp-verify-") as folder, ProgressBar(lines="quarters") as bar:
             check = ArchiveCheck(archive.resolve().name, expected, Path(folder), bar.show)
             for _ in check.read(archive):
                 pass  # nothing is kept

@@ -43,7 +43,7 @@ class Kind:
         owned: the things that a person may rename, archive and delete.
         renamed: those that the person may rename at least.
         lookup: the field that addresses hold.
-        edit: the address of the form that changes its names; empty where it is renamed on the spot.
+        edit: the address of the form that changes its other names, or all of them; empty where there is none.
         rename: writes other names; takes `thing`, `by` and the fields of `names`.
         names: the fields that `rename` takes, with their labels.
         jobs: which jobs are of it beside those that its rows name.

@@ -172,7 +172,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
         "Challenge": ("List it", "Only its organizers see it, and nobody can register.", "Edit the edition"),
-        "Baseline": ("Run a baseline", "Teams are compared with it on the leaderboard.", "Run an anonymiser"),
+        "Baseline": ("Run a baseline", "Teams are compared with it on the leaderboard.", "Run a baseline"),
         "Teams": ("Wait for teams", "They register on the page of the edition; you approve them.", "See the edition"),
         "Listening test": _listening_words(edition),
         "Published": ("Publish the leaderboard", "Until then only organizers see it.", "See the leaderboard"),

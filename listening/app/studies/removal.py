@@ -11,6 +11,7 @@ from django.urls import reverse
 from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study, StudySystem
 from listening.app.studies import rules
 from listening.app.studies.selectors import was_published
+from listening.app.studies.services import rename_study
 from portal.challenges.models import Edition
 from portal.core.removal import Kind, Rows, declare_guard, declare_kind, declare_rows, declare_rule
 
@@ -59,6 +60,8 @@ declare_kind(
         model=Study,
         owned=_organized_studies,
         edit=lambda study: reverse("studies:edit", args=[study.name]),
+        names=lambda _: {"title": "Title"},
+        rename=rename_study,
         archiving_problem=rules.study_archiving_problem,
         edition=lambda study: study.edition,
     )

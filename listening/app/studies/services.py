@@ -142,6 +142,15 @@ def change_study(
     return study
 
 
+def rename_study(*, thing: Study, by: Any, title: str) -> Study:
+    """Another title.
+
+    Raises:
+        NotPossible: as of `change_study`.
+    """
+    return change_study(study=thing, by=by, title=title)
+
+
 @transaction.atomic
 def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -> StudyText | None:
     """The text that evaluators read from now on, as a new version; None where it says nothing new.

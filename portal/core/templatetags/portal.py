@@ -44,4 +44,7 @@ def command(words: str, what: str = "") -> dict[str, Any]:
 @register.inclusion_tag("components/install_vp.html", takes_context=True)
 def install_vp(context: template.Context) -> dict[str, Any]:
     """`{% install_vp %}`: the lines that install the program ``vp`` of this portal and log in."""
-    return describe_program(context["request"])
+    place = context["request"].resolver_match
+    return describe_program(context["request"]) | {
+        "is_its_page": place is not None and place.view_name == "downloads:page"
+    }

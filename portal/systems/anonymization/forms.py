@@ -296,9 +296,10 @@ class BaselineForm(forms.Form):
         fields["data_sets"].queryset = corpus.data_sets.filter(pk__in=ready).select_related("corpus")
         fields["data_sets"].initial = ready
         fields["edition"].queryset = editions_for(corpus, by)
-        if (wanted := next((one for one in self.offer.editions if one.name == edition), None)) is not None:
-            asked = self.offer.asked_by(wanted)
-            fields["edition"].initial = wanted.pk
+        self.wanted = next((one for one in self.offer.editions if one.name == edition), None)
+        if self.wanted is not None:
+            asked = self.offer.asked_by(self.wanted)
+            fields["edition"].initial = self.wanted.pk
             fields["data_sets"].initial = [row.data_set.pk for row in self.offer.ready if row.data_set.name in asked]
         self.fields["seed"].initial = secrets.randbelow(10**9)
         self.fields |= option_fields(self.offer.known.values())

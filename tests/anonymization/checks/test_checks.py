@@ -170,19 +170,19 @@ def test_report_says_in_words_what_was_found():
     report = check_voices([*trial, *at_utterance_level(3)], [ALPHA], distance=distance)
     assert report.sentence() == (
         "2 speakers at speaker level and 3 utterances at utterance level: 5 different voices, any two at least "
-        f"{report.smallest_distance:.4g} apart (required: 0.125). Rule (d) holds."
+        f"{report.smallest_distance:.4g} apart (required: 0.125). Voices differ as required."
     )
 
 
 def test_report_of_one_speaker_and_no_promise_is_in_words():
     trial, _ = planned([ALPHA], "trial", ["a"])
     assert check_voices(trial, [ALPHA], distance=0.0).sentence() == (
-        "1 speaker at speaker level: 1 different voice. Rule (d) holds."
+        "1 speaker at speaker level: 1 different voice. Voices differ as required."
     )
     both = [*trial, *planned([ALPHA], "enrolment", ["a"])[0]]
     assert "promised" not in check_voices(both, [ALPHA], distance=0.0).sentence()
     alike = check_voices([trial[0], replace(trial[0], speaker="b")], [ALPHA], distance=0.0)
-    assert alike.sentence().endswith("Rule (d) is violated: 1 problem.")
+    assert alike.sentence().endswith("Voices do not differ as required: 1 problem.")
 
 
 def test_speaker_with_two_voices_is_told_whatever_the_data_set():
@@ -246,6 +246,7 @@ def test_method_of_one_voice_is_a_note_and_no_problem():
     assert (problem.code, problem.severity) == ("one-voice-for-all", Severity.NOTE)
     assert "one voice for all 3" in problem.found
     assert (report.voices_differ, report.n_voices, report.smallest_distance) == (True, 1, None)
+    assert report.sentence().endswith("This method gives everybody one voice, so voices do not differ.")
 
 
 def test_voices_of_an_uploaded_system_are_compared_without_a_distance():

@@ -55,7 +55,7 @@ def test_voices_are_checked(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "b/y.wav")
     file = tmp_path / "voices.csv"
     answer = shell("voices", source, *B2, "--seed", 6, "--out", file)
-    assert "Rule (d) holds." in answer.out
+    assert "Voices differ as required." in answer.out
     good = shell("voices", *B2, "--check", file, "--distance", "0.1")
     assert (good.code, good.err) == (0, "")
     lines = file.read_text().splitlines()

@@ -101,7 +101,7 @@ def test_speakers_that_share_a_target_are_told(shell, source, targets, tmp_path)
     )
     assert answer.code == 0
     assert "a target of its own for each speaker of trial" in answer.err
-    assert "Rule (d) is violated" in answer.out
+    assert "Voices do not differ as required" in answer.out
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_check_names_shared_targets_as_a_breach_that_was_chosen():
     report = check_target_voices(assignments(rows, drawn(rows)))
     assert [(problem.code, problem.severity.value) for problem in report.problems] == [("shared-target", "warning")]
     assert not report.voices_differ
-    assert "Rule (d) is violated" in report.sentence()
+    assert "Voices do not differ as required" in report.sentence()
 
 
 def test_check_names_a_target_for_enrolment_and_trials():

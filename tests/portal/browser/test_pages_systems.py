@@ -242,7 +242,10 @@ def test_run_with_findings_passes_the_check(organizer_page, check_page):
         "found": "3 %",
         "remedy": "Lower the gain.",
     }
-    run.report = {"problems": [problem], "voices": {"sentence": "4 speakers. Rule (d) holds.", "problems": []}}
+    run.report = {
+        "problems": [problem],
+        "voices": {"sentence": "4 speakers. Voices differ as required.", "problems": []},
+    }
     run.save()
     organizer_page.goto("/systems/b2-tones/runs/tones_trials_f/")
     expect(organizer_page.get_by_role("button", name="Continue the run")).to_be_visible()

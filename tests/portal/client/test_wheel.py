@@ -68,6 +68,7 @@ def test_installed_file_is_the_program(vp):
 @pytest.mark.django_db
 def test_portal_serves_the_file_with_its_hash_to_everybody(client):
     page = client.get(reverse("downloads:page")).content.decode()
+    assert 'href="/downloads/"' not in page
     wheel = build_wheel()
     assert wheel.sha256 in page
     address = re.search(r"pip install http://testserver(\S+\.whl)", page)[1]

@@ -473,3 +473,24 @@ def test_demo_is_removed_with_its_published_results(client):
     client.post(reverse("manage:remove-demo"))
     assert (list(Edition.objects.all()), list(Corpus.objects.all())) == ([other], [other.corpus])
     assert "Remove the demo data" not in client.get(reverse("manage:index")).content.decode()
+
+
+@pytest.mark.parametrize("kind", ["editions", "studies"])
+def test_title_of_an_edition_and_of_a_study_is_changed_where_they_are_managed(client, organizer, kind):
+    study = make_study(organizer=organizer)
+    thing = study.edition if kind == "editions" else study
+    client.force_login(organizer)
+    response = client.post(address(kind, thing.name), {"title": "Another title"}, follow=True)
+    assert "The name is changed." in response.content.decode()
+    thing.refresh_from_db()
+    assert thing.title == "Another title"
+    assert client.post(address(kind, thing.name), {"title": ""}).status_code == 422
+
+
+def test_study_that_is_closed_keeps_its_title_and_says_so(client, organizer):
+    study = make_study(organizer=organizer, state="closed", title="As it was")
+    client.force_login(organizer)
+    page = client.post(address("studies", study.name), {"title": "Another title"}, follow=True).content.decode()
+    assert "cannot be changed" in page
+    study.refresh_from_db()
+    assert study.title == "As it was"

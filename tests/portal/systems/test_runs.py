@@ -361,7 +361,7 @@ def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
                 "remedy": "Lower the gain.",
             },
         ],
-        "voices": {"sentence": "2 speakers at speaker level. Rule (d) holds.", "problems": []},
+        "voices": {"sentence": "2 speakers at speaker level. Voices differ as required.", "problems": []},
     }
     run.save()
     page = text_of(organizer.get(RUN))
@@ -375,7 +375,7 @@ def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
         "Clipped</span>",
         "8 ×",
         "tones-s0-002",
-        "Rule (d) holds.",
+        "Voices differ as required.",
         "4 of 4 utterances are anonymised",
         run.job.get_absolute_url(),
     ):
@@ -459,7 +459,7 @@ def test_team_meets_the_run_of_its_system_without_seed_and_voices(client, corpus
     run.report = {
         "problems": [told | {"code": "clipped", "file": "tones-s0-002", "found": "loudspeech"}],
         "voices": {
-            "sentence": "Rule (d) is violated by twospeakers.",
+            "sentence": "Voices do not differ as required: 1 problem.",
             "problems": [told | {"code": "shared-voice", "file": "tones_trials_f", "found": "sharedwith-tones-s2"}],
         },
     }

@@ -30,7 +30,7 @@ from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATIO
 from portal.jobs.models import Job, State
 from portal.submissions.models import System
 from portal.systems.pages import EXPECTATIONS
-from tests.portal.factories import make_corpus, make_operator, make_organizer, make_system, make_user
+from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_system, make_user
 from tests.portal.measured import anonymized, measured
 
 pytestmark = pytest.mark.django_db
@@ -229,6 +229,19 @@ def test_form_offers_only_data_sets_that_have_all_their_audio(organizer):
     response = organizer.post("/systems/new/tones/", post)
     assert (response.status_code, System.objects.count()) == (422, 0)
     assert "data_sets" in response.context["form"].errors
+
+
+def test_baseline_of_an_edition_has_one_name_from_the_link_to_the_button(client):
+    user = make_organizer()
+    client.force_login(user)
+    edition = make_edition(make_corpus("tones"), name="vpc", title="A challenge", organizers=[user])
+    link = text_of(client.get("/editions/vpc/"))
+    assert '/systems/new/tones/?edition=vpc">Run a baseline</a>' in link
+    page = text_of(client.get("/systems/new/tones/?edition=vpc"))
+    assert f"<h1>Run a baseline of {edition}</h1>" in page
+    assert '<button class="button">Run the baseline</button>' in page
+    assert "Run an anonymiser" not in page
+    assert "<h1>Run an anonymiser on tones</h1>" in text_of(client.get("/systems/new/tones/"))
 
 
 def test_form_of_a_corpus_of_lists_leads_to_the_import(organizer):
