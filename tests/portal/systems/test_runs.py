@@ -459,7 +459,7 @@ def test_team_meets_the_run_of_its_system_without_seed_and_voices(client, corpus
     run.report = {
         "problems": [told | {"code": "clipped", "file": "tones-s0-002", "found": "loudspeech"}],
         "voices": {
-            "sentence": "Voices do not differ as required: 1 problem.",
+            "sentence": "Voices of twospeakers do not differ as required.",
             "problems": [told | {"code": "shared-voice", "file": "tones_trials_f", "found": "sharedwith-tones-s2"}],
         },
     }
