@@ -61,6 +61,12 @@ def removals_of(**numbers: int | None) -> QuerySet[Job]:
     return Job.objects.filter(things, kind=REMOVAL).exclude(state=State.SUCCEEDED)
 
 
+def list_things_being_removed() -> set[tuple[str, int]]:
+    """What jobs under way delete, as in ``("editions", 3)``."""
+    active = Job.objects.filter(kind=REMOVAL, state__in=(State.WAITING, State.RUNNING))
+    return {(found["thing"], found["number"]) for found in active.values_list("parameters", flat=True)}
+
+
 def listed_jobs_for(user: Any, *, with_mails: bool = False) -> QuerySet[Job]:
     """Those of them that the list shows: of the mails to people only what failed, unless all are asked for."""
     jobs = jobs_for(user)
@@ -110,7 +116,7 @@ def with_estimates(jobs: Iterable[Job]) -> list[Job]:
 
 def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
     """What each of these jobs waits for: another job, a worker that is busy with jobs of some kinds, or any worker."""
-    prefetch_related_objects([job for job in jobs if job.after_id], "after")  # type: ignore[attr-defined]
+    prefetch_related_objects([job for job in jobs if job.after_id], "after")
     ready = [job for job in jobs if is_ready(job)]
     waits = {job.pk: f"Waits until “{job.after.title}” has ended." for job in jobs if job.after and job not in ready}
     if not ready:

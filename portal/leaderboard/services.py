@@ -15,7 +15,9 @@ from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.mail import render_mail
 from portal.leaderboard.selectors import policy_by, submissions_on_leaderboard
-from portal.submissions.services import release_parts
+from portal.jobs.services import NotPossible
+from portal.submissions.models import Submission
+from portal.submissions.services import refuse_removed, release_parts
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team, was_told
 
@@ -68,11 +70,12 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
         releases: whether everybody hears the samples and reads the descriptions that teams offered, too.
 
     Raises:
-        LeaderboardError: it is published already.
+        LeaderboardError: it is published already, or a submission is being deleted.
     """
     edition = _locked(edition)
     if edition.published_at is not None:
         raise LeaderboardError("The leaderboard is published already.")
+    _refuse_removed(edition)
     teams = _teams_on_leaderboard(edition)
     _changed(edition, "board.published", by, {"teams": [str(team) for team in teams]}, published_at=now)
     if releases:
@@ -108,10 +111,11 @@ def freeze_leaderboard(*, edition: Edition, at: datetime, now: datetime, by: Any
     """Let the leaderboard rest on what had been evaluated by a time.
 
     Raises:
-        LeaderboardError: the time is still to come.
+        LeaderboardError: the time is still to come, or a submission is being deleted.
     """
     if at > now:
         raise LeaderboardError(FUTURE)
+    _refuse_removed(edition)
     return _changed(_locked(edition), "board.frozen", by, {"as_of": at.isoformat()}, frozen_at=at)
 
 
@@ -126,6 +130,13 @@ def unfreeze_leaderboard(*, edition: Edition, by: Any) -> Edition:
     if edition.frozen_at is None:
         raise LeaderboardError("The leaderboard is not frozen.")
     return _changed(edition, "board.unfrozen", by, {"as_of": edition.frozen_at.isoformat()}, frozen_at=None)
+
+
+def _refuse_removed(edition: Edition) -> None:
+    try:
+        refuse_removed(Submission.objects.filter(system__edition=edition).select_related("system"))
+    except NotPossible as reason:
+        raise LeaderboardError(str(reason)) from None
 
 
 def _whole(policy: LeaderboardPolicy, edition: Edition) -> dict[str, Any]:

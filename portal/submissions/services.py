@@ -15,7 +15,7 @@ from portal.core import audit
 from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.rules import can_cancel
-from portal.jobs.selectors import removals_of
+from portal.jobs.selectors import list_things_being_removed
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 from portal.submissions.models import (
     SharedPart,
@@ -247,7 +247,7 @@ def check_again(*, submission: Submission, by: Any) -> Submission:
         NotPossible: it has not, or the submission was withdrawn or is being deleted.
     """
     submission = _locked(submission)
-    _refuse_removed(submission)
+    refuse_removed([submission])
     if submission.job is None or submission.state not in CHECKABLE:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} is not checked again.")
     run_again(submission.job, by=by)
@@ -263,7 +263,7 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
             on what it gave.
     """
     submission = _locked(submission)
-    _refuse_removed(submission)
+    refuse_removed([submission])
     edition = submission.system.edition
     if edition is None or submission.state not in EVALUABLE:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} cannot be evaluated.")
@@ -290,7 +290,7 @@ def offer_parts(
     """Offer samples and the description to everybody; those of a baseline are released with that.
 
     Raises:
-        NotPossible: others offer it, it was not accepted, or these are too many samples.
+        NotPossible: others offer it, it was not accepted or is being deleted, or these are too many samples.
     """
     submission = _locked(submission)
     is_baseline, is_accepted = submission.system.team_id is None, submission.state in ACCEPTED
@@ -298,6 +298,7 @@ def offer_parts(
         raise NotPossible(problem)
     if not parts:
         return
+    refuse_removed([submission])
     released = {"released_at": now, "released_by": by} if is_baseline else {}
     for part in parts:
         field = "file" if isinstance(part, SubmittedFile) else "document"
@@ -325,23 +326,35 @@ def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]
 
 @transaction.atomic
 def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime) -> int:
-    """Let everybody hear and read what teams offered of these submissions; how many parts that are."""
+    """Let everybody hear and read what teams offered of these submissions; how many parts that are.
+
+    Raises:
+        NotPossible: one of them is being deleted.
+    """
     released = 0
     for submission in submissions:
         offered = list_offered(submission)
         if offered:
+            refuse_removed([submission])
             SharedPart.objects.filter(pk__in=[one.pk for one in offered]).update(released_at=now, released_by=by)
             audit.record("submission.parts_released", submission, actor=by, parts=[str(one) for one in offered])
             released += len(offered)
     return released
 
 
-def _refuse_removed(submission: Submission) -> None:
-    """No work begins on what a job is deleting."""
-    system = submission.system
-    owners = {"systems": system.pk, "teams": system.team_id, "editions": system.edition_id, "corpora": system.corpus_id}
-    if any(not job.has_ended for job in removals_of(submissions=submission.pk, **owners)):
-        raise NotPossible("This submission is being deleted.")
+def refuse_removed(submissions: Iterable[Submission]) -> None:
+    """Nothing begins to use what a job is deleting. The submissions come with their systems.
+
+    Raises:
+        NotPossible: one of them is being deleted, or what it belongs to is.
+    """
+    removed = list_things_being_removed()
+    for submission in submissions if removed else ():
+        system = submission.system
+        owners = {"systems": system.pk, "teams": system.team_id, "editions": system.edition_id}
+        owners |= {"submissions": submission.pk, "corpora": system.corpus_id}
+        if not removed.isdisjoint(owners.items()):
+            raise NotPossible("This submission is being deleted.")
 
 
 def _locked(submission: Submission) -> Submission:

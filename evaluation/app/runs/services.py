@@ -34,6 +34,7 @@ from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.runner import JobContext
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 from portal.submissions.models import Submission
+from portal.submissions.services import refuse_removed
 
 # A submission whose speech is there to be heard.
 HEARD = frozenset(
@@ -74,7 +75,11 @@ def start_run(
         data_set_jobs: kind, title and name of the data set of each job before it.
         after: the job that the chain follows.
         details: for the audit log.
+
+    Raises:
+        NotPossible: the submission is being deleted.
     """
+    refuse_removed([run.submission])
     run.code_version = code_version()
     run.save()
     place = run.submission.system.place_of_work
@@ -313,8 +318,9 @@ def continue_run(run: EvaluationRun, by: Any) -> None:
     """Let a failed or cancelled run go on where it stopped.
 
     Raises:
-        NotPossible: nothing in it failed or was cancelled.
+        NotPossible: nothing in it failed or was cancelled, or the submission is being deleted.
     """
+    refuse_removed([run.submission])
     chain = list_jobs(run)
     stopped = next((job for job in chain if can_run_again(job)), None)
     if stopped is None:

@@ -39,6 +39,7 @@ from portal.core.mail import render_mail
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible, create_job
 from portal.submissions.models import Submission
+from portal.submissions.services import refuse_removed
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 
@@ -120,6 +121,7 @@ def _refuse(study: Study) -> None:
         raise NotPossible(BUSY)
     if not has_answers(study):
         raise NotPossible(NOTHING)
+    refuse_removed(one.submission for one in study.systems.select_related("submission__system"))
 
 
 def _again(study: Study, made: Analysis, by: Any) -> Analysis:

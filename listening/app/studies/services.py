@@ -41,6 +41,7 @@ from portal.jobs.models import Job
 from portal.jobs.models import State as JobState
 from portal.jobs.services import NotPossible, create_job
 from portal.submissions.models import Submission
+from portal.submissions.services import refuse_removed
 
 State, Form = Study.State, Study.Form
 DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
@@ -70,6 +71,7 @@ def create_study(
 
     Raises:
         StudyProblems: the name is taken or not usable.
+        NotPossible: a submission is being deleted.
     """
     study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | _known_of(edition, by) | fields)
     study.tasks = rules.tasks_of(study.form, study.tasks or RATED)
@@ -96,7 +98,7 @@ def change_study(
     """Other fields of a study; a change of its plan takes the design away, and after the launch it is refused.
 
     Raises:
-        NotPossible: the stimuli are being made, or the study is closed.
+        NotPossible: the stimuli are being made, the study is closed, or a new submission is being deleted.
         StudyProblems: a field cannot change any more, or the name is taken.
     """
     study = lock_study(study, rules.CHANGEABLE, "changed")
@@ -170,7 +172,7 @@ def start_design(study: Study, by: Any) -> Job | None:
 
     Raises:
         DesignError: the plan of a small one cannot be met.
-        NotPossible: the study is launched, or something is being made for it.
+        NotPossible: the study is launched, something is being made for it, or a submission is being deleted.
     """
     if study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST:
         return _start_design_job(study, by)
@@ -196,6 +198,7 @@ def _lock_to_design(study: Study) -> Study:
     now = lock_study(study, rules.DESIGNABLE, "designed again")
     if now.job is not None and not now.job.has_ended:
         raise NotPossible(BUSY)
+    refuse_removed(selectors.heard_submissions(now).values())
     return now
 
 
@@ -204,7 +207,7 @@ def prepare_study(study: Study, by: Any) -> Job:
     """Start making the stimulus files that are missing. A study that is open stays open meanwhile.
 
     Raises:
-        NotPossible: there is no design yet, they are being made, or the study is closed.
+        NotPossible: there is no design yet, they are being made, the study is closed, or a submission is being deleted.
     """
     study = Study.objects.select_for_update(of=("self",)).select_related("edition", "job").get(pk=study.pk)
     if study.job is not None and not study.job.has_ended:
@@ -215,6 +218,7 @@ def prepare_study(study: Study, by: Any) -> Job:
     count = study.stimulus_files.count()
     if not study.is_designed or not count:
         raise NotPossible("There is no design yet, so the recordings are not known. Make the design first.")
+    refuse_removed(selectors.heard_submissions(study).values())
     study.job = _start_job(PREPARATION_JOB, f"Make the {count} stimuli of {study}", study, by)
     if study.state not in rules.LAUNCHED:
         study.state = Study.State.PREPARING
@@ -514,6 +518,7 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
     study.stimulus_files.filter(system__in=gone).delete()
     gone.delete()
     held = dict(study.systems.values_list("submission", "code"))
+    refuse_removed(submission for pk, submission in chosen.items() if pk not in held)
     taken = set(held.values())
     for submission in (one for pk, one in chosen.items() if pk not in held):
         label = submission.system.label or submission.system.name

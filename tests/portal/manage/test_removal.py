@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from evaluation.app.measures.services import start_measures
 from evaluation.app.models import EvaluationRun
-from listening.app.results.services import unpublish_results
+from listening.app.results.services import start_analysis, unpublish_results
+from listening.app.studies import services as study_services
 from portal.challenges.models import Corpus, Edition, Utterance
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import find_kind, find_rows, list_separable, preview_removal, take_pieces
@@ -17,11 +18,14 @@ from portal.core.storage import adopt_file, delete_old, store_bytes
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible, request_cancel
+from portal.leaderboard.services import LeaderboardError, freeze_leaderboard, publish_leaderboard
 from portal.manage import services
-from portal.submissions.models import Submission, SubmittedFile, System, Upload
-from portal.submissions.services import check_again
+from portal.submissions.models import SharedPart, Submission, SubmittedFile, System, Upload
+from portal.submissions.services import check_again, release_parts
 from portal.teams.models import Team
 from tests.listening.factories import make_study
+from tests.listening.heard import make_draft, make_heard_edition
+from tests.listening.results.answered import make_answered
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -494,3 +498,46 @@ def test_study_that_is_closed_keeps_its_title_and_says_so(client, organizer):
     assert "cannot be changed" in page
     study.refresh_from_db()
     assert study.title == "As it was"
+
+
+@pytest.mark.parametrize("thing", ["submissions", "systems", "teams", "editions", "corpora"])
+def test_nothing_begins_to_use_a_submission_that_is_being_deleted(organizer, thing):
+    edition = make_heard_edition(organizer=organizer)
+    submission = Submission.objects.filter(system__edition=edition).select_related("system").first()
+    system = submission.system
+    system.team = make_team(edition)
+    system.save()
+    study = make_draft(edition)
+    owners = {"submissions": submission.pk, "systems": system.pk, "teams": system.team_id, "editions": edition.pk}
+    number = (owners | {"corpora": edition.corpus_id})[thing]
+    job = make_job(kind="delete", parameters={"thing": thing, "number": number})
+    now = timezone.now()
+    given = {"by": organizer, "now": now}
+    part = SharedPart(submission=submission, file=submission.files.first(), offered_by=organizer)
+    part.save()
+    uses = {
+        "checking": lambda: check_again(submission=submission, by=organizer),
+        "plan": lambda: study_services.create_study(
+            edition=edition, by=organizer, systems=[submission], data_sets=[], name="other", title="Other"
+        ),
+        "design": lambda: study_services.start_design(study, organizer),
+        "evaluation": lambda: start_measures(
+            submission=submission, data_set=edition.corpus.data_sets.filter(role="trial").first(), by=organizer
+        ),
+        "samples": lambda: release_parts(submissions=[submission], **given),
+        "board": lambda: freeze_leaderboard(edition=edition, at=now, **given),
+        "publication": lambda: publish_leaderboard(edition=edition, **given),
+    }
+    for name, use in uses.items():
+        with pytest.raises((NotPossible, LeaderboardError), match="This submission is being deleted."):
+            use()
+        assert Job.objects.count() == 1, name
+    Job.objects.filter(pk=job.pk).update(state="failed")
+    assert freeze_leaderboard(edition=edition, at=now, **given).frozen_at == now
+
+
+def test_no_analysis_begins_while_a_system_that_was_heard_is_being_deleted(organizer):
+    study = make_answered(evaluators=1, trials=2)
+    make_job(kind="delete", parameters={"thing": "submissions", "number": study.systems.first().submission_id})
+    with pytest.raises(NotPossible, match="This submission is being deleted."):
+        start_analysis(study, organizer)
