@@ -14,8 +14,8 @@ from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.mail import render_mail
-from portal.leaderboard.selectors import policy_by, submissions_on_leaderboard
 from portal.jobs.services import NotPossible
+from portal.leaderboard.selectors import policy_by, submissions_on_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, release_parts
 from portal.teams.models import Team
