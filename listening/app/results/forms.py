@@ -10,12 +10,13 @@ from django.http import Http404
 
 from listening.analysis.reading.inputs import Settings
 from listening.app.models import Analysis, Study
-from listening.app.results.importing import ENDINGS, LARGEST_FILE, MEGABYTE, Imported, import_study
+from listening.app.results.importing import ENDINGS, LARGEST_FILE, MEGABYTE, Imported, start_import
 from listening.app.results.labels import CORRECTIONS, NORMALISATIONS
 from listening.app.results.services import start_analysis
 from listening.app.studies.forms import EditionField, StudyNameField, or_errors
 from portal.challenges.selectors import managed_editions_for
 from portal.core.fields import LineField
+from portal.jobs.models import Job
 
 USUAL = Settings()
 FEWEST, MOST = 200, 20_000
@@ -121,7 +122,7 @@ class ImportForm(forms.Form):
             raise ValidationError(f"Expected a file that ends in .csv or .csv.gz, found {file.name[:80]}.")
         return file
 
-    def save(self) -> Imported | None:
-        """The study of a valid form; None with every problem as an error of the form."""
+    def save(self) -> Imported | Job | None:
+        """The study of a valid form, or the job that reads a large file; None with every problem as an error."""
         file = self.cleaned_data.pop("file")
-        return or_errors(self, import_study, "file", by=self.user, file=file, file_name=file.name, **self.cleaned_data)
+        return or_errors(self, start_import, "file", by=self.user, file=file, file_name=file.name, **self.cleaned_data)

@@ -1,7 +1,7 @@
-"""The job that computes what the listeners of a study said.
+"""The jobs that compute what the listeners of a study said, and that read large files of ratings.
 
-It keeps what it has (the inputs, the tables, each figure) as soon as it has it, so an interrupted one goes on where it
-was; it always computes from the stored inputs, as anyone who downloads the bundle does.
+The first keeps what it has (the inputs, the tables, each figure) as soon as it has it, so an interrupted one goes on
+where it was; it always computes from the stored inputs, as anyone who downloads the bundle does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Settin
 from listening.analysis.tables import Results
 from listening.app.models import Analysis
 from listening.app.monitor.exports import one_state
+from listening.app.results.importing import IMPORT_JOB, finish_import, forget_import
 from listening.app.results.inputs import collect_inputs, compute_basis
 from listening.app.results.services import ANALYSIS_JOB, delete_unused_files, write_flags
+from listening.app.studies.rules import StudyProblems
 from portal.core import audit
 from portal.core.clock import read_clock
 from portal.core.storage import store_bytes
@@ -28,6 +30,7 @@ from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 
 COLLECTING, DRAWING = "Collecting the ratings", "Drawing the figures"
+READING = "Reading the ratings"
 WITHDREW = "Somebody withdrew while the study was analysed, so what was computed is deleted."
 
 
@@ -52,6 +55,24 @@ def run_analysis(context: JobContext) -> dict[str, Any]:
         _draw(context, analysis, results)
     _finish(analysis, results)
     return {"tables": len(results.tables), "figures": len(analysis.figures), **_told(results)}
+
+
+@job_kind(IMPORT_JOB, title="Import of ratings", queue=Queue.CPU, on_end=forget_import)
+def run_import(context: JobContext) -> dict[str, Any]:
+    """Read a large file of ratings into a study.
+
+    Raises:
+        JobFailure: something is wrong with the file, or the name was taken meanwhile.
+    """
+    context.progress(READING, 0, 0)
+    try:
+        made = finish_import(context.job, context.check)
+    except (AnalysisInputError, StudyProblems) as error:
+        sentences = error.problems if isinstance(error, AnalysisInputError) else error.sentences
+        raise JobFailure(
+            " ".join(sentences), actor=Actor.ORGANIZER, remedy="Correct the file, then import it again."
+        ) from None
+    return {"study": made.study.name, "ratings": made.ratings, "matched_systems": list(made.matched)}
 
 
 def _load_inputs(analysis: Analysis) -> tuple[Inputs, Settings]:

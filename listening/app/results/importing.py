@@ -3,7 +3,8 @@
 The file is read by `listening.analysis.reading.ratings`; its listeners and sessions become people and sessions of the
 study, so that rules can leave them out, and are called by keys in what is stored and published. The names of the file
 are kept beside them for the organizers alone. A system that is called like one of the edition is taken for it: its
-objective numbers are then listed next to its ratings. Public: `import_study`, `check_size`.
+objective numbers are then listed next to its ratings. A large file is read by a job, which forgets the file when it
+ends. Public: `import_study`, `start_import`, `finish_import`, `forget_import`, `check_size`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ import base64
 import gzip
 import io
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, BinaryIO
 
 import numpy as np
+from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils import timezone
 
 from common.child_process import Child, ChildEnded, ChildLimits, run_in_child
+from common.progress import ignore_progress
 from listening.analysis.bundle import read_inputs, write_inputs
 from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Ratings, Settings
 from listening.analysis.reading.ratings import ReadOptions, read_ratings
@@ -34,10 +38,15 @@ from listening.tasks import RATED
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.storage import store_bytes
+from portal.jobs.models import Job, State
+from portal.jobs.services import create_job
 from portal.submissions.models import Submission
 
 MEGABYTE = 10**6
 LARGEST_FILE, LARGEST_TEXT = 50 * MEGABYTE, 150 * MEGABYTE
+READ_AT_ONCE = 2 * MEGABYTE  # of text, in about a second; more is a job
+IMPORT_JOB = "import-ratings"
+GONE = "The file of this import is not kept any more. Import it again."
 EVERY = "all"
 MOST_SYSTEMS = 150  # every two are compared: more make an analysis of hours and pages that nobody can open
 MOST_LISTENERS = 20_000  # each becomes a person and a session of the study
@@ -74,6 +83,7 @@ def import_study(
     attribution: str = "",
     is_simulated: bool = False,
     run_here: bool = False,
+    check: Callable[[], None] = ignore_progress,
 ) -> Imported:
     """A closed study of the ratings in a file, whose analysis is started.
 
@@ -82,12 +92,13 @@ def import_study(
         original: what unprotected speech is called in the file; found out where empty.
         attribution: whose ratings these are and under which licence, as results state it.
         run_here: the caller executes the job of the analysis.
+        check: called while the file is read; what it raises ends the import.
 
     Raises:
         AnalysisInputError: what is wrong with the file, a sentence for each problem.
         StudyProblems: the name is taken.
     """
-    found = _read_apart(file, file_name, ReadOptions(original or None, study=name, title=title))
+    found = _read_apart(file, file_name, ReadOptions(original or None, study=name, title=title), check)
     ratings = _ratings(found, file_name)
     with transaction.atomic():
         study = _make_study(edition, by, found, name=name, title=title, is_simulated=is_simulated)
@@ -107,7 +118,57 @@ def import_study(
     return Imported(study, analysis, len(ratings), tuple(matched))
 
 
-def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions) -> Inputs:
+def start_import(
+    *, edition: Edition, by: Any, name: str, title: str, file: BinaryIO, file_name: str, **told: Any
+) -> Imported | Job:
+    """`import_study` at once, or the job that does it where the file is large.
+
+    Raises:
+        AnalysisInputError: the file is too large, or what is wrong with a small one.
+        StudyProblems: the name is taken.
+    """
+    if check_size(file, file_name) <= READ_AT_ONCE:
+        return import_study(edition=edition, by=by, name=name, title=title, file=file, file_name=file_name, **told)
+    check_name(Study(name=name))
+    key = store_bytes(file.read(), ".csv.gz" if file_name.lower().endswith(".gz") else ".csv")
+    given = {"study": name, "title": title, "file": file_name[:200], "content": key}
+    return create_job(
+        kind=IMPORT_JOB,
+        title=f"Import ratings as {title}"[:200],
+        parameters=given | told,
+        by=by,
+        edition=edition.name,
+    )
+
+
+def finish_import(job: Job, check: Callable[[], None]) -> Imported:
+    """What the job of a large file makes.
+
+    Raises:
+        AnalysisInputError: as of `import_study`, or the file is not kept any more.
+        StudyProblems: the name was taken meanwhile.
+    """
+    told = dict(job.parameters)
+    name, file_name, key = told.pop("study"), told.pop("file"), told.pop("content")
+    edition = Edition.objects.filter(name=job.edition).first()
+    if edition is None or not default_storage.exists(key):
+        raise AnalysisInputError(GONE)
+    with default_storage.open(key) as stored:
+        content = io.BytesIO(stored.read())
+    return import_study(
+        edition=edition, by=job.created_by, name=name, file=content, file_name=file_name, check=check, **told
+    )
+
+
+def forget_import(job: Job) -> None:
+    """Delete the file of an import that has ended, unless another import reads the same."""
+    key = job.parameters["content"]
+    active = Job.objects.filter(kind=IMPORT_JOB, state__in=(State.WAITING, State.RUNNING), parameters__content=key)
+    if not active.exclude(pk=job.pk).exists():
+        transaction.on_commit(lambda: default_storage.delete(key))
+
+
+def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions, check: Callable[[], None]) -> Inputs:
     """Read the ratings in a process of its own, within limits: a hostile file may hang or fill its reader.
 
     Raises:
@@ -125,7 +186,7 @@ def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions) -> Inputs:
         return {"inputs": base64.b64encode(write_inputs(found, Settings())).decode()}
 
     try:
-        told = run_in_child(work, child_limits(text_bytes))  # once: somebody waits for the answer
+        told = run_in_child(work, child_limits(text_bytes), check=check)  # once: somebody waits for the answer
     except ChildEnded as ended:
         raise AnalysisInputError(
             f"{file_name}: expected ratings that are read in the time and memory that their size allows, found that "

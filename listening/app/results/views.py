@@ -17,6 +17,7 @@ from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
 from listening.app.results.rules import Part
 from portal.accounts.access import member_page, open_page
 from portal.core.exports import csv_response
+from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.leaderboard.selectors import leaderboard_for
 
@@ -155,6 +156,8 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
     given = (request.POST, request.FILES) if request.method == "POST" else (None, None)
     form = ImportForm(*given, user=request.user)
     made = form.save() if form.is_valid() else None
+    if isinstance(made, Job):
+        return redirect(made)
     if made is not None:
         messages.success(request, f"{made.ratings:,} ratings are imported, and their analysis has started.")
         return redirect("studies:results", made.study.name)

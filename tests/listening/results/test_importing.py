@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import time
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -31,6 +32,9 @@ from listening.app.results.selectors import is_outdated, parsed_results
 from listening.app.results.services import start_analysis
 from listening.app.studies.rules import StudyProblems
 from portal.core.models import AuditEvent
+from portal.jobs.models import Job
+from portal.jobs.runner import JobCancelled, JobContext, execute
+from portal.jobs.services import request_cancel, run_again
 from tests.listening.results.answered import CHOSEN, analysed
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 
@@ -294,6 +298,74 @@ def test_form_says_everything_that_is_wrong_with_the_file(client, edition):
     assert "ratings.csv, line 2" in page
     assert "ratings.csv, line 3" in page
     assert "ends in .csv" in post(client, edition, csv_of(), file_name="ratings.xlsx").content.decode()
+    assert not Study.objects.exists()
+
+
+@pytest.fixture
+def large(client, edition, monkeypatch, django_capture_on_commit_callbacks):
+    """Posts a file that counts as large, and ends the job that reads it."""
+    monkeypatch.setattr(importing, "READ_AT_ONCE", 100)
+    client.force_login(edition.organizers.first())
+
+    def send(content, end=lambda job: execute(job.pk), **fields):
+        reply = post(client, edition, content, **fields)
+        job = Job.objects.get(kind="import-ratings", state="waiting")
+        assert (reply.status_code, reply.url) == (302, job.get_absolute_url())
+        assert default_storage.exists(job.parameters["content"])
+        with django_capture_on_commit_callbacks(execute=True):
+            end(job)
+        assert not default_storage.exists(job.parameters["content"])
+        job.refresh_from_db()
+        return job
+
+    return send
+
+
+def test_large_file_is_read_by_a_job_that_leads_to_the_results(client, large):
+    job = large(gzip.compress(csv_of()), file_name="ratings.csv.gz", is_simulated="on", attribution="A laboratory")
+    study = Study.objects.get()
+    assert (job.state, job.result["study"], job.result["ratings"]) == ("succeeded", "elsewhere", 144)
+    assert (study.title, study.is_simulated, study.created_by) == ("Elsewhere", True, job.created_by)
+    assert study.analyses.get().job is not None
+    page = client.get(job.get_absolute_url()).content.decode()
+    assert 'href="/studies/elsewhere/results/"' in page
+    assert "144 ratings are imported" in page
+
+
+def test_job_of_a_large_file_says_what_is_wrong_and_forgets_the_file(client, large):
+    job = large(csv_of().decode().replace("naturalness", "beauty", 2).encode())
+    assert (job.state, job.failure_actor) == ("failed", "organizer")
+    assert "ratings.csv, line 2" in job.failure
+    assert "ratings.csv, line 3" in job.failure
+    run_again(job, by=job.created_by)
+    assert execute(job.pk).failure == importing.GONE
+    assert not Study.objects.exists()
+
+
+def test_cancelled_import_forgets_its_file_and_a_taken_name_is_said_at_once(client, edition, large):
+    assert large(csv_of(), lambda job: request_cancel(job, by=None)).state == "cancelled"
+    bring(edition)
+    reply = post(client, edition, csv_of())
+    assert (reply.status_code, "Another study is called elsewhere" in reply.content.decode()) == (422, True)
+    assert Job.objects.filter(kind="import-ratings").count() == 1
+
+
+def test_reading_of_a_large_file_can_be_cancelled(large, monkeypatch):
+    def read_slowly(*_):
+        time.sleep(60)
+
+    def cancel_while_reading(job):
+        monkeypatch.setattr(JobContext, "check", stop)
+        execute(job.pk)
+
+    def stop(context):
+        if context.job.stage:
+            raise JobCancelled
+
+    monkeypatch.setattr(importing, "read_ratings", read_slowly)
+    began = time.monotonic()
+    assert large(csv_of(), cancel_while_reading).state == "cancelled"
+    assert time.monotonic() - began < 30
     assert not Study.objects.exists()
 
 
