@@ -276,8 +276,8 @@ class Trial(_Row):
 class Analysis(_Row):
     """What the listeners of a study said, computed once.
 
-    `chosen`: its settings. `basis`: SHA-256 that changes with the inputs, computed without reading the ratings; the
-    analysis no longer fits its study when that changes. `fingerprint`: SHA-256 of the inputs, the settings and the
+    `chosen`: its settings. `basis`: digests that change with the inputs, computed without reading the ratings; they
+    say what has changed in the study since. `fingerprint`: SHA-256 of the inputs, the settings and the
     version of the analysis; equal ones are not computed again. Keys of stored files: `inputs`, a zip; `results`, of
     `Results.as_json`; `figures` by their names, such as ``raw/det-naturalness-light.svg``. They fill up while the job
     runs; the analysis is there once it has `finished_at`. The one with the latest counts: one that is taken again gets

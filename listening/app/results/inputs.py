@@ -6,8 +6,8 @@ appear under keys made for the analysis alone, so that a published bundle cannot
 the names for paying. Of a study whose ratings were collected elsewhere the stored inputs are read. Word errors of the
 recogniser and pitch correlations stand with the submissions heard; whatever is not known of an utterance is NaN.
 
-`compute_basis` identifies inputs in a few cheap queries without reading a rating, so that a page can say whether an
-analysis still fits its study.
+`compute_basis` identifies inputs in a few cheap queries without reading a rating, part by part, so that a page can say
+what has changed since an analysis.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,19 @@ PLAN = (
     *("certificate", "stimuli"),
 )
 KEY_LENGTH = 16
+DIGEST_LENGTH = 10  # digits of each part of a basis
 EXCLUSION_FIELDS = ("session", "rule", "rule__flag", "rule__reason", "rule__revoked_at")
+
+
+class Changed(StrEnum):
+    """What can have changed in a study since its analysis, in the order of `compute_basis`; each as a sentence."""
+
+    METHOD = "The method of analysis has changed with the version of the portal."
+    STUDY = "The title, the settings or the texts of the study have changed."
+    SYSTEMS = "A submission that was heard was withdrawn, or a system has another label."
+    ANSWERS = "Sessions have ended since, or somebody withdrew their answers."
+    EXCLUSIONS = "Sessions were left out or counted again."
+    MEASURES = "An evaluation of a system that was heard has ended since."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +107,41 @@ def collect_inputs(study: Study) -> Inputs:
 
 
 def compute_basis(study: Study) -> str:
-    """SHA-256 of what inputs follow from: equal ones give equal inputs, at the price of a few aggregates."""
+    """Digests of what inputs follow from, one for each `Changed`: equal ones give equal inputs."""
     answers = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
     standing = Exclusion.objects.filter(rule__study=study, rule__revoked_at=None)
     submissions = _standing(study).values("submission")
     parts = {
-        "version": ANALYSIS_VERSION,
-        "study": [getattr(study, name) for name in ("name", "title", "form", "tasks", "is_simulated", "imported")],
-        "plan": [str(getattr(study, name)) for name in PLAN],
-        "systems": list(_standing(study).values_list("code", "submission", "submission__system__label")),
-        "sessions": list(_counted(study).values_list("pk", "state")),
-        "answers": answers.aggregate(count=Count("pk"), last=Max("pk")),
-        "exclusions": list(standing.order_by("pk").values_list("session", "rule__flag", "rule__reason")),
-        "texts": study.texts.aggregate(count=Count("pk"), last=Max("pk")),
-        "measures": _newest_runs(submissions),
+        Changed.METHOD: ANALYSIS_VERSION,
+        Changed.STUDY: [
+            [getattr(study, name) for name in ("name", "title", "form", "tasks", "is_simulated", "imported")],
+            [str(getattr(study, name)) for name in PLAN],
+            study.texts.aggregate(count=Count("pk"), last=Max("pk")),
+        ],
+        Changed.SYSTEMS: list(_standing(study).values_list("code", "submission", "submission__system__label")),
+        Changed.ANSWERS: [
+            list(_counted(study).values_list("pk", "state")),
+            answers.aggregate(count=Count("pk"), last=Max("pk")),
+        ],
+        Changed.EXCLUSIONS: list(standing.order_by("pk").values_list("session", "rule__flag", "rule__reason")),
+        Changed.MEASURES: _newest_runs(submissions),
     }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    return "".join(_digest(parts[part]) for part in Changed)
+
+
+def changed_parts(before: str, now: str) -> list[Changed]:
+    """In what two values of `compute_basis` differ; one of an earlier version of the portal differs by its method."""
+    starts = range(0, len(Changed) * DIGEST_LENGTH, DIGEST_LENGTH)
+    found = [
+        part
+        for part, start in zip(Changed, starts, strict=True)
+        if before[start : start + DIGEST_LENGTH] != now[start : start + DIGEST_LENGTH]
+    ]
+    return [Changed.METHOD] if Changed.METHOD in found else found
+
+
+def _digest(part: Any) -> str:
+    return hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def has_answers(study: Study) -> bool:

@@ -20,7 +20,7 @@ from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.inputs import has_answers
 from listening.app.results.opening import opening_of
 from listening.app.results.rules import records_in
-from listening.app.results.selectors import Shown, is_outdated, running_job
+from listening.app.results.selectors import Shown, changes_since, outdating, running_job
 from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publication_problems
 from listening.app.results.tables import Record, Shape, build_matrix, caption_of, headline, read_systems, shown_table
 from listening.tasks import RATED_TASKS
@@ -306,12 +306,14 @@ def organizer_actions(shown: Shown) -> dict[str, Any]:
     if job is not None and is_busy:
         with_estimates([job])
     is_locked = study.state != Study.State.CLOSED
+    changes = changes_since(shown.analysis, study) if shown.analysis is not None else []
     return {
         "job": job,
         "is_busy": is_busy,
         "is_locked": is_locked,
         "may_analyse": not is_locked and not is_busy and has_answers(study),
-        "is_outdated": shown.analysis is not None and is_outdated(shown.analysis, study),
+        "changes": outdating(changes) or changes,
+        "is_outdated": bool(outdating(changes)),
     }
 
 

@@ -88,13 +88,15 @@ def is_public(study: Study) -> bool:
     )
 
 
-def why_not_publishable(study: Study, analysis: Analysis | None, *, is_under_way: bool, is_outdated: bool) -> list[str]:
+def why_not_publishable(
+    study: Study, analysis: Analysis | None, *, is_under_way: bool, changes: Sequence[str]
+) -> list[str]:
     """What keeps an analysis from being published, as sentences.
 
     Args:
         analysis: the newest that is finished.
         is_under_way: whether a newer one is being made.
-        is_outdated: whether what counts has changed since it was made.
+        changes: what has changed since it was made, as sentences.
     """
     if study.state != Study.State.CLOSED:
         return ["The study is not closed, so its results are locked. Close it first."]
@@ -103,8 +105,8 @@ def why_not_publishable(study: Study, analysis: Analysis | None, *, is_under_way
         problems.append("The study is being analysed. Wait for the new figures.")
     elif analysis is None:
         problems.append("There is no finished analysis. Analyse the study first.")
-    elif is_outdated:
-        problems.append("The analysis no longer fits the study: what counts has changed. Analyse it again first.")
+    elif changes:
+        problems.append(f"The analysis no longer fits the study. {' '.join(changes)} Analyse it again first.")
     elif study.results_published_at is not None and study.published_analysis_id == analysis.pk:
         problems.append("These results are published already.")
     if study.edition.published_at is None:

@@ -20,7 +20,7 @@ from common.tables import DataTable
 from listening.analysis.figures import Figure, list_figures
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.models import Analysis, Study, StudySystem
-from listening.app.results.inputs import compute_basis
+from listening.app.results.inputs import Changed, changed_parts, compute_basis
 from listening.app.results.rules import (
     Part,
     is_public,
@@ -178,9 +178,25 @@ def is_being_analysed(study: Study) -> bool:
     return job is not None and not job.has_ended
 
 
+def changes_since(analysis: Analysis, study: Study) -> list[Changed]:
+    """What has changed in the study since its analysis.
+
+    Numbers of an evaluation that has ended since change no result of listeners: `outdating` leaves them out.
+    """
+    changes = changed_parts(analysis.basis, compute_basis(study))
+    if analysis.erased_at is not None and not outdating(changes):
+        changes.append(Changed.ANSWERS)
+    return changes
+
+
+def outdating(changes: Iterable[Changed]) -> list[Changed]:
+    """The changes after which an analysis cannot be published."""
+    return [one for one in changes if one is not Changed.MEASURES]
+
+
 def is_outdated(analysis: Analysis, study: Study) -> bool:
-    """Whether the study has other inputs by now: sessions left out or counted again, or answers withdrawn."""
-    return analysis.erased_at is not None or analysis.basis != compute_basis(study)
+    """Whether what listeners said would be analysed otherwise by now."""
+    return bool(outdating(changes_since(analysis, study)))
 
 
 @lru_cache(maxsize=KEPT)

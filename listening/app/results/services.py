@@ -10,7 +10,8 @@ no standing rule: leaving listeners out moves the means of the others, and rules
 go on until hardly anybody is left.
 
 Results are published after the leaderboard of their edition, on whose systems they are, and only as the study is now:
-an analysis that no longer fits its inputs is computed again first.
+an analysis that no longer fits its inputs is computed again first. Only an evaluation of a system that has ended since
+does not ask for that: no result of listeners follows from it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ from listening.app.monitor.selectors import standing_exclusion
 from listening.app.monitor.services import create_rule, keep_flags
 from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
 from listening.app.results.rules import records_in, why_not_publishable
-from listening.app.results.selectors import current_analysis, is_being_analysed, is_outdated, parsed_results
+from listening.app.results.selectors import (
+    changes_since,
+    current_analysis,
+    is_being_analysed,
+    outdating,
+    parsed_results,
+)
 from portal.accounts.rules import NotificationKind
 from portal.core import audit
 from portal.core.clock import read_clock
@@ -241,8 +248,8 @@ def unpublish_results(*, study: Study, by: Any) -> Study:
 def publication_problems(study: Study) -> list[str]:
     """What keeps the newest analysis from being published, as sentences."""
     analysis, is_under_way = current_analysis(study), is_being_analysed(study)
-    is_late = not is_under_way and analysis is not None and is_outdated(analysis, study)
-    return why_not_publishable(study, analysis, is_under_way=is_under_way, is_outdated=is_late)
+    changes = outdating(changes_since(analysis, study)) if analysis is not None and not is_under_way else []
+    return why_not_publishable(study, analysis, is_under_way=is_under_way, changes=changes)
 
 
 def _locked(study: Study) -> Study:

@@ -3,13 +3,16 @@
 import pytest
 from django.utils import timezone
 
+from evaluation.app.models import EvaluationRun
 from listening.app.models import Analysis, Study
 from listening.app.monitor.services import create_rule
+from listening.app.results.inputs import Changed
 from listening.app.results.services import publication_problems, publish_results, unpublish_results
 from portal.accounts.rules import NotificationKind
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
+from portal.submissions.models import Submission
 from tests.listening.analysis.examples import made_up_results
 from tests.listening.factories import make_session
 from tests.listening.results.analysed import add_analysis, make_analysed
@@ -60,8 +63,48 @@ def test_results_that_no_longer_fit_are_not_published(study):
     session = make_session(study, block=None, state="finished")
     add_analysis(study, made_up_results())
     create_rule(study=study, by=None, reason="test", session=session)
-    with pytest.raises(NotPossible, match="no longer fits"):
+    with pytest.raises(
+        NotPossible, match=r"no longer fits the study. Sessions were left out or counted again. Analyse"
+    ):
         publish(study)
+    assert publication_problems(study)[0].count(".") == 3
+
+
+def test_an_evaluation_that_ends_after_the_analysis_does_not_keep_results_from_being_published(study, client):
+    """Nothing that listeners said follows from it; the page says that there is something newer, and what."""
+    client.force_login(study.edition.organizers.first())
+    address = f"/studies/{study.name}/results/"
+    assert "newer objective measures" not in client.get(address).content.decode()
+    submission = study.systems.get().submission
+    kind = EvaluationRun.Kind.MEASURES
+    EvaluationRun.objects.create(submission=submission, kind=kind, recipe="audio", job=make_job("succeeded"))
+    assert publication_problems(study) == []
+    page = client.get(address).content.decode()
+    assert "There are newer objective measures" in page
+    assert "An evaluation of a system that was heard has ended since." in page
+    assert "This analysis is out of date" not in page
+    publish(study)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda _: Study.objects.update(title="Another"), Changed.STUDY),
+        (lambda _: Submission.objects.update(state="withdrawn"), Changed.SYSTEMS),
+        (lambda study: make_session(study, block=None, state="finished"), Changed.ANSWERS),
+        (lambda _: Analysis.objects.update(erased_at=timezone.now()), Changed.ANSWERS),
+        (lambda _: Analysis.objects.update(basis="0123456789abcdef" * 4), Changed.METHOD),
+    ],
+)
+def test_results_that_no_longer_fit_name_what_changed(study, client, change, reason):
+    change(study)
+    study.refresh_from_db()
+    [problem] = publication_problems(study)
+    assert problem == f"The analysis no longer fits the study. {reason} Analyse it again first."
+    client.force_login(study.edition.organizers.first())
+    page = client.get(f"/studies/{study.name}/results/").content.decode()
+    assert f"<p>{reason}" in page
+    assert "This analysis is out of date" in page
 
 
 def test_while_the_study_is_analysed_nothing_is_published(study):
