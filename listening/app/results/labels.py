@@ -95,8 +95,21 @@ def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: boo
     return (f"{text} %" if is_share else text), span
 
 
-def rate_in_words(task: str, *, is_original: bool, rate: float | None, low: float | None, high: float | None) -> str:
-    """What an equal error rate of listeners says, in a line; by its interval where it has one."""
+def rate_in_words(
+    task: str,
+    *,
+    is_original: bool,
+    rate: float | None,
+    low: float | None,
+    high: float | None,
+    is_like_original: bool | None = None,
+) -> str:
+    """What an equal error rate of listeners says, in a line; by its interval where it has one.
+
+    Args:
+        is_like_original: whether the means of a task that compares no voices do not differ significantly; None where
+            this was not tested.
+    """
     words = RATED_TASKS[task]
     if rate is None:
         missing = "ratings of both kinds of pairs are needed" if words.compares_voices else "too few ratings"
@@ -110,7 +123,7 @@ def rate_in_words(task: str, *, is_original: bool, rate: float | None, low: floa
         said = "Listeners confused speakers more often than by guessing"
     elif words.compares_voices:
         said = _step(rate, "of_voices")
-    elif is_guess:
+    elif is_like_original or (is_like_original is None and is_guess):
         said = "It was not rated significantly below unprotected speech"
     elif rate > CHANCE:
         said = "It was rated above unprotected speech"

@@ -37,7 +37,9 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
     form = str(shape.results.study["form"])
     told = {"linkability": _linked, "transcription": _understood}.get(form, _rated)
     sentences = [one for one in (*told(shape, tasks), say_basis(shape.results)) if one]
-    return {"sentences": sentences, "panels": [one for one in _panels(shape, tasks, form) if one is not None]}
+    panels = [one for one in _panels(shape, tasks, form) if one is not None]
+    has_intervals = any(row["span"] for panel in panels for row in panel["rows"])
+    return {"sentences": sentences, "panels": panels, "has_intervals": has_intervals}
 
 
 # Sentences -----------------------------------------------------------------------------------------

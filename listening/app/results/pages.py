@@ -98,6 +98,7 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
         "name": task,
         "words": RATED_TASKS[task],
         "headline": table,
+        "has_letters": any(one.key in {"group", "rate_group"} for one in table.columns),
         "finding": _finding(shape, task),
         "more": _of_task(shape, task, "summary", "detection", "model_effects", "model_variance"),
         "figures": [one for one in figures if one["task"] == task and one["place"] == "task"],
@@ -145,7 +146,10 @@ def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | N
         return None
     few = len(records) <= MOST_PAIRS
     matrix = build_matrix(records, shape, is_rate=bool(by_rate))
-    told = f": {matrix['apart']} of {labels.counted(matrix['pairs'], 'pair')}" if matrix else ""
+    told = ""
+    if matrix:
+        pairs = labels.counted(matrix["pairs"], "pair")
+        told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else ": not tested"
     return {
         "name": task,
         "title": RATED_TASKS[task].title,

@@ -252,9 +252,13 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     settings = shape.results.settings
     what = labels.scores_in_words(scores, settings.get("normalisation", ""), shape.results.study["scale"].get(task))
     level = f"{100 * settings.get('level', 0.95):g}\u00a0%"
+    low = f"{KEYS[main].column}_low"
+    has_intervals = any(as_number(one.row(KEYS[main].kind).get(low)) is not None for one in systems)
+    fewest = settings.get("least_clusters")
+    beneath = f"beneath a number its {level} interval" if has_intervals else _no_intervals(fewest)
     return make_table(
         f"{RATED_TASKS[task].title}: {CONTENTS['summary'].title.lower()}",
-        f"{RATED_TASKS[task].title}: {what}; beneath a number its {level} interval.",
+        f"{RATED_TASKS[task].title}: {what}; {beneath}.",
         columns,
         rows,
         csv=shape.reader.csv(scores, "summary"),
@@ -263,6 +267,10 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
         anchor=task,
         styles="results-table headline",
     )
+
+
+def _no_intervals(fewest: Value) -> str:
+    return f"no intervals, which need at least {fewest} listeners" if fewest else "no intervals"
 
 
 def _main(systems: Sequence[System], task: str) -> str:
@@ -289,7 +297,7 @@ def _headline_cell(name: str, one: System, task: str, shape: Shape, main: str, o
     if name == "strip":
         return Cell(drawing=_strip(one, task, shape, main, original))
     if name == "words":
-        return Cell(_words(one, task, main))
+        return Cell(_words(one, task, main, original))
     if key.style == "letters":
         return Cell(str(key.value(one) or ""), value=key.value(one))
     cell = number_cell(key.content, one.row(key.kind))
@@ -308,18 +316,36 @@ def _strip(one: System, task: str, shape: Shape, main: str, original: System | N
     return strip_html(value, low, high, scale, reference)
 
 
-def _words(one: System, task: str, main: str) -> str:
+def _words(one: System, task: str, main: str, original: System | None) -> str:
     if main == "same" and one.detection.get("eer") is None:
         return ""
     if one.name == ORIGINAL and not RATED_TASKS[task].compares_voices:
         return "Unprotected speech, the reference"
-    return system_in_words(one, task)
+    return system_in_words(one, task, original)
 
 
-def system_in_words(one: System, task: str) -> str:
-    """What the error rate of a system says."""
+def system_in_words(one: System, task: str, original: System | None) -> str:
+    """What the error rate of a system says, and where it compares no voices the test of its mean.
+
+    Args:
+        original: unprotected speech, where it was rated.
+    """
     rate, low, high = (as_number(one.detection.get(name)) for name in ("eer", "eer_low", "eer_high"))
-    return labels.rate_in_words(task, is_original=one.name == ORIGINAL, rate=rate, low=low, high=high)
+    letters = [str(each.all.get("group") or "") for each in (one, original) if each is not None]
+    is_tested = len(letters) == 2 and all(letters) and not RATED_TASKS[task].compares_voices
+    return labels.rate_in_words(
+        task,
+        is_original=one.name == ORIGINAL,
+        rate=rate,
+        low=low,
+        high=high,
+        is_like_original=_are_alike(letters) if is_tested else None,
+    )
+
+
+def _are_alike(letters: Sequence[str]) -> bool:
+    first, second = letters
+    return labels.share_a_letter(first, second, is_spaced=" " in first or " " in second)
 
 
 def as_number(value: Value) -> float | None:
@@ -337,7 +363,8 @@ def build_matrix(records: Sequence[Record], shape: Shape, *, is_rate: bool) -> d
         records: rows of ``differences``, or with `is_rate` of ``eer_differences``.
 
     Returns:
-        `names` of rows and columns alike; `rows` of a name and cells; how many pairs are told `apart`, of all `pairs`.
+        `names` of rows and columns alike; `rows` of a name and cells; how many pairs are told `apart`, of all `pairs`
+        that were tested.
     """
     called = shape.system_labels
     names = list(dict.fromkeys(str(row[side]) for row in records for side in ("first", "second")))
@@ -345,11 +372,11 @@ def build_matrix(records: Sequence[Record], shape: Shape, *, is_rate: bool) -> d
     if not names or len(names) > MOST_NAMES:
         return None
     cells: dict[tuple[str, str], dict[str, str]] = {}
-    apart = 0
+    apart = tested = 0
     for row in records:
         first, second = str(row["first"]), str(row["second"])
         told = bool(row.get("is_told_apart"))
-        apart += told
+        apart, tested = apart + told, tested + (row.get("is_told_apart") is not None)
         for one, other, sign in ((first, second, 1), (second, first, -1)):
             cells[one, other] = _matrix_cell(row, label_of(one, called), label_of(other, called), sign, told, is_rate)
     rows = [(label_of(one, called), [cells.get((one, other), NOTHING) for other in names]) for one in names]
@@ -357,7 +384,7 @@ def build_matrix(records: Sequence[Record], shape: Shape, *, is_rate: bool) -> d
         "names": [label_of(name, called) for name in names],
         "rows": rows,
         "apart": apart,
-        "pairs": len(records),
+        "pairs": tested,
     }
 
 
@@ -366,7 +393,8 @@ def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_ra
     difference = row.get("difference")
     if not isinstance(difference, (int, float)):
         return NOTHING | {"read": f"{one} and {other}: not compared"}
-    kind = "like" if not told else "higher" if sign * difference > 0 else "lower"
+    is_tested = row.get("is_told_apart") is not None
+    kind = "" if not is_tested else "like" if not told else "higher" if sign * difference > 0 else "lower"
 
     ends = [row.get("difference_low"), row.get("difference_high")]
     known = sorted(sign * float(end) for end in ends if isinstance(end, (int, float)))
@@ -377,6 +405,8 @@ def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_ra
     p = row.get("decisive_p")
     chance = labels.p_value(float(p)) if isinstance(p, (int, float)) else ""
     chance = f", p {'' if chance.startswith('<') else '= '}{chance}" if chance else ""
+    if not is_tested:
+        return NOTHING | {"read": f"{one} less {other}: {shown}; not tested"}
     verdict = {"higher": "is above", "lower": "is below", "like": "does not differ significantly from"}[kind]
     told_as = f"{one} {verdict} {other}: {shown}{chance}"
     return {"kind": kind, "sign": SIGNS[kind], "read": told_as}

@@ -125,6 +125,8 @@ def _row(content, numbers, scores, fixed):
             row[column.key] = row[base] - 0.04 if column.key.endswith("_low") else row[base] + 0.04
         elif column.key == "group":
             row[column.key] = str(numbers.choice(["a", "ab", "b"]))
+        elif column.key == "is_told_apart":
+            row[column.key] = 0
         elif column.digits is not None:
             is_rating = scores == "raw" and column.key in ("mean", "median", "naturalness", "intelligibility", "score")
             row[column.key] = float(1 + 9 * numbers.random() if is_rating else numbers.random())

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -16,6 +17,7 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
 from listening.app.models import Study
 from listening.app.results import context as result_shown
+from listening.app.results.labels import rate_in_words
 from listening.app.results.selectors import parsed_results
 from portal.jobs.models import Job, State
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
@@ -404,16 +406,43 @@ def test_an_analysis_under_way_renews_itself():
 
 def test_few_listeners_give_points_without_intervals():
     results = made_up_results()
-    tables = {path: _without_limits(table) for path, table in results.tables.items()}
+    tables = {path: _without(table, ("_low", "_high")) for path, table in results.tables.items()}
     page = page_of(results_of(make_analysed(results=replace(results, tables=tables))))
     assert "too few listeners for an interval" in page
+    assert "no intervals, which need at least" in page
+    assert "Points without intervals: too few listeners" in page
+    assert "beneath a number its" not in page
     assert "<small>" not in page.split('<section aria-labelledby="naturalness"')[1].split("</table>")[0]
 
 
-def _without_limits(table):
-    hidden = {place for place, name in enumerate(table.columns) if name.endswith(("_low", "_high"))}
+def _without(table, endings):
+    hidden = {place for place, name in enumerate(table.columns) if name.endswith(endings)}
     rows = tuple(tuple(None if place in hidden else cell for place, cell in enumerate(row)) for row in table.rows)
     return replace(table, rows=rows)
+
+
+def test_pairs_without_intervals_are_not_tested():
+    """With too few listeners nothing is known of pairs: no “=” may say that they do not differ."""
+    results = made_up_results()
+    tables = {
+        path: _without(table, ("_low", "_high", "is_told_apart")) if table.name == "eer_differences" else table
+        for path, table in results.tables.items()
+    }
+    page = page_of(results_of(make_analysed(results=replace(results, tables=tables))))
+    of_voices = page.split('id="compare-verifiability"')[1].split("</details>")[0]
+    assert "Which systems differ significantly: not tested" in of_voices
+    assert ">=</td>" not in of_voices
+    assert "; not tested" in of_voices
+    assert ">=</td>" in page.split('id="compare-naturalness"')[1].split("</details>")[0]
+
+
+def test_words_of_a_mean_follow_its_letters():
+    """A system that shares a letter with the originals is not called less natural, whatever its error rate is."""
+    said = partial(rate_in_words, "naturalness", is_original=False, rate=0.2, low=None, high=None)
+    assert said(is_like_original=True) == (
+        "It was not rated significantly below unprotected speech; too few listeners for an interval"
+    )
+    assert "less natural than unprotected speech" in said(is_like_original=False)
 
 
 def test_one_system_is_compared_with_the_originals_alone():
