@@ -29,17 +29,15 @@ from evaluation.attackers.traits import MEAN_F0, TRAITS, score_mean_f0
 from evaluation.attackers.trial_scores import PRESETS, ScoringOptions, fit_back_end, score_pairs, score_trials
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.formats.scores import TrialTable, write_scores
-from evaluation.metrics.bootstrap import Replicates, bootstrap_de_identification, bootstrap_gain_of_distinctiveness
 from evaluation.metrics.voice_similarity import (
     LEAST_SPEAKERS,
-    SimilarityMatrix,
     VoiceDistinctiveness,
     voice_distinctiveness,
     voice_distinctiveness_of_embeddings,
 )
 from evaluation.protocols.recipes import DataSet
 from evaluation.scoring.compute import Objective, add_averages
-from evaluation.scoring.detection import PAIRS, add_detection, explain_few_speakers
+from evaluation.scoring.detection import PAIRS, add_detection, explain_few_speakers, resample_voices
 from evaluation.scoring.recomputation import MeasuredTest
 from evaluation.scoring.results.expected import detection_name
 from evaluation.scoring.results.folders import ScoreFile, SystemResults
@@ -194,13 +192,14 @@ def _add_voices(
     if size < LEAST_SPEAKERS:
         work.reasons |= dict.fromkeys((gain, lost), explain_few_speakers(data_set.name, size))
         return
+    matrices = [None if one is None else one.values for one in (found.oo, found.op, found.pp)]
     if math.isfinite(found.gain_db):
-        replicates = _resampled(work, bootstrap_gain_of_distinctiveness, found.oo, found.pp)
+        replicates = resample_voices(work, gain.metric, matrices, found.oo.speakers)
         work.add(gain, found.gain_db, Basis.SIMILARITY, size, replicates=replicates)
     else:
         work.reasons[gain] = "the anonymised voices cannot be distinguished, so the gain is minus infinity"
     if found.op is not None and found.de_identification_score is not None:
-        replicates = _resampled(work, bootstrap_de_identification, found.oo, found.op)
+        replicates = resample_voices(work, lost.metric, matrices, found.oo.speakers)
         work.add(lost, found.de_identification_score, Basis.SIMILARITY, size, replicates=replicates)
 
 
@@ -234,14 +233,6 @@ def write_matrices(folder: Path, voices: VoiceDistinctiveness) -> None:
     for pair, matrix in zip(PAIRS, (voices.oo, voices.op, voices.pp), strict=True):
         if matrix is not None:
             np.save(folder / f"similarity_matrix_{pair}.npy", matrix.values, allow_pickle=False)
-
-
-def _resampled(
-    work: Work, measure: Callable[..., Replicates], original: SimilarityMatrix, other: SimilarityMatrix
-) -> Replicates | None:
-    """The measure with other speakers; None of fewer than two."""
-    draws = work.draws(original.speakers)
-    return None if draws is None else measure(original.values, other.values, original.speakers, draws)
 
 
 def _missing(work: Work) -> Iterator[Missing]:

@@ -9,7 +9,7 @@ speaker to every speaker, original with original, original with anonymised, anon
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,9 @@ from evaluation.metrics.bootstrap import (
     DETECTION_MEASURES,
     Replicates,
     SpeakerDraws,
+    bootstrap_de_identification,
     bootstrap_detection,
+    bootstrap_gain_of_distinctiveness,
     weighted_sum,
 )
 from evaluation.metrics.exposure import EXPOSED_BELOW, FALSE_ALARM_RATES, bootstrap_exposure
@@ -216,10 +218,21 @@ PAIRS = ("osp_osp", "osp_psp", "psp_psp")
 _REMEDY = "Submit the matrices as the official script saved them."
 
 
+RESAMPLED_VOICES: Mapping[str, Callable[..., Replicates]] = {
+    "gain_of_voice_distinctiveness": bootstrap_gain_of_distinctiveness,
+    "de_identification": bootstrap_de_identification,
+}
+
+
 def add_similarity(work: Work) -> None:
-    """G_VD and De-Identification of each trial set whose matrices are there."""
+    """G_VD and De-Identification of each trial set whose matrices are there.
+
+    The rows of a matrix are the speakers in the order in which the sorted utterances name them, as the official script
+    saves them; so the resamples of speakers are paired over matrices and trial sets.
+    """
     for data_set, place in similarity_sets(work.folder, work.recipe):
-        name, speakers = place.relative_to(work.folder).as_posix(), set(work.sources.find_speakers(data_set).values())
+        name, spoken = place.relative_to(work.folder).as_posix(), work.sources.find_speakers(data_set)
+        speakers = list(dict.fromkeys(spoken[one] for one in sorted(spoken)))
         measured, problems = measure_similarity(place, name, len(speakers) or None)
         work.problems.keep(problems)
         for metric in ("de_identification", "gain_of_voice_distinctiveness"):
@@ -234,7 +247,9 @@ def add_similarity(work: Work) -> None:
                 work.reasons[identity] = f"the similarity matrices of {data_set.name} cannot be used"
                 continue
             source = f"{name}/{_file_of(PAIRS[-1])}", "unlike-matrices"
-            work.add(identity, measured.values[metric], Basis.SIMILARITY, measured.speakers, source=source)
+            found = resample_voices(work, metric, measured.matrices, speakers)
+            numbers = measured.values[metric], Basis.SIMILARITY, measured.speakers
+            work.add(identity, *numbers, replicates=found, source=source)
 
 
 def explain_few_speakers(name: str, speakers: int) -> str:
@@ -252,10 +267,34 @@ def similarity_sets(folder: Path, recipe: Recipe) -> Iterator[tuple[DataSet, Pat
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVoices:
-    """What the matrices of a trial set give: its numbers by metric, and how many speakers were compared."""
+    """What the matrices of a trial set give.
+
+    Attributes:
+        values: by metric.
+        speakers: how many were compared.
+        matrices: M_oo, M_op and M_pp, each of shape (speakers, speakers).
+    """
 
     values: Mapping[str, float]
     speakers: int
+    matrices: tuple[NDArray[np.float64], ...]
+
+
+def resample_voices(
+    work: Work, metric: str, matrices: Sequence[NDArray[np.float64] | None], speakers: Sequence[str]
+) -> Replicates | None:
+    """A metric of `RESAMPLED_VOICES` with other speakers; None of fewer than two, or where they are not known.
+
+    Args:
+        matrices: M_oo, M_op and M_pp.
+        speakers: of their rows.
+    """
+    original, mixed, anonymised = matrices
+    other = mixed if metric == "de_identification" else anonymised
+    draws = work.draws(speakers)
+    if draws is None or original is None or other is None or len(original) != len(speakers):
+        return None
+    return RESAMPLED_VOICES[metric](original, other, speakers, draws)
 
 
 def measure_similarity(
@@ -289,7 +328,7 @@ def measure_similarity(
         file = f"{name}/{_file_of(PAIRS[-1])}"
         return None, (Problem("unusable-matrix", file, "a diagonal that stands out", found, _REMEDY),)
     values = {"de_identification": 1 - op / oo, "gain_of_voice_distinctiveness": 10 * math.log10(pp / oo)}
-    return MeasuredVoices(values, sizes[0]), ()
+    return MeasuredVoices(values, sizes[0], tuple(matrices)), ()
 
 
 def _file_of(pair: str) -> str:

@@ -22,6 +22,11 @@ from evaluation.app.objective.services import start_objective
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.averages import check_gate
+from evaluation.metrics.bootstrap import (
+    bootstrap_de_identification,
+    bootstrap_gain_of_distinctiveness,
+    draw_speakers,
+)
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.voice_similarity import diagonal_dominance
 from evaluation.scoring import sources
@@ -176,6 +181,31 @@ def test_matrices_give_the_last_step_of_distinctiveness(edition, submission):
     matrix = np.full((4, 4), 0.2)
     np.fill_diagonal(matrix, 0.6)
     assert diagonal_dominance(matrix) == pytest.approx(0.4)
+
+
+def test_matrices_give_intervals_over_the_speakers_of_their_rows(edition, submission):
+    files, numbers, matrices = everything(edition.corpus), np.random.default_rng(1), {}
+    for pair, diagonal in (("osp_osp", 0.9), ("osp_psp", 0.5), ("psp_psp", 0.7)):
+        matrix = numbers.uniform(0.1, 0.3, (4, 4))
+        matrices[pair] = (matrix + matrix.T) / 2 + np.diag(numbers.uniform(diagonal - 0.3, diagonal, 4))
+        packed = io.BytesIO()
+        np.save(packed, matrices[pair])
+        name = f"{STAMP}/similarity_matrices_DeID_Gvd/tones_trials_f/similarity_matrix_{pair}.npy"
+        files[name] = packed.getvalue()
+    evaluate(add_documents(submission, files))
+    values = read_values_of_submission(submission)
+    spoken = edition.corpus.utterances.filter(data_sets__name="tones_trials_f").order_by("name")
+    speakers = list(dict.fromkeys(spoken.values_list("speaker__name", flat=True)))
+    names = tuple(sorted(speakers))
+    draws = draw_speakers(names, sources.RESAMPLES, np.random.default_rng([ord(letter) for letter in " ".join(names)]))
+    for metric, measure, other in (
+        ("gain_of_voice_distinctiveness", bootstrap_gain_of_distinctiveness, "psp_psp"),
+        ("de_identification", bootstrap_de_identification, "osp_psp"),
+    ):
+        found = values.number(metric, "official", data_set="tones_trials_f")
+        expected = measure(matrices["osp_osp"], matrices[other], speakers, draws).find_interval()
+        assert (found.low, found.high) == pytest.approx((expected.lower, expected.upper))
+        assert found.low < found.value < found.high
 
 
 @pytest.mark.parametrize(
