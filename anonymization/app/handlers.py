@@ -20,9 +20,12 @@ from anonymization.app.services import settle_anonymization
 from anonymization.app.voices import (
     check_run_voices,
     give_voices,
+    is_planned_in_job,
     list_planned_voices,
+    list_speakers,
     plan_split_voices,
     prepare_targets,
+    take_plan_of_others,
 )
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
 from anonymization.methods.contract import (
@@ -46,6 +49,7 @@ from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError, write_flac16
 
+PLANNING = "Planning voices"
 # So many speakers are named where several lack a voice.
 SPEAKERS_NAMED = 5
 # Utterances are this long on average; the one tried is the nearest.
@@ -65,6 +69,7 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
     extent = job.measure_extent(run)
     _require_audio(run.data_set, extent)
     method = _load_method(run, extent)
+    _plan_voices(run, method, context)
     _require_voices(run)
     method = prepare_targets(run, method)
     work = job.Work(run, method, extent, context.check)
@@ -133,9 +138,37 @@ def _renew(run: AnonymizationRun, method: Anonymizer) -> None:
         for _, voice in list_planned_voices(run):
             validate_voice(method, voice)
     except MethodError:
-        give_voices(run, plan_split_voices(method, run.data_set, run.seed))
+        run.voices = {}
+        if not is_planned_in_job(run, method):
+            give_voices(run, plan_split_voices(method, run.data_set, run.seed))
     run.recipe_version, run.code_version = method.version, code_version()
     run.save(update_fields=["recipe_version", "code_version", "options", "voices", "voice_distance"])
+
+
+def _plan_voices(run: AnonymizationRun, method: Anonymizer, context: JobContext) -> None:
+    """Let a method that plans its voices itself do so, once for all runs of a role and split; an interrupted plan is
+    made again, to the same voices."""
+    if run.voices or not is_planned_in_job(run, method):
+        return
+    if not take_plan_of_others(run):
+        total = len(list_speakers(run.data_set.corpus, run.data_set.split))
+        context.progress(PLANNING, 0, total)
+        speakers: set[str] = set()
+
+        def heard(speaker: str) -> None:
+            speakers.add(speaker)
+            context.progress(PLANNING, len(speakers) - 1, total)
+
+        try:
+            give_voices(run, plan_split_voices(method, run.data_set, run.seed, heard=heard))
+        except MethodError as error:
+            raise JobFailure(
+                f"The voices of {run.data_set} could not be planned: {error}",
+                actor=Actor.ORGANIZER,
+                remedy="Fix the recordings that it names in the corpus, then run the job again.",
+            ) from error
+        context.progress(PLANNING, total, total)
+    run.save(update_fields=["voices", "voice_distance"])
 
 
 def _require_voices(run: AnonymizationRun) -> None:

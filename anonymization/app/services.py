@@ -65,7 +65,7 @@ def start_anonymization(
         )
         if targets is not None:
             voices.give_targets(run, targets, settled)
-        elif run.level == AnonymizationRun.Level.SPEAKER:
+        elif run.level == AnonymizationRun.Level.SPEAKER and not voices.is_planned_in_job(run, recipe):
             shared = (data_set.role, data_set.split)
             plans[shared] = plans.get(shared) or voices.plan_split_voices(recipe, data_set, seed)
             voices.give_voices(run, plans[shared])

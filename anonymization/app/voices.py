@@ -1,16 +1,16 @@
 """Which voice each utterance of a run gets, drawn or that of a target speaker, and whether the voices are in order.
 
 At speaker level the voices of all speakers of a split are planned together when the runs begin, so that any two differ
-by a stated distance, and each run keeps the plan. At utterance level, and in runs of before plans were kept, a voice
-follows from the seed and the names. Targets are settled when a run begins: a data set of the run's corpus lends its
-speakers, each with the first recordings by name that hold as much speech as the method uses. An uploaded system tells
-its targets by a file `targets.csv` in its archive.
+by a stated distance, and each run keeps the plan; a method that plans its voices itself does so in the job. At
+utterance level, and in runs of before plans were kept, a voice follows from the seed and the names. Targets are settled
+when a run begins: a data set of the run's corpus lends its speakers, each with the first recordings by name that hold
+as much speech as the method uses. An uploaded system tells its targets by a file `targets.csv` in its archive.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,8 @@ _CHUNK = 2000
 _SPARE = 2.5
 _USUAL_POOL_S = 60.0
 _MOST_RECORDINGS = 200
+# A method that plans its voices may hear so many recordings of a speaker.
+_MOST_HEARD = 20
 
 
 def split_of(data_set: DataSet) -> str:
@@ -76,8 +78,19 @@ def _place(data_set: DataSet) -> tuple[pseudo_speakers.Role, str]:
     return cast("pseudo_speakers.Role", data_set.role), split_of(data_set)
 
 
-def plan_split_voices(method: Anonymizer, data_set: DataSet, seed: int) -> pseudo_speakers.VoicePlan:
-    """The voices of all speakers of the data set's split in its role, whatever data sets they are in."""
+def plan_split_voices(
+    method: Anonymizer,
+    data_set: DataSet,
+    seed: int,
+    *,
+    heard: Callable[[str], None] = lambda _: None,
+) -> pseudo_speakers.VoicePlan:
+    """The voices of all speakers of the data set's split in its role, whatever data sets they are in.
+
+    Args:
+        heard: told the speaker before each recording that a method reads in order to plan; what it raises ends the
+            planning.
+    """
     role, split = _place(data_set)
     speakers = list_speakers(data_set.corpus, data_set.split)
     if plans_voices(method):
@@ -85,11 +98,31 @@ def plan_split_voices(method: Anonymizer, data_set: DataSet, seed: int) -> pseud
             name: pseudo_speakers.pseudo_speaker_key(seed=seed, role=role, split=split, speaker=name)
             for name in speakers
         }
-        planned = pseudo_speakers.plan_requests(
-            method, [VoiceRequest(key, speakers[name]) for name, key in keys.items()]
-        )
+        audio = _list_recordings(data_set)
+        requests = [
+            VoiceRequest(key, speakers[name], tuple(partial(_hear, name, each, heard) for each in audio.get(name, ())))
+            for name, key in keys.items()
+        ]
+        planned = pseudo_speakers.plan_requests(method, requests)
         return pseudo_speakers.VoicePlan(seed, role, split, 0.0, dict(zip(keys, planned, strict=True)))
     return pseudo_speakers.plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers.keys())
+
+
+def _list_recordings(data_set: DataSet) -> dict[str, list[str]]:
+    """The first recordings by name of each speaker of the data set's split in its role."""
+    sets = data_set.corpus.data_sets.filter(split=data_set.split, role=data_set.role)
+    rows = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").order_by("name").distinct()
+    found: dict[str, list[str]] = {}
+    for speaker, _, audio in rows.values_list("speaker__name", "name", "audio").iterator(chunk_size=_CHUNK):
+        own = found.setdefault(speaker, [])
+        if len(own) < _MOST_HEARD:
+            own.append(audio)
+    return found
+
+
+def _hear(speaker: str, audio: str, heard: Callable[[str], None]) -> tuple[Samples, int]:
+    heard(speaker)
+    return _read_recording(audio)
 
 
 def list_speakers(corpus: Corpus, split: str) -> dict[str, str]:
@@ -102,6 +135,23 @@ def list_speakers(corpus: Corpus, split: str) -> dict[str, str]:
 def give_voices(run: AnonymizationRun, plan: pseudo_speakers.VoicePlan) -> None:
     """Settle the voices of a run at speaker level; the run is not saved."""
     run.voices, run.voice_distance = describe_plan(plan), plan.distance
+
+
+def take_plan_of_others(run: AnonymizationRun) -> bool:
+    """Give a run the plan that another run of its submission made of the same role and split, if there is one."""
+    same = {name: getattr(run, name) for name in ("level", "method", "recipe_version", "seed")}
+    place = {"data_set__role": run.data_set.role, "data_set__split": run.data_set.split}
+    others = run.submission.anonymization_runs.filter(**same, **place)
+    made = others.exclude(pk=run.pk).exclude(voices={}).first()
+    if made is None:
+        return False
+    run.voices, run.voice_distance = made.voices, made.voice_distance
+    return True
+
+
+def is_planned_in_job(run: AnonymizationRun, method: Anonymizer) -> bool:
+    """Whether the job of the run makes the plan of its voices."""
+    return plans_voices(method) and not run.is_by_utterance and not run.target_selection
 
 
 def describe_plan(plan: pseudo_speakers.VoicePlan) -> dict[str, Any]:
@@ -160,10 +210,12 @@ def find_voice(
                 f"voices of its {len(run.voices)} speakers were planned."
             )
         return PseudoSpeaker(**run.voices[speaker])
+    method = method or get_method(run.method)
+    if is_planned_in_job(run, method):
+        raise MethodError(f"The voices of the run on {run.data_set} are not planned yet: its job does so first.")
     role, split = _place(run.data_set)
     own = utterance if run.is_by_utterance else ""
     key = pseudo_speakers.pseudo_speaker_key(seed=run.seed, role=role, split=split, speaker=speaker, utterance=own)
-    method = method or get_method(run.method)
     gender = run.genders.get(speaker, "") if plans_voices(method) else ""
     return pseudo_speakers.draw_voice(method, VoiceRequest(key, gender))
 
@@ -329,6 +381,7 @@ def check_run_voices(run: AnonymizationRun) -> tuple[VoiceReport, tuple[Problem,
         of_split = run.submission.anonymization_runs.filter(data_set__split=run.data_set.split, level=run.level)
         others = list(of_split.exclude(pk=run.pk).select_related("data_set"))
         others = [one for one in others if _names(one, method) == _names(run, method)]  # others are of another version
+        others = [one for one in others if one.voices or not is_planned_in_job(one, method)]
     found = check_voices_of_method(
         method,
         [each for one in (run, *others) for each in list_assignments(one)],
@@ -350,6 +403,8 @@ def list_assignments(run: AnonymizationRun) -> Iterator[pseudo_speakers.Assignme
             yield pseudo_speakers.Assignment(*place, level, speaker, "", voice)
         return
     method = get_method(run.method)
+    if is_planned_in_job(run, method):
+        return
     members = run.data_set.utterances.order_by("name").values_list("speaker__name", "name")
     if not run.is_by_utterance:  # a run with targets, or of before plans were kept: as many voices as speakers
         members = run.data_set.utterances.order_by("speaker__name").values_list("speaker__name", "speaker__name")

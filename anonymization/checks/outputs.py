@@ -25,6 +25,7 @@ _FRAME_MS = 10.0
 _SHORTEST_MS = 100.0
 _OF_SHORT = ("silent", "identical-to-original")
 _TOO_SHORT = "It is too short to be anonymised, by this method or most others: leave it out."
+_NO_WORD = "Listen to the original: what holds no recognised word becomes silence."
 # A quarter of a minute at 16 kHz.
 _BLOCK = 1 << 18
 
@@ -57,7 +58,9 @@ def check_output(
             for problem in problems
             if problem.code != "identical-to-original"
         ]
-    elif keeps_duration and not check.silent and (lost := _find_lost_speech(original, output, rate, file)):
+    elif not keeps_duration:
+        problems = [replace(each, remedy=_NO_WORD) if each.code == "silent" else each for each in problems]
+    elif not check.silent and (lost := _find_lost_speech(original, output, rate, file)):
         problems.append(lost)
     if check.level_original_dbfs is not None and original.size < _SHORTEST_MS / 1000 * rate:
         problems = [replace(each, remedy=_TOO_SHORT) if each.code in _OF_SHORT else each for each in problems]

@@ -15,7 +15,7 @@ from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import find_method, get_run, list_problems, list_settings
-from anonymization.app.voices import find_voice, list_parameters, pair_parameters
+from anonymization.app.voices import find_voice, is_planned_in_job, list_parameters, pair_parameters
 from anonymization.methods.contract import Anonymizer, MethodError, Parameter, PseudoSpeaker, plans_voices
 from anonymization.methods.voices.files import list_voice_columns
 from anonymization.methods.voices.targets import SELECTIONS
@@ -57,6 +57,7 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "utterances": run.data_set.utterances.count(),
         "page": page,
         "voices": voices,
+        "is_unplanned": method is not None and not run.voices and is_planned_in_job(run, method),
         "listing": _voices_table(run, parameters, voices),
         "parameters": parameters,
         "voices_found": run.report.get("voices") if is_organizer else None,

@@ -2,15 +2,18 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import numpy as np
 import pytest
 import soundfile
 
+from anonymization.app import voices
+from anonymization.app.handlers import PLANNING
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import check_run_voices, find_voice
+from anonymization.app.voices import check_run_voices, find_voice, list_assignments
 from anonymization.checks.outputs import check_output
 from anonymization.checks.voices import check_voices_of_method
 from anonymization.conformance import check_method, make_vowel
@@ -19,6 +22,10 @@ from anonymization.methods.contract import Described, MethodError, PseudoSpeaker
 from anonymization.methods.voices.files import list_voice_columns, read_voices, write_voices
 from anonymization.methods.voices.pseudo_speakers import Assignment, plan_requests
 from common.problems import Severity
+from portal.core.storage import load_audio
+from portal.jobs.models import State
+from portal.jobs.runner import JobCancelled, JobContext, execute
+from portal.jobs.services import run_again
 from portal.submissions.services import create_baseline
 from tests.portal.factories import make_corpus, make_organizer
 
@@ -114,22 +121,89 @@ def test_mixture_is_refused_by_a_method_that_plans_none():
         registry.get_method("mcadams-2020").anonymize(make_vowel(16_000, 0.5), 16_000, voice)
 
 
-@pytest.mark.django_db
-def test_portal_plans_when_a_run_starts_and_shows_mixtures_to_organizers(client, slower):
-    corpus = make_corpus("tones", speakers=4, utterances=1)
-    data_set = corpus.data_sets.get(name="tones_trials_f")
+def start(corpus, *names, seed=1):
     submission = create_baseline(name="slower", title="Slower", corpus=corpus)
-    start_anonymization(submission=submission, data_sets=[data_set], method="slower", seed=1)
-    run = AnonymizationRun.objects.get()
-    speakers = set(data_set.utterances.values_list("speaker__name", flat=True))
-    assert speakers <= set(run.voices)
-    assert all(set(run.voices[speaker]["mixture"]) == {"f-one", "f-two"} for speaker in speakers)
+    data_sets = [corpus.data_sets.get(name=name) for name in names]
+    return start_anonymization(submission=submission, data_sets=data_sets, method="slower", seed=seed)
+
+
+@pytest.mark.django_db
+def test_portal_plans_within_the_job_and_shows_mixtures_to_organizers(client, slower):
+    corpus = make_corpus("tones", speakers=4, utterances=1)
+    [run] = start(corpus, "tones_trials_f")
+    client.force_login(make_organizer())
+    address = f"/systems/slower/runs/{run.data_set.name}/"
+    before = client.get(address).content.decode()
+    assert "The job plans the voices of" in before
+    assert run.voices == {}
+    with pytest.raises(MethodError, match="not planned yet"):
+        find_voice(run, speaker="tones-s0", utterance="tones-s0-001")
+    assert list(list_assignments(run)) == []
+    assert execute(run.job_id).state == State.SUCCEEDED
+    run.refresh_from_db()
+    assert set(run.voices) == {"tones-s0", "tones-s1", "tones-s2", "tones-s3"}  # of the split, not of the set alone
+    assert all(set(run.voices[f"tones-s{i}"]["mixture"]) == {"f-one", "f-two"} for i in (0, 2))
     assert check_run_voices(run)[0].voices_differ
     run.level, run.voices = "utterance", {}
-    utterance = data_set.utterances.select_related("speaker").first()
+    utterance = run.data_set.utterances.select_related("speaker").first()
     alone = find_voice(run, speaker=utterance.speaker.name, utterance=utterance.name)
     assert set(alone.mixture) == {"f-one", "f-two"}
-    client.force_login(make_organizer())
-    page = client.get(f"/systems/slower/runs/{data_set.name}/").content.decode()
+    page = client.get(address).content.decode()
     assert "f-one 0." in page
     assert "all speakers get one voice" not in page
+
+
+@pytest.mark.django_db
+def test_speakers_without_a_gender_are_heard_once_and_runs_of_a_split_share_their_plan(slower, monkeypatch):
+    corpus = make_corpus("tones", speakers=4, utterances=1)
+    runs = start(corpus, "tones_trials_f", "tones_trials_m")
+    corpus.speakers.update(gender="")
+    heard, told = [], []
+    read = voices._read_recording
+    monkeypatch.setattr(voices, "_read_recording", lambda key: heard.append(key) or read(key))
+    monkeypatch.setattr(JobContext, "progress", lambda _, *words: told.append(words))
+    assert [execute(run.job_id).state for run in runs] == [State.SUCCEEDED] * 2
+    assert len(heard) == 4  # a trial of each, once for both runs
+    assert [words for words in told if words[0] == PLANNING] == [(PLANNING, i, 4) for i in (0, 0, 1, 2, 3, 4)]
+    first, second = (AnonymizationRun.objects.get(pk=run.pk).voices for run in runs)
+    assert first == second
+
+
+@pytest.mark.django_db
+def test_job_that_is_cancelled_while_it_plans_plans_the_same_voices_later(slower, monkeypatch):
+    corpus = make_corpus("tones", speakers=4, utterances=1)
+    [run] = start(corpus, "tones_trials_f")
+    corpus.speakers.update(gender="")
+    read, told = voices._read_recording, []
+
+    def stop_at_the_second(key):
+        told.append(key)
+        if len(told) == 2:
+            raise JobCancelled
+        return read(key)
+
+    monkeypatch.setattr(voices, "_read_recording", stop_at_the_second)
+    assert execute(run.job_id).state == State.CANCELLED
+    run.refresh_from_db()
+    assert (run.voices, run.submission.files.count()) == ({}, 0)
+    monkeypatch.setattr(voices, "_read_recording", read)
+    assert execute(run_again(AnonymizationRun.objects.get(pk=run.pk).job, by=None).pk).state == State.SUCCEEDED
+    run.refresh_from_db()
+    requests = [
+        VoiceRequest(voice["key"], "", (partial(load_audio, corpus.utterances.get(name=f"{name}-001").audio),))
+        for name, voice in run.voices.items()
+    ]
+    assert [voice["mixture"] for voice in run.voices.values()] == [one.mixture for one in SLOWER.plan_voices(requests)]
+
+
+@pytest.mark.django_db
+def test_planning_that_fails_is_told_in_a_sentence(slower, monkeypatch):
+    [run] = start(make_corpus("tones", speakers=4, utterances=1), "tones_trials_f")
+
+    def refuse(*_):
+        raise MethodError("The recording a.wav has no speech.")
+
+    monkeypatch.setattr(Slower, "plan_voices", refuse)
+    ended = execute(run.job_id)
+    assert ended.state == State.FAILED
+    assert "The voices of tones_trials_f could not be planned: The recording a.wav has no speech." in ended.failure
