@@ -1,6 +1,7 @@
 """Every anonymiser on real speech: how fast, how well it keeps the intonation, how well it hides from attackers.
 
-Run as ``python -m benchmarks.anonymizers [--methods NAME …] [--utterances N] [--wespeaker FILE]``. The speech is that
+Run as ``python -m benchmarks.anonymizers [--methods NAME …] [--utterances N] [--wespeaker FILE]``; with ``--parts
+comparison`` it writes the table that pages and documents show. The speech is that
 of ``../shared/speech`` (LibriSpeech and VCTK; where it is absent the benchmark says so and ends). Voices are drawn by
 `plan_voices`, one for each speaker and role. Budget: the mean ρF0 of `mcadams-2022`, weighted as in the recipe of 2022
 (LibriSpeech and VCTK alike), lies in the published ranges, and that of the pitch shifters above it.
@@ -26,13 +27,14 @@ from anonymization.methods.contract import Anonymizer, PseudoSpeaker, plans_voic
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import plan_voices
 from benchmarks._attackers import Attacker, Rates, attackers
+from benchmarks._comparison import compare
 from benchmarks._speech import CORPORA, RATE_HZ, SPEECH, Samples, Speech, Utterance, read_speech
 
 # Of the sets of 2022 by gender, to two decimals.
 PUBLISHED = {"F": (0.61, 0.70), "M": (0.53, 0.66)}
 YARDSTICK_S = 10
 TIMED_S = 60
-PARTS = ("pitch", "attackers", "speed")
+PARTS = ("pitch", "attackers", "speed", "comparison")
 ATTACKS = ("ignorant", "lazy-informed", "own voices")
 
 
@@ -286,12 +288,15 @@ def print_row(*cells: str) -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Every anonymiser on real speech.")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="of the registry; all where none is named")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure (default all)")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS[:3], help="what to measure")
     parser.add_argument("--utterances", type=int, default=4, help="of each speaker at most, 4 at least (default 4)")
     parser.add_argument("--pitch", type=int, default=40, help="utterances of each gender and corpus (default 40)")
     parser.add_argument("--attack-seeds", type=int, default=1, help="plans of voices for attackers (default 1)")
     parser.add_argument("--rounds", type=int, default=3, help="speed is the best of so many")
     parser.add_argument("--wespeaker", type=Path, metavar="FILE", help="ONNX model of WeSpeaker as a second attacker")
+    parser.add_argument("--speakers", type=int, default=8, help="of the comparison (default 8)")
+    parser.add_argument("--sweep", default="", metavar="OPTION=A,B,…", help="print the comparison for these values")
+    parser.add_argument("--per-speaker", type=int, default=4, help="utterances of each in the comparison (default 4)")
     return parser.parse_args()
 
 
@@ -300,6 +305,13 @@ def main() -> int:
     options = parse()
     if not (SPEECH / "utterances.csv").is_file():
         print(f"skipped: the real speech of {SPEECH} is not here")
+        return 0
+    if "comparison" in options.parts:
+        name, _, values = options.sweep.partition("=")
+        sweep = (name, [float(value) for value in values.split(",")]) if name else None
+        able = [get_method(name) for name in options.methods] if options.methods else methods()
+        able = [one for one in able if not one.missing() and not takes_targets(one)]
+        compare(able, options.speakers, options.per_speaker, sweep)
         return 0
     speech = read_speech(max(4, options.utterances))
     print(f"{len(speech.utterances)} utterances of {len(speech.by_speaker)} speakers, {speech.duration_s / 60:.1f} min")

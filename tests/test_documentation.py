@@ -328,8 +328,6 @@ ANONYMIZATION_COMMANDS = (
     f"{ANONYMIZATION}voices {B2} --check voices.csv",
     f"{ANONYMIZATION}run {B2} data/libri_dev_enrolls enrolled --voices voices.csv",
     f"{ANONYMIZATION}run {B2} data anon --seed 2022 --suffix _anon",
-    f"{ANONYMIZATION}voices data --method knn-world --seed 2022 --targets demo/corpus --out targets.csv",
-    f"{ANONYMIZATION}run --method knn-world data converted --seed 2022 --targets demo/corpus --target-selection random",
 )
 
 

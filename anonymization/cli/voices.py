@@ -329,8 +329,8 @@ def read_targeting(method: Anonymizer, options: argparse.Namespace) -> Targeting
         for said in ("targets", "target_selection", "genders"):
             if getattr(options, said):
                 raise CommandError(
-                    f"--{said.replace('_', '-')}: expected a method whose voices are those of targets, such as "
-                    f"knn-world; found {method.name}, which draws its voices."
+                    f"--{said.replace('_', '-')}: expected a method whose voices are those of targets; "
+                    f"found {method.name}, which draws its voices."
                 )
         return None
     if options.targets is None:

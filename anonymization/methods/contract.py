@@ -135,6 +135,20 @@ class PseudoSpeaker:
         return found | ({"mixture": dict(self.mixture)} if self.mixture else {})
 
 
+@dataclass(frozen=True)
+class Block:
+    """A part of a method that is put together of several.
+
+    slot: content, voice, prosody or synthesis. title: what it is, short. state: frozen, trained, drawn or computed.
+    licence: of its weights; empty where it has none.
+    """
+
+    slot: str
+    title: str
+    state: str
+    licence: str = ""
+
+
 class Item(NamedTuple):
     """An utterance and the voice it shall get."""
 
@@ -398,6 +412,7 @@ class Described:
     is_deterministic: bool = field(default=True, kw_only=True)
     needs_gpu: bool = field(default=False, kw_only=True)
     keeps_duration: bool = field(default=True, kw_only=True)
+    pipeline: tuple[Block, ...] = field(default=(), kw_only=True)
 
     def missing(self) -> str:
         return ""
@@ -466,6 +481,7 @@ def read_methods(module: str) -> list[dict[str, Any]]:
         defaults = about.pop("defaults", {})
         own = {each: replace(options[each], default=value) for each, value in defaults.items()}
         about["parameters"] = tuple(parameters[each] for each in about.get("parameters", ()))
+        about["pipeline"] = tuple(Block(slot, **part) for slot, part in about.get("pipeline", {}).items())
         about["options"] = tuple(own.get(each, options[each]) for each in about["options"])
         found.append({"name": name, **shared, **about})
     return found

@@ -17,7 +17,6 @@ from pathlib import Path
 from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, MethodError, Option, Parameter
 from anonymization.methods.external.description import LONGEST_NAME, NAME
 from anonymization.methods.external.method import load_command
-from anonymization.methods.knn import method as knn_world
 from anonymization.methods.mcadams import method as mcadams
 from anonymization.methods.pitch_shift import method as pitch_shift
 from anonymization.methods.recognize_and_speak import method as recognize_and_speak
@@ -101,8 +100,7 @@ def _known() -> tuple[tuple[Anonymizer, ...], tuple[BrokenPlugin, ...]]:
 
 
 def _built_in() -> tuple[Anonymizer, ...]:
-    signal = (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS, *knn_world.METHODS)
-    return (*signal, *recognize_and_speak.METHODS)
+    return (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS, *recognize_and_speak.METHODS)
 
 
 @cache

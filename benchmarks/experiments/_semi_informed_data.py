@@ -21,12 +21,12 @@ from anonymization.methods.contract import (
     Target,
     TargetPool,
 )
-from anonymization.methods.knn.method import METHODS, KnnWorld
 from anonymization.methods.voices.targets import (
     Source,
     plan_targets,
     target_voice,
 )
+from benchmarks.experiments.knn_world.method import METHODS, KnnWorld
 
 Samples = npt.NDArray[np.int16]
 

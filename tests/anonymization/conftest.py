@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anonymization.methods import registry
+
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
@@ -39,3 +41,17 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip(f"the reference data and real speech in {SHARED} are not here")
     return SHARED
+
+
+@pytest.fixture
+def knn_world(tmp_path, monkeypatch):
+    """kNN-WORLD of the experiments as a plug-in, in other processes too: a method whose voices are those of targets."""
+    about = tmp_path / "plugins" / "knn_world-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: knn-world\nVersion: 1\n")
+    lines = f"[{registry.GROUP}]\nknn-world = benchmarks.experiments.knn_world.method:METHODS\n"
+    (about / "entry_points.txt").write_text(lines)
+    monkeypatch.syspath_prepend(about.parent)
+    registry._plug_ins.cache_clear()
+    yield registry.get_method("knn-world")
+    registry._plug_ins.cache_clear()

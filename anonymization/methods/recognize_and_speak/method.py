@@ -5,14 +5,16 @@ What the recogniser mishears is said wrongly, what it does not hear is lost, and
 
 After system T04 of the VoicePrivacy 2022 challenge (Meyer, Tilli, Denisov, Lux, Koch, Vu), which recognises phonemes,
 draws the voice from a generative network of speaker vectors and speaks by FastSpeech 2 and HiFi-GAN; here are other
-models and a mixture of ready voices. Conventions: samples are int16, mono, 16 kHz.
+models and a mixture of ready voices. After system T11 (Yao and others) a voice is a few speakers in equal parts, drawn
+towards a voice that belongs to nobody by a weight that is the same for all. Conventions: samples are int16, mono,
+16 kHz.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -61,11 +63,13 @@ class RecognizeAndSpeak(Described):
     said wrongly.
 
     recognizer: a name of `speech.recognizers.registry`; concentration: of the Dirichlet distribution of the shares,
-    small where few voices make a mixture; fidelity: whether it is the published system, or one of lighter parts.
+    small where few voices make a mixture; n_voices: so many voices in equal parts instead, 0 for none; fidelity:
+    whether it is the published system, or one of lighter parts.
     """
 
     recognizer: str = field(kw_only=True)
-    concentration: float = field(kw_only=True)
+    concentration: float = field(default=1.0, kw_only=True)
+    n_voices: int = field(default=0, kw_only=True)
     fidelity: str = field(kw_only=True)
 
     def missing(self) -> str:
@@ -82,7 +86,12 @@ class RecognizeAndSpeak(Described):
     def _mix(self, key: str, gender: str) -> PseudoSpeaker:
         names = kokoro.voices_of_gender(gender if gender in ("f", "m") else "")
         seed = int.from_bytes(hashlib.sha256(f"{key}|mixture".encode()).digest(), "big")
-        shares = np.random.default_rng(seed).dirichlet(np.full(len(names), self.concentration))
+        draw = np.random.default_rng(seed)
+        if self.n_voices:
+            chosen = draw.choice(len(names), self.n_voices, replace=False)
+            shares = np.isin(np.arange(len(names)), chosen) / self.n_voices
+        else:
+            shares = draw.dirichlet(np.full(len(names), self.concentration))
         shares = np.where(shares < _SMALLEST_SHARE, 0.0, shares)
         shares /= shares.sum()
         mixture = {name: round(float(share), 4) for name, share in zip(names, shares, strict=True) if share > 0}
@@ -96,10 +105,11 @@ class RecognizeAndSpeak(Described):
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
         if not item.pseudo_speaker.mixture:
             raise MethodError(f"{self.name} takes a voice that is a mixture, as it plans them; found one that is none.")
+        mixture = mix_with_nobody(item.pseudo_speaker.mixture, float(cast("float", options.get("weight", 0.0))))
         spoken: list[kokoro.Floats32] = []
         try:
             for text in self._hear(samples):
-                sound = kokoro.shared().speak(text, item.pseudo_speaker.mixture)
+                sound = kokoro.shared().speak(text, mixture)
                 if sound.size:
                     spoken += [np.zeros(round(_PAUSE_S * kokoro.RATE_HZ), np.float32)] * bool(spoken) + [sound]
         except MetricInputError as error:
@@ -115,6 +125,15 @@ class RecognizeAndSpeak(Described):
                 [text] = _recognizer(self.recognizer, os.getpid()).transcribe([piece], RATE_HZ)
             if text:
                 yield text
+
+
+def mix_with_nobody(mixture: Mapping[str, float], weight: float) -> Mapping[str, float]:
+    """A mixture of which a part, 0 to 1, is the mean of all voices of the synthesiser, which belongs to nobody."""
+    if not weight:
+        return mixture
+    whole = sum(mixture.values())
+    rest = weight / len(kokoro.VOICES)
+    return {name: (1 - weight) * mixture.get(name, 0.0) / whole + rest for name in kokoro.VOICES}
 
 
 # A recogniser serves one thread at a time.

@@ -24,6 +24,7 @@ from portal.challenges.models import Gender, Speaker
 from portal.core.labels import decimals, group_problems, symbol
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
+from portal.systems.anonymization.charts import draw_pipeline, list_measured
 from portal.systems.selectors import View
 
 PAGE_SIZE = 50
@@ -49,6 +50,8 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "job": run.job,
         "method": method,
         "settings": list_settings(run),
+        "pipeline": draw_pipeline(method),
+        "measured": list_measured(method),
         "targets": _targets_text(run),
         "level": LEVEL_TEXTS[AnonymizationRun.Level(run.level)],
         "can_cancel": is_organizer and run.job is not None and can_cancel(run.job),

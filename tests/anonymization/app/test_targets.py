@@ -10,7 +10,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from anonymization.app.voices import TargetRequest, find_pseudo_speaker, find_targets
 from anonymization.methods.contract import MethodError
-from anonymization.methods.registry import get_method
+from benchmarks.experiments.knn_world.method import METHODS
 from portal.challenges.models import Role, Utterance
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
@@ -19,8 +19,8 @@ from portal.submissions.services import create_baseline
 from tests.portal.archives import anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user
 
-pytestmark = pytest.mark.django_db
-needs_world = pytest.mark.skipif(bool(get_method("knn-world").missing()), reason="pyworld is not here")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("knn_world")]
+needs_world = pytest.mark.skipif(bool(METHODS[0].missing()), reason="pyworld is not here")
 FORM = "/systems/new/tones/"
 
 

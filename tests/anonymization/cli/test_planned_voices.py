@@ -18,7 +18,7 @@ from anonymization.checks.outputs import check_output
 from anonymization.checks.voices import check_voices_of_method
 from anonymization.conformance import check_method, make_vowel
 from anonymization.methods import registry
-from anonymization.methods.contract import Described, MethodError, PseudoSpeaker, VoiceRequest, plans_voices
+from anonymization.methods.contract import Block, Described, MethodError, PseudoSpeaker, VoiceRequest, plans_voices
 from anonymization.methods.voices.files import list_voice_columns, read_voices, write_voices
 from anonymization.methods.voices.pseudo_speakers import Assignment, plan_requests
 from common.problems import Severity
@@ -27,6 +27,7 @@ from portal.jobs.models import State
 from portal.jobs.runner import JobCancelled, JobContext, execute
 from portal.jobs.services import run_again
 from portal.submissions.services import create_baseline
+from portal.systems.anonymization.charts import draw_pipeline
 from tests.portal.factories import make_corpus, make_organizer
 
 
@@ -56,7 +57,12 @@ class Slower(Described):
         return np.repeat((item.samples * ring).astype(np.int16), 2)
 
 
-SLOWER = Slower("slower", "Half as fast", "1", "Nobody 2026", keeps_duration=False)
+PARTS = (
+    Block("content", "All samples of the recording, each of them twice", "computed"),
+    Block("voice", "Ring", "drawn"),
+    Block("synthesis", "Ring modulation", "frozen", "MIT"),
+)
+SLOWER = Slower("slower", "Half as fast", "1", "Nobody 2026", keeps_duration=False, pipeline=PARTS)
 
 
 @pytest.fixture
@@ -150,6 +156,19 @@ def test_portal_plans_within_the_job_and_shows_mixtures_to_organizers(client, sl
     assert set(alone.mixture) == {"f-one", "f-two"}
     page = client.get(address).content.decode()
     assert "f-one 0." in page
+    drawn = draw_pipeline(SLOWER)
+    assert 'aria-label="content: All samples of the recording, each of them twice, no weights; voice: Ring' in page
+    assert all(
+        f">{words}</text>" in page for words in ("Original speech", "Content", "Ring modulation", "frozen weights")
+    )
+    for one in drawn["boxes"]:
+        assert (one.x, one.y) >= (0, 0)
+        assert (one.x + one.width, one.bottom) < (drawn["width"], drawn["height"])
+        others = [each for each in drawn["boxes"] if each is not one]
+        assert all(
+            one.bottom < each.y or each.bottom < one.y or one.x + one.width < each.x or each.x + each.width < one.x
+            for each in others
+        )
     assert "all speakers get one voice" not in page
 
 

@@ -9,12 +9,13 @@ import soundfile
 
 from anonymization.cli.voices import read_pool
 from anonymization.conformance import make_vowel
-from anonymization.methods.registry import get_method
+from benchmarks.experiments.knn_world.method import METHODS
 from tests.anonymization.cli.shell import RATE_HZ, contents, write_speech
 from tests.evaluation.commands import refusal
 
+pytestmark = pytest.mark.usefixtures("knn_world")
 KNN = ("--method", "knn-world")
-needs_world = pytest.mark.skipif(bool(get_method("knn-world").missing()), reason="pyworld is not here")
+needs_world = pytest.mark.skipif(bool(METHODS[0].missing()), reason="pyworld is not here")
 GENDERS = {"a": "f", "b": "m", "x": "f", "y": "m", "z": "m"}
 
 

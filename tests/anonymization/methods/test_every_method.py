@@ -25,7 +25,7 @@ RATE = 16_000
 # Two hours are 115.2 million samples: below 3 GB with input and output.
 MOST_BYTES_A_SAMPLE = 24
 # Minutes of speech whose memory is compared; a slow method's growth shows in few.
-MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2, "knn-world": 2}
+MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2}
 
 
 # Synthesised speech has other lengths and takes longer; its tests are its own.

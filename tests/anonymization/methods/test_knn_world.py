@@ -15,20 +15,20 @@ from anonymization.methods.contract import (
     TargetPool,
     takes_targets,
 )
-from anonymization.methods.knn.frames import KeptAnalyses, WorldFrames, analyse, convert_frames, nearest, smooth
-from anonymization.methods.registry import get_method
 from anonymization.methods.voices.targets import (
     pool_of_samples,
     target_voice,
 )
 from anonymization.methods.world.f0 import measure_f0, track_f0
+from benchmarks.experiments.knn_world.frames import KeptAnalyses, WorldFrames, analyse, convert_frames, nearest, smooth
+from benchmarks.experiments.knn_world.method import METHODS
 
 RATE = 16_000
 
 
 @pytest.fixture(scope="module")
 def method():
-    found = get_method("knn-world")
+    found = METHODS[0]
     if missing := found.missing():
         pytest.skip(missing)
     return found.prepare(make_targets(RATE))
@@ -113,7 +113,7 @@ def test_features_know_no_level_and_no_constant_filter(method):
 
 
 def test_without_targets_it_refuses_and_says_what_to_do():
-    bare = get_method("knn-world")
+    bare = METHODS[0]
     if missing := bare.missing():
         pytest.skip(missing)
     assert takes_targets(bare)
@@ -125,7 +125,7 @@ def test_without_targets_it_refuses_and_says_what_to_do():
 def test_without_its_library_it_says_so(monkeypatch):
     monkeypatch.delitem(sys.modules, "pyworld.pyworld", raising=False)
     monkeypatch.setattr("speech.vocoders.world_library._find_compiled", lambda: None)
-    found = get_method("knn-world")
+    found = METHODS[0]
     assert found.missing().startswith("kNN-WORLD needs the package pyworld, which is not installed here. Install")
     with pytest.raises(MethodError, match="needs the package pyworld"):
         found.anonymize(make_vowel(RATE), RATE, target_voice("a"))
@@ -175,7 +175,7 @@ def test_spectrum_is_nearer_to_the_target_than_to_the_source(method):
 
 def test_output_is_the_same_whatever_was_made_before_and_beside(method):
     source, other = make_vowel(RATE), make_vowel(RATE, 1.0)
-    first = get_method("knn-world").prepare(make_targets(RATE)).anonymize(source, RATE, target_voice("lower"))
+    first = METHODS[0].prepare(make_targets(RATE)).anonymize(source, RATE, target_voice("lower"))
     method.anonymize(other, RATE, target_voice("higher"))
     with ThreadPoolExecutor(4) as pool:
         requests = [(source, "lower"), (other, "higher"), (source, "higher"), (source, "lower")]

@@ -10,7 +10,6 @@ import pytest
 
 from anonymization.methods import registry
 from anonymization.methods.contract import Method, MethodError, Parameter
-from anonymization.methods.knn import method as knn_world
 from anonymization.methods.mcadams import method as mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 from anonymization.methods.pitch_shift import method as pitch_shift
@@ -21,7 +20,7 @@ from anonymization.methods.world import method as world_voice
 from tests.anonymization.programs import describe
 
 ROOT = Path(__file__).resolve().parents[3]
-MODULES = (mcadams, pitch_shift, world_voice, knn_world, recognize_and_speak)
+MODULES = (mcadams, pitch_shift, world_voice, recognize_and_speak)
 BUILT_IN = [method.name for module in MODULES for method in module.METHODS]
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "soxr", "torch")
 METHOD = """

@@ -25,14 +25,6 @@ from anonymization.methods.contract import (
     read_methods,
     validate_samples,
 )
-from anonymization.methods.knn.frames import (
-    KeptAnalyses,
-    Singles,
-    WorldFrames,
-    analyse,
-    convert_frames,
-    join_frames,
-)
 from anonymization.methods.world.f0 import FRAME_MS, MIN_VOICED_FRAMES, RATE_HZ, Estimator, Floats, load_world, move_f0
 from anonymization.methods.world.method import (
     FFT_SIZE,
@@ -41,6 +33,14 @@ from anonymization.methods.world.method import (
     mute_silence,
     pad_for_analysis,
     set_level,
+)
+from benchmarks.experiments.knn_world.frames import (
+    KeptAnalyses,
+    Singles,
+    WorldFrames,
+    analyse,
+    convert_frames,
+    join_frames,
 )
 from speech.vocoders.world_library import missing_world
 

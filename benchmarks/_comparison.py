@@ -1,0 +1,227 @@
+"""All methods on the same few utterances: words, attackers, intonation, distinct voices, speed; kept in one file.
+
+Speech: speakers of LibriSpeech test-other, who are in none of its training parts; of each the shortest utterances of
+three seconds and more, half for enrolment, half for trials. The file is `anonymization/methods/measured.toml`, which
+pages and documents read; a method that is not measured keeps its entry.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anonymization.methods.contract import Anonymizer, Item, Options, PseudoSpeaker, VoiceRequest, plans_voices
+from anonymization.methods.measured import FILE, Measurements
+from anonymization.methods.voices.pseudo_speakers import plan_requests, plan_voices, pseudo_speaker_key
+from benchmarks._attackers import trial_scores
+from benchmarks._speech import RATE_HZ, SPEECH, Samples, Speech, Utterance
+
+CORPUS = "librispeech-test-other"
+SHORTEST_S = 3.0
+RECOGNIZER = "moonshine-tiny"
+ENCODERS = ("wespeaker-resnet34", "ge2e")
+SEED = 2026
+
+Floats = npt.NDArray[np.float64]
+
+
+def read_test_speech(n_speakers: int, per_speaker: int) -> tuple[Speech, dict[str, str]]:
+    """So many utterances of so many speakers, women and men in turn, and the words of each."""
+    import soundfile
+
+    with (SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["corpus"] == CORPUS]
+    by_gender = {g: sorted({row["speaker"] for row in rows if row["gender"] == g}) for g in ("F", "M")}
+    speakers = [speaker for pair in zip(*by_gender.values(), strict=False) for speaker in pair][:n_speakers]
+    utterances, words = [], {}
+    for speaker in speakers:
+        own = [row for row in rows if row["speaker"] == speaker and float(row["duration_s"]) >= SHORTEST_S]
+        for row in sorted(own, key=lambda row: float(row["duration_s"]))[:per_speaker]:
+            samples, _ = soundfile.read(SPEECH / row["path"], dtype="int16")
+            utterances.append(Utterance(row["utterance_id"], speaker, row["gender"], CORPUS, samples))
+            words[row["utterance_id"]] = row["transcript"]
+    return Speech(utterances), words
+
+
+class Judges:
+    """Recogniser and encoders in memory, and what they say of the originals."""
+
+    def __init__(self, speech: Speech, words: Mapping[str, str]) -> None:
+        from evaluation.metrics.word_normalization import written_english
+        from speech.encoders import registry as encoders
+        from speech.recognizers import registry as recognizers
+
+        self.speech, self._plain = speech, written_english
+        self._words = {name: written_english(text) for name, text in words.items()}
+        self._recognizer = recognizers.load(RECOGNIZER)
+        self._encoders = {name: encoders.load(name) for name in ENCODERS}
+        self.sides = {role: speech.side(role) for role in ("enrolment", "trial")}
+        self.original = {role: self.embed([each.samples for each in side]) for role, side in self.sides.items()}
+        self.contours = [_f0(each.samples) for each in self.sides["trial"]]
+
+    def embed(self, sounds: Sequence[Samples]) -> dict[str, Floats]:
+        """Vectors by encoder, shape (utterances, dimension)."""
+        return {
+            name: np.stack([encoder.embed([each], RATE_HZ)[0] for each in sounds]).astype(np.float64)
+            for name, encoder in self._encoders.items()
+        }
+
+    def word_errors(self, sounds: Sequence[Samples]) -> float:
+        """Of the trials, as a share of the words."""
+        from evaluation.metrics.word_errors import count_word_errors
+
+        names = [each.name for each in self.sides["trial"]]
+        heard = {
+            name: self._plain(text)
+            for name, text in zip(names, self._recognizer.transcribe(sounds, RATE_HZ), strict=True)
+        }
+        rate = count_word_errors({name: self._words[name] for name in names}, heard).honest.error_rate
+        assert rate is not None
+        return rate
+
+    def error_rates(self, enrolled: Mapping[str, Floats], tried: Mapping[str, Floats]) -> dict[str, float]:
+        """EER (Kaldi's) by encoder: every trial against all speakers of its gender."""
+        from evaluation.metrics.detection import kaldi_eer
+
+        rates = {}
+        for name in ENCODERS:
+            models, tests = (
+                dict(zip([each.name for each in self.sides[role]], vectors[name], strict=True))
+                for role, vectors in (("enrolment", enrolled), ("trial", tried))
+            )
+            rates[name] = kaldi_eer(*trial_scores(self.sides["enrolment"], models, self.sides["trial"], tests))
+        return rates
+
+    def gain_of_distinctiveness(self, tried: Mapping[str, Floats]) -> float:
+        """G_VD in dB, by the first encoder."""
+        from evaluation.metrics.voice_similarity import voice_distinctiveness_of_embeddings
+
+        speakers = [each.speaker for each in self.sides["trial"]]
+        name = ENCODERS[0]
+        found = voice_distinctiveness_of_embeddings(self.original["trial"][name], tried[name], speakers)
+        return round(float(found.gain_db), 4) + 0.0
+
+    def pitch_correlation(self, sounds: Sequence[Samples]) -> float:
+        """Mean ρF0 of the trials that have one."""
+        from evaluation.metrics.pitch import pitch_correlation
+
+        pairs = zip(self.contours, map(_f0, sounds), strict=True)
+        found = [pitch_correlation(original, output).rho for original, output in pairs]
+        return float(np.mean([rho for rho in found if rho is not None and np.isfinite(rho)]))
+
+
+def _f0(samples: Samples) -> Floats:
+    from speech.pitch.estimators import f0_praat
+
+    return f0_praat(samples, RATE_HZ)
+
+
+def plan(method: Anonymizer, speech: Speech, role: Any) -> dict[str, PseudoSpeaker]:
+    """The voice of each speaker in a role."""
+    speakers = {each.speaker: each.gender.lower() for each in speech.utterances}
+    if not plans_voices(method):
+        planned = plan_voices(method.parameters, seed=SEED, role=role, split="bench", speakers=speakers)
+        return dict(planned.voices)
+    keys = [pseudo_speaker_key(seed=SEED, role=role, split="bench", speaker=speaker) for speaker in speakers]
+    requests = [VoiceRequest(key, gender) for key, gender in zip(keys, speakers.values(), strict=True)]
+    return dict(zip(speakers, plan_requests(method, requests), strict=True))
+
+
+def measure(method: Anonymizer, judges: Judges, options: Options | None = None) -> dict[str, Any]:
+    """All numbers of a method, as they are kept."""
+    outputs: dict[str, list[Samples]] = {}
+    work_s = 0.0
+    for role, side in judges.sides.items():
+        voices = plan(method, judges.speech, role)
+        items = [Item(each.samples, voices[each.speaker]) for each in side]
+        method.anonymize_batch(items[:1], RATE_HZ, options=options)  # loads, outside of the time
+        began = time.process_time()
+        outputs[role] = method.anonymize_batch(items, RATE_HZ, options=options)
+        work_s += time.process_time() - began
+    enrolled, tried = (judges.embed(outputs[role]) for role in ("enrolment", "trial"))
+    return {
+        "version": method.version,
+        "word_errors": judges.word_errors(outputs["trial"]),
+        "ignorant": judges.error_rates(judges.original["enrolment"], tried),
+        "lazy_informed": judges.error_rates(enrolled, tried),
+        "rho_f0": judges.pitch_correlation(outputs["trial"]),
+        "gvd_db": judges.gain_of_distinctiveness(tried),
+        "work_per_second": work_s / judges.speech.duration_s,
+    }
+
+
+def compare(
+    methods: Sequence[Anonymizer], n_speakers: int, per_speaker: int, sweep: tuple[str, Sequence[float]] | None = None
+) -> None:
+    """Measure the methods and keep each as soon as it is measured.
+
+    sweep: an option and the values that are tried, of which nothing is kept but what is printed.
+    """
+    speech, words = read_test_speech(n_speakers, per_speaker)
+    judges = Judges(speech, words)
+    trials = judges.sides["trial"]
+    about = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "speech": f"LibriSpeech test-other, {n_speakers} speakers, {len(speech.utterances)} utterances, "
+        f"{speech.duration_s:.0f} s, {len(trials)} of them trials",
+        "recognizer": RECOGNIZER,
+        "encoders": list(ENCODERS),
+        "original": {
+            "word_errors": judges.word_errors([each.samples for each in trials]),
+            "unprotected": judges.error_rates(judges.original["enrolment"], judges.original["trial"]),
+        },
+    }
+    print(json.dumps(about, indent=1), flush=True)
+    for method in methods:
+        for value in sweep[1] if sweep else ():
+            print(method.name, sweep, value, json.dumps(measure(method, judges, {sweep[0]: value})), flush=True)
+        if sweep:
+            continue
+        found = measure(method, judges)
+        print(method.name, json.dumps(found), flush=True)
+        keep(FILE, about, method.name, found)
+
+
+def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> None:
+    """Replace the entry of a method; entries that were measured on other speech or by other judges go."""
+    kept = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    others = kept.get("methods", {}) if kept.get("speech") == about["speech"] else {}
+    lines = ["# Written by `python -m benchmarks.anonymizers --parts comparison`; shares as fractions, G_VD in dB."]
+    lines += [f"{key} = {json.dumps(about[key], ensure_ascii=False)}" for key in ("date", "speech", "recognizer")]
+    lines += [f"encoders = {json.dumps(about['encoders'])}", "", "[original]", *_rows(about["original"])]
+    for method, numbers in sorted({**others, name: dict(found)}.items()):
+        lines += ["", f"[methods.{method}]", *_rows(numbers)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def document_rows(found: Measurements) -> list[str]:
+    """The lines of the table in docs/methods.md, that of the original speech first."""
+    heads = [f"EER {name}, {kind}" for name in found.encoders for kind in ("ignorant", "lazy-informed")]
+    cells = ["method", "word errors", *heads, "ρF0", "G_VD", "work per second"]
+    lines = [f"| {' | '.join(cells)} |", "| --- |" + " ---: |" * (len(cells) - 1)]
+    unprotected = [cell for name in found.encoders for cell in (f"{found.unprotected[name]:.1%}", "–")]
+    lines.append(f"| {' | '.join(['original speech', f'{found.word_errors:.1%}', *unprotected, '1', '0', '–'])} |")
+    for name, one in found.methods.items():
+        rates = [f"{kind[encoder]:.1%}" for encoder in found.encoders for kind in (one.ignorant, one.lazy_informed)]
+        end = [f"{one.rho_f0:.2f}", f"{one.gvd_db:.1f} dB", f"{one.work_per_second:.3f} s"]
+        lines.append(f"| {' | '.join([f'`{name}`', f'{one.word_errors:.1%}', *rates, *end])} |")
+    return lines
+
+
+def _rows(numbers: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_written(value)}" for key, value in numbers.items()]
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_written(each)}" for key, each in value.items()) + " }"
+    return f"{value:.4f}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,148 @@
+"""The pipeline of a method as a drawing: what each part is, what it works on, and what it hands on.
+
+Content and prosody stand in the left column below the original speech, the voice in the right one below the seed; all
+lead to the synthesis. Conventions: a unit is a CSS pixel at full size; x goes right, y goes down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from anonymization.methods.contract import Anonymizer, Block
+from anonymization.methods.measured import find_measured, read_measurements
+from common.tables import Column, number_columns, plain_table
+from portal.core.labels import decimals
+
+_WIDTH, _COLUMN, _GAP = 320, 148, 24
+_LINE, _TOP, _PAD, _EDGE = 14, 17, 9, 8
+_LETTERS = 23
+STATES = {
+    "frozen": "frozen weights",
+    "trained": "trained here",
+    "drawn": "drawn for each speaker",
+    "computed": "no weights",
+}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle with a heading and lines; kind: how it is drawn (end or part)."""
+
+    kind: str
+    x: int
+    y: int
+    width: int
+    height: int
+    heading: str
+    lines: tuple[tuple[int, str], ...]  # height of each, and its words
+
+    @property
+    def middle(self) -> int:
+        return self.x + self.width // 2
+
+    @property
+    def bottom(self) -> int:
+        return self.y + self.height
+
+    @property
+    def heading_y(self) -> int:
+        return self.y + _TOP
+
+
+def draw_pipeline(method: Anonymizer | None) -> dict[str, Any] | None:
+    """What the template draws; None of a method that is not put together of parts."""
+    parts: Sequence[Block] = getattr(method, "pipeline", ())
+    if method is None or not parts:
+        return None
+    by_slot = {part.slot: part for part in parts}
+    right = _EDGE + _COLUMN + _GAP - 2 * _EDGE
+    boxes: list[Box] = []
+    arrows: list[str] = []
+    ends = {
+        "original": _box("end", _EDGE, _EDGE, _COLUMN, "Original speech", ()),
+        "seed": _box("end", right, _EDGE, _COLUMN, "Seed and speaker", ()),
+    }
+    boxes += ends.values()
+    last = ends["original"]
+    for slot in ("content", "prosody"):
+        if slot in by_slot:
+            box = _part(by_slot[slot], _EDGE, last.bottom + _GAP)
+            arrows.append(_down(last, box))
+            boxes.append(box)
+            last = box
+    voice = _part(by_slot["voice"], right, ends["seed"].bottom + _GAP) if "voice" in by_slot else ends["seed"]
+    if voice is not ends["seed"]:
+        boxes.append(voice)
+        arrows.append(_down(ends["seed"], voice))
+    wide = _WIDTH - 2 * _EDGE
+    synthesis = _part(by_slot["synthesis"], _EDGE, max(last.bottom, voice.bottom) + _GAP, wide)
+    output = _box("end", _EDGE, synthesis.bottom + _GAP, wide, "Anonymised speech", ())
+    arrows += [_to(last.middle, last.bottom, synthesis.y), _to(voice.middle, voice.bottom, synthesis.y)]
+    arrows.append(_to(output.middle, synthesis.bottom, output.y))
+    fidelity = getattr(method, "fidelity", "")
+    told = "lite: other models than those of the published system" if fidelity == "lite" else fidelity
+    return {
+        "width": _WIDTH,
+        "height": output.bottom + _EDGE,
+        "boxes": [*boxes, synthesis, output],
+        "arrows": arrows,
+        "alt": "; ".join(f"{part.slot}: {part.title}, {STATES[part.state]}" for part in parts),
+        "fidelity": told,
+        "table": plain_table(
+            "Parts of the method",
+            [Column("slot", "Part"), Column("title", "What"), Column("state", "State"), Column("licence", "Licence")],
+            ([part.slot, part.title, STATES[part.state], part.licence or "none needed"] for part in parts),
+        ),
+    }
+
+
+def _part(part: Block, x: int, y: int, width: int = _COLUMN) -> Box:
+    words = wrap(part.title, _LETTERS if width == _COLUMN else 2 * _LETTERS)
+    return _box("part", x, y, width, part.slot.capitalize(), (*words, STATES[part.state]))
+
+
+def _box(kind: str, x: int, y: int, width: int, heading: str, lines: Sequence[str]) -> Box:
+    placed = tuple((y + _TOP + _LINE * (number + 1), line) for number, line in enumerate(lines))
+    return Box(kind, x, y, width, _TOP + _LINE * len(lines) + _PAD, heading, placed)
+
+
+def _down(upper: Box, lower: Box) -> str:
+    return _to(upper.middle, upper.bottom, lower.y)
+
+
+def _to(x: int, start: int, end: int) -> str:
+    """The path of an arrow that points down."""
+    return f"M{x} {start}V{end - 1}M{x - 4} {end - 6}l4 5l4 -5"
+
+
+def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
+    """What was measured of the method on real speech, beside the original speech; None where nobody measured it."""
+    found = find_measured(method) if method else None
+    if method is None or found is None:
+        return None
+    whole = read_measurements()
+    heads = [Column("what", "Speech"), *number_columns("Word errors")]
+    heads += [Column(f"{kind}-{name}", f"EER {kind}, {name}", kind="num") for name in whole.encoders for kind in _KINDS]
+    heads += [*number_columns("ρF0"), Column("gvd", "G_VD", kind="num", unit="dB"), *number_columns("Work per second")]
+    unprotected = [cell for name in whole.encoders for cell in (_percent(whole.unprotected[name]), "–")]
+    rates = [_percent(kind[name]) for name in whole.encoders for kind in (found.ignorant, found.lazy_informed)]
+    end = [decimals(found.rho_f0, 2), decimals(found.gvd_db, 1), f"{decimals(found.work_per_second, 3)} s"]
+    rows = [
+        ["original", _percent(whole.word_errors), *unprotected, "1", "0", "–"],
+        [method.name, _percent(found.word_errors), *rates, *end],
+    ]
+    return {
+        "table": plain_table("Measured on real speech", heads, rows, caption=f"Measured on real speech, {whole.date}"),
+        "about": f"{whole.speech}. Words by {whole.recognizer}. Work: processor time for a second of speech. No "
+        "semi-informed attacker was trained.",
+    }
+
+
+_KINDS = ("ignorant", "lazy-informed")
+
+
+def _percent(rate: float) -> str:
+    return f"{decimals(100 * rate, 1)} %"

@@ -1,0 +1,53 @@
+"""What was measured of the methods: read, shown and documented as the benchmark wrote it."""
+
+from pathlib import Path
+
+from django.conf import settings
+
+from anonymization.methods.measured import find_measured, read_measurements
+from anonymization.methods.registry import get_method, methods
+from benchmarks._comparison import document_rows, keep
+from portal.systems.anonymization.charts import list_measured
+
+
+def test_documentation_has_the_numbers_that_were_measured():
+    page = Path(settings.BASE_DIR, "docs", "methods.md").read_text()
+    found = read_measurements()
+    for line in document_rows(found):
+        assert line in page, line
+    for told in (found.date, found.speech, found.recognizer, *found.encoders):
+        assert told in page, told
+
+
+def test_every_built_in_method_was_measured_in_its_version():
+    unmeasured = [method.name for method in methods() if find_measured(method) is None]
+    assert unmeasured == []
+
+
+def test_page_shows_a_method_beside_the_original_speech():
+    [group] = list_measured(get_method("t04"))["table"].groups
+    rows = [[cell.text for cell in row.cells] for row in group.rows]
+    found = find_measured(get_method("t04"))
+    assert [row[0] for row in rows] == ["original", "t04"]
+    assert rows[1][1] == f"{100 * found.word_errors:.1f} %"
+    assert rows[1][2] == f"{100 * found.ignorant['wespeaker-resnet34']:.1f} %"
+
+
+def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
+    file = tmp_path / "measured.toml"
+    about = {
+        "date": "2026-01-01",
+        "speech": "one",
+        "recognizer": "r",
+        "encoders": ["e"],
+        "original": {"word_errors": 0.1, "unprotected": {"e": 0.0}},
+    }
+    numbers = {"version": "1", "word_errors": 0.25, "ignorant": {"e": 0.5}}
+    keep(file, about, "b", numbers)
+    keep(file, about, "a", numbers)
+    keep(file, about, "b", {**numbers, "version": "2"})
+    text = file.read_text()
+    assert text.index("[methods.a]") < text.index("[methods.b]")
+    assert text.count('version = "2"') == 1
+    keep(file, {**about, "speech": "other"}, "c", numbers)
+    assert "[methods.a]" not in file.read_text()
