@@ -220,6 +220,14 @@ def request_cancel(job: Job, *, by: Any) -> Job:
     return job
 
 
+def cancel_those(jobs: Iterable[Job], *, by: Any) -> None:
+    """Cancel all of these that have not ended; to cancel one may cancel another of them that follows it."""
+    for job in jobs:
+        with transaction.atomic():
+            if can_cancel(Job.objects.select_for_update().get(pk=job.pk)):
+                request_cancel(job, by=by)
+
+
 @transaction.atomic
 def run_again(job: Job, *, by: Any, with_followers: bool = True) -> Job:
     """Let a failed or cancelled job run once more; it continues from what it had kept.

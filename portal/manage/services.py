@@ -41,9 +41,8 @@ from portal.core.removal import (
     take_pieces,
 )
 from portal.jobs.models import Job, State
-from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import REMOVAL, removals_of
-from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
+from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
 
 DEMO = "demo"  # the name of its edition and of its corpus
 DEMO_CORPUS = (settings.FILES_DIR / "demo").resolve()  # from which it was imported; others may be named so, too
@@ -237,9 +236,7 @@ def _jobs(kind: Kind, thing: Any) -> Q:
 
 def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float, check: Callable[[], None] = lambda: None) -> None:
     ours = Job.objects.filter(_jobs(kind, thing), state__in=[State.WAITING, State.RUNNING])
-    for job in ours.order_by("-created_at"):  # what follows first, so that nothing starts meanwhile
-        if can_cancel(job):
-            request_cancel(job, by=by)
+    cancel_those(ours.order_by("-created_at"), by=by)  # what follows first, so that nothing starts meanwhile
     until = time.monotonic() + patience_s
     while running := ours.count():
         if time.monotonic() >= until:

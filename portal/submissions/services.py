@@ -14,9 +14,8 @@ from portal.challenges.models import Corpus, Edition
 from portal.core import audit
 from portal.core.steps import Step
 from portal.jobs.models import Job
-from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import list_things_being_removed
-from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
+from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
 from portal.submissions.models import (
     SharedPart,
     Submission,
@@ -196,10 +195,8 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
     submission = _locked(submission)
     if refusal := withdrawal_problem(submission, relation):
         raise NotPossible(refusal)
-    for job in list_jobs(submission):
-        if can_cancel(job):
-            request_cancel(job, by=by)
     change_state(submission=submission, state=Submission.State.WITHDRAWN, note=note, actor=by)
+    cancel_those(list_jobs(submission), by=by)  # then: what ends is no failure of the submission
     return submission
 
 

@@ -12,6 +12,7 @@ from portal.intake.report import Counts, Finding, IntakeReport
 from portal.jobs.models import State
 from portal.submissions import pages, services
 from portal.submissions.models import Submission, SubmittedDocument
+from portal.submissions.selectors import list_jobs
 from portal.submissions.services import change_state
 from tests.pages import read_page
 from tests.portal.archives import DESCRIPTION
@@ -355,6 +356,21 @@ def test_member_withdraws(client, submission, member):
     assert submission.events.last().actor == member
     text = client.get(submission.get_absolute_url()).content.decode()
     assert "Withdraw this submission" not in text
+
+
+def test_member_withdraws_while_measures_and_the_numbers_that_follow_them_wait(client, team, member):
+    """Cancelling the last measure cancels what follows it; that this was over then refused the withdrawal."""
+    submission = add_files(make_submission(make_team_system(team), state="received"))
+    services.accept_submission(submission=submission)
+    jobs = list_jobs(submission)
+    assert {one.state for one in jobs} == {State.WAITING}
+    assert any(one.after_id for one in jobs)
+    client.force_login(member)
+    client.post(reverse("submissions:withdraw", args=[submission.pk]))
+    submission.refresh_from_db()
+    assert submission.state == S.WITHDRAWN
+    assert {one.state for one in list_jobs(submission)} == {State.CANCELLED}
+    assert S.FAILED not in submission.events.values_list("state", flat=True)
 
 
 def test_what_stands_on_the_published_leaderboard_stays(client, edition, submission, member):
