@@ -222,7 +222,7 @@ def load_entries(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
     submissions = submissions_on_leaderboard(edition)
     values = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
     entries = [make_entry(submission, values[submission.pk], track, policy) for submission in submissions]
-    original = _original(edition, track, policy, values.values())
+    original = make_original_entry(edition, track, policy, values.values())
     times = [one.measured_at for one in values.values() if one.measured_at]
     return (*([original] if original else []), *entries), max(times, default=None)
 
@@ -314,7 +314,7 @@ def _measured(number: Number | None) -> Measured | None:
     return Measured(number.value, number.low, number.high, is_reported=not number.is_recomputed)
 
 
-def _original(
+def make_original_entry(
     edition: Edition, track: Track, policy: LeaderboardPolicy, values: Iterable[ObjectiveValues]
 ) -> Entry | None:
     """The speech before anonymisation: as published with the recipe, as a submission's own test found it, or by itself.

@@ -17,6 +17,7 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.labels import CHANCE, EVERY, label_of
+from listening.app.results.rules import records_in
 from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
 from listening.tasks import RATED_TASKS
 
@@ -141,15 +142,18 @@ def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
         yield f"{named(last)} is understood worst ({_with_span(last, column)})."
 
 
-def say_basis(results: Results) -> str:
-    """On how many listeners and answers everything rests."""
+def say_basis(results: Results, system: str = "") -> str:
+    """On how many listeners and answers everything rests, and how many of the ratings are of a system."""
     counts = results.counts
     simulated = "simulated " if results.study.get("is_simulated") else ""
     answers = ((one, counts.get(f"{one}s")) for one in ("rating", "placement", "transcript"))
     said = labels.listed([labels.counted(count, one) for one, count in answers if count])
     listeners = labels.counted(counts.get("listeners", 0), f"{simulated}listener")
     out = counts.get("excluded_sessions", 0)
-    rests = f"This rests on {listeners} and {said}" if said else f"This rests on {listeners}"
+    basis = "The study rests on" if system else "This rests on"
+    rests = f"{basis} {listeners} and {said}" if said else f"{basis} {listeners}"
+    own = sum(int(row["n"] or 0) for row in records_in(results, "raw", "summary", system=system, kind="all"))
+    rests += f", of which {labels.counted(own, 'rating')} of this system" if system and own else ""
     if not out:
         return f"{rests}; no session was left out."
     return f"{rests}; {labels.counted(out, 'session')} {'was' if out == 1 else 'were'} left out."

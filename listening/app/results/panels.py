@@ -34,7 +34,14 @@ from listening.app.results.selectors import Shown, list_notes, list_shown_analys
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.core.panels import Panel
-from portal.leaderboard.selectors import Leaderboard, ShownAverage, make_entry, policy_by, shown_averages
+from portal.leaderboard.selectors import (
+    Leaderboard,
+    ShownAverage,
+    make_entry,
+    make_original_entry,
+    policy_by,
+    shown_averages,
+)
 from portal.leaderboard.tables import measured_of
 from portal.submissions.models import Submission
 from portal.submissions.selectors import STANDING
@@ -386,7 +393,8 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
         if heard:
             address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
-            comparison = compare_with_objective(shown.results, scores, columns, heard)
+            original = make_original_entry(edition, track, policy, [numbers.values])
+            comparison = compare_with_objective(shown.results, scores, columns, heard, original)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
             studies.append(replace(panel, det=_joint_det(shown.results, scores, heard[0], numbers)))
     if not studies:

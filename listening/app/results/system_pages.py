@@ -35,7 +35,7 @@ def system_page(results: Results, reader: Reader, name: str, figures: Sequence[S
         return None
     rest = [one for one in own if one["task"] not in {task["name"] for task in tasks}]
     label = label_of(name, shape.system_labels)
-    return {"label": label, "basis": say_basis(results), "tasks": tasks, "others": others, "figures": rest}
+    return {"label": label, "basis": say_basis(results, name), "tasks": tasks, "others": others, "figures": rest}
 
 
 def heard_page(
@@ -135,13 +135,13 @@ def _numbers(own: System, original: System | None, others: Sequence[System], tas
         if own.row(kind).get(name) is None:
             continue
         known = [value for one in others if (value := tables.as_number(one.row(kind).get(name))) is not None]
-        reach = f"{labels.number(min(known), column)} to {labels.number(max(known), column)}" if known else ""
+        ends = dict.fromkeys(labels.number(end, column) for end in (min(known), max(known))) if known else ()
         words = f", {KINDS[kind][0].lower()}" if kind in KINDS else ""
         cells = (
             Cell(f"{column.heading}{words}"),
             tables.number_cell(column, own.row(kind)),
             tables.number_cell(column, original.row(kind)) if original else Cell(),
-            Cell(reach),
+            Cell(" to ".join(ends)),
             Cell(column.description[:1].upper() + column.description[1:]),
         )
         rows.append(Row(cells))

@@ -6,9 +6,9 @@ from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import make_table
 from listening.app.results.figures import Reader
-from listening.app.results.opening import opening_of
+from listening.app.results.opening import opening_of, say_basis
 from listening.app.results.tables import Shape
-from tests.listening.analysis.examples import made_up_results
+from tests.listening.analysis.examples import SYSTEMS, made_up_results
 
 READER = Reader("made-up", "raw", is_organizer=False, tables=frozenset())
 MEANS = {ORIGINAL: (8.0, "a"), "T01-p1": (4.1, "b"), "T02-p1": (6.23, "c"), "T11-p1": (5.9, "cd"), "B2": (3.0, "d")}
@@ -57,6 +57,14 @@ def test_ratings_open_with_the_best_the_most_private_and_the_basis():
 def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():
     _, recognised, _ = sentences(rated(rate_of_originals=0.47))
     assert recognised.endswith("that this may mean privacy or a task that is too hard.")
+
+
+def test_page_of_a_system_says_how_many_ratings_are_its_own():
+    results = made_up_results()
+    own = sum(row["n"] for row in results.table("raw", "summary").records(system=SYSTEMS[0], kind="all"))
+    said = say_basis(results, SYSTEMS[0])
+    assert said.startswith("The study rests on 12 simulated listeners and 1,234 ratings")
+    assert f", of which {own} ratings of this system; " in said
 
 
 def test_a_task_that_was_not_rated_is_not_spoken_of():

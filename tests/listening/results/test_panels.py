@@ -232,6 +232,8 @@ def test_system_page_shows_its_row_beside_the_original_and_leads_to_its_results(
     assert [row.label for row in shown.comparison.rows] == ["Original speech", heard.system.label]
     assert f"/studies/{study.name}/results/systems/{heard.system.label}/" in page.content.decode()
     assert (heard.system.label, cells(shown.comparison.rows[1])["wer"].value) == ("T01-c1", 7.75)
+    [same] = panel_of(Client().get(f"/editions/{edition.name}/leaderboard/")).context["studies"]
+    assert cells(shown.comparison.rows[0])["wer"].value == cells(same.comparison.rows[0])["wer"].value is not None
     assert panel_of(Client().get(f"/systems/{missing.system.name}/")) is None
 
 
