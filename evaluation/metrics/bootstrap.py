@@ -9,7 +9,8 @@ defined (no target trial drawn, say).
 Sources: Bisani & Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004 (word
 errors, paired differences); Bolle, Ratha & Pankanti, "Error analysis of pattern recognition systems: the subsets
 bootstrap", Computer Vision and Image Understanding 93 (2004) (verification, by subject); Efron & Tibshirani, "An
-Introduction to the Bootstrap" (1993), chapters 13 and 14 (intervals).
+Introduction to the Bootstrap" (1993), chapters 13 and 14 (intervals); Hesterberg, "What teachers should know about the
+bootstrap", The American Statistician 69 (2015), section 5.3.1 (expanded percentile interval).
 
 G_VD and De-Identification with other speakers: bootstrap over the rows and columns of similarity matrices.
 
@@ -38,7 +39,7 @@ from evaluation.metrics import calibration
 from evaluation.metrics.detection import compute_kaldi_eer, compute_speechbrain_eer
 
 Counts = NDArray[np.int64]
-Method = Literal["percentile", "basic", "bca"]
+Method = Literal["expanded", "percentile", "basic", "bca"]
 Drawing = Literal["models and speakers", "trial speakers"]
 
 DETECTION_MEASURES: Mapping[str, Callable[[calibration.SortedScores], float]] = {
@@ -60,7 +61,7 @@ class Interval:
         estimate: the measure of all speakers, each once.
         lower, upper: limits, in the unit of the measure.
         level: nominal coverage, in (0, 1).
-        method: ``percentile``, ``basic`` or ``bca``.
+        method: ``expanded``, ``percentile``, ``basic`` or ``bca``.
         n_resamples: resamples in which the measure is defined.
         n_undefined: resamples in which it is not; they are left out.
     """
@@ -120,12 +121,13 @@ class Replicates:
     draws: tuple[SpeakerDraws, ...]
     left_out: tuple[calibration.Floats, ...]
 
-    def interval(self, level: float = 0.95, method: Method = "percentile") -> Interval:
+    def interval(self, level: float = 0.95, method: Method = "expanded") -> Interval:
         """The interval that covers the measure.
 
         ``percentile`` takes quantiles of the resamples (Bisani & Ney 2004); ``basic`` mirrors them at the estimate and
-        may leave the range of the measure; ``bca`` corrects them for bias and skewness (Efron 1987). With 15 speakers
-        all of them are somewhat too short.
+        may leave the range of the measure; ``bca`` corrects them for bias and skewness (Efron 1987). With few speakers
+        all of them are too short: resamples of n speakers vary by (n − 1) / n of the variance, and n speakers show
+        that variance only roughly. ``expanded`` takes quantiles further out by both (Hesterberg 2015).
 
         Raises:
             MetricInputError: a level outside of (0, 1), an unknown method, an estimate that is not defined, or fewer
@@ -135,10 +137,13 @@ class Replicates:
         if not 0 < level < 1:
             raise MetricInputError(f"Expected a level between 0 and 1, found {level}.")
         tails = (1 - level) / 2, (1 + level) / 2
-        if method == "bca":
+        if method == "expanded":
+            tail = self._expanded(tails[0])
+            tails = tail, 1 - tail
+        elif method == "bca":
             tails = self._corrected(tails[0], defined), self._corrected(tails[1], defined)
         elif method not in ("percentile", "basic"):
-            raise MetricInputError(f"Expected the method percentile, basic or bca, found {method!r}.")
+            raise MetricInputError(f"Expected the method expanded, percentile, basic or bca, found {method!r}.")
         lower, upper = (float(limit) for limit in np.quantile(defined, tails))
         if method == "basic":
             lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
@@ -146,7 +151,7 @@ class Replicates:
         return Interval(self.estimate, lower, upper, level, method, int(defined.size), int(undefined))
 
     def find_interval(self, level: float = 0.95) -> Interval | None:
-        """The percentile interval; None where it cannot be estimated.
+        """The expanded interval; None where it cannot be estimated.
 
         That is where the measure is defined in fewer than two resamples, or where all that counts of them is one value:
         with two speakers, say, of whom every defined resample of an EER holds both, or without any error.
@@ -165,6 +170,20 @@ class Replicates:
             )
         return defined
 
+    def _expanded(self, tail: float) -> float:
+        """The tail of the resamples to take instead: Φ(√(n / (n − 1)) t), t the quantile for n − 1 degrees of freedom.
+
+        Measures of several sets have the degrees of freedom of Welch and Satterthwaite, their variances by jackknife.
+        """
+        from scipy.special import stdtrit
+
+        sizes = np.array([len(draws.speakers) for draws in self.draws], np.float64)
+        spreads = np.array([_jackknife_variance(part) for part in self.left_out])
+        shares = spreads / spreads.sum() if spreads.sum() > 0 else sizes / sizes.sum()
+        freedom = 1 / float(np.sum(shares**2 / (sizes - 1)))
+        widening = math.sqrt(float(np.sum(shares * sizes / (sizes - 1))))
+        return NormalDist().cdf(widening * float(stdtrit(freedom, tail)))
+
     def _corrected(self, tail: float, defined: calibration.Floats) -> float:
         """Where BCa looks instead of at a tail (Efron & Tibshirani 1993, equations 14.9 to 14.15)."""
         normal = NormalDist()
@@ -176,6 +195,11 @@ class Replicates:
         acceleration = float(np.sum(influence**3)) / (6 * spread) if spread > 0 else 0.0
         shifted = bias + normal.inv_cdf(tail)
         return normal.cdf(bias + shifted / (1 - acceleration * shifted))
+
+
+def _jackknife_variance(left_out: calibration.Floats) -> float:
+    known = left_out[np.isfinite(left_out)]
+    return (known.size - 1) * float(np.var(known)) if known.size > 1 else 0.0
 
 
 def draw_speakers(speakers: ArrayLike, resamples: int, random: np.random.Generator) -> SpeakerDraws:

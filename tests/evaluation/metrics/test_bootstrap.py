@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -244,7 +245,7 @@ def test_gain_leaves_out_a_speaker_without_a_pair_of_their_own():
 
 def test_percentile_and_basic_intervals_by_hand():
     measure = replicates(*range(101), estimate=40.0)
-    percentile = measure.interval(level=0.9)
+    percentile = measure.interval(level=0.9, method="percentile")
     assert (percentile.lower, percentile.upper) == pytest.approx((5.0, 95.0))
     basic = measure.interval(level=0.9, method="basic")
     assert (basic.lower, basic.upper) == pytest.approx((-15.0, 75.0))
@@ -253,7 +254,7 @@ def test_percentile_and_basic_intervals_by_hand():
 
 def test_bca_equals_percentile_without_bias_and_skewness():
     measure = replicates(*range(101), estimate=50.0, left_out=(49.0, 51.0))
-    bca, percentile = measure.interval(method="bca"), measure.interval()
+    bca, percentile = measure.interval(method="bca"), measure.interval(method="percentile")
     assert (bca.lower, bca.upper) == pytest.approx((percentile.lower, percentile.upper))
 
 
@@ -269,13 +270,58 @@ def test_bca_equals_scipy():
     assert (interval.lower, interval.upper) == pytest.approx((limits.low, limits.high), abs=0.05)
 
 
-@pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
+def expanded_tail(widening: float, freedom: float, tail: float = 0.025) -> float:
+    from scipy.stats import norm, t
+
+    return float(norm.cdf(widening * t.ppf(tail, freedom)))
+
+
+def test_expanded_interval_takes_the_quantiles_of_student_with_the_whole_variance():
+    values = np.random.default_rng(21).exponential(size=9)
+    speakers = [f"s{i}" for i in range(9)]
+    measure = bootstrap_mean(values, speakers, draw_speakers(speakers, 4000, np.random.default_rng(22)))
+    tail = expanded_tail(math.sqrt(9 / 8), 8)
+    assert tail < 0.01
+    limits = np.quantile(measure.resampled, [tail, 1 - tail])
+    found = measure.interval()
+    assert (found.lower, found.upper) == pytest.approx(tuple(limits))
+    assert found.method == "expanded"
+
+
+def test_expanded_interval_of_several_sets_has_the_degrees_of_freedom_of_welch():
+    parts, variances, sizes = [], [], (6, 25)
+    for seed, size in enumerate(sizes):
+        values, speakers = np.random.default_rng(seed).normal(size=size), [f"s{i:02}" for i in range(size)]
+        parts.append(bootstrap_mean(values, speakers, draw_speakers(speakers, 2000, np.random.default_rng(seed))))
+        variances.append(values.var(ddof=1) / size / 4)
+    total = weighted_sum([(0.5, part) for part in parts])
+    freedom = sum(variances) ** 2 / sum(v**2 / (n - 1) for v, n in zip(variances, sizes, strict=True))
+    widened = sum(v * n / (n - 1) for v, n in zip(variances, sizes, strict=True)) / sum(variances)
+    tail = expanded_tail(math.sqrt(widened), freedom)
+    found = total.interval()
+    assert (found.lower, found.upper) == pytest.approx(tuple(np.quantile(total.resampled, [tail, 1 - tail])))
+
+
+def test_expanded_intervals_of_15_speakers_cover_as_often_as_they_say_and_percentiles_less():
+    random = np.random.default_rng(23)
+    speakers = [f"s{i:02}" for i in range(15)]
+    held = {"expanded": 0, "percentile": 0}
+    for _ in range(1000):
+        measure = bootstrap_mean(random.normal(size=15), speakers, draw_speakers(speakers, 400, random))
+        for method in held:
+            found = measure.interval(method=method)
+            held[method] += found.lower <= 0 <= found.upper
+    assert held["percentile"] < held["expanded"]
+    assert 930 <= held["expanded"] <= 970
+
+
+@pytest.mark.parametrize("method", ["expanded", "percentile", "basic", "bca"])
 def test_interval_of_a_constant_measure_is_that_value(method):
     interval = replicates(0.25, 0.25, 0.25, estimate=0.25, left_out=(0.25, 0.25)).interval(method=method)
     assert (interval.lower, interval.upper) == (0.25, 0.25)
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("method", ["expanded", "percentile", "bca"])
 def test_intervals_cover_the_truth_about_as_often_as_they_say(method):
     random = np.random.default_rng(6)
     speakers = [f"s{i:02}" for i in range(30)]
