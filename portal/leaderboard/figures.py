@@ -110,7 +110,11 @@ def figure_file(
     with_published: bool = True,
 ) -> bytes:
     """A figure of a leaderboard as a file, or "not found"; the shape ``narrow`` is for phones."""
-    drawing = list_drawings(leaderboard, with_published=with_published).get(slug)
+    return draw_file(list_drawings(leaderboard, with_published=with_published).get(slug), extension, theme, shape)
+
+
+def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
+    """A figure as a file, or "not found"; the shape ``narrow`` is for phones."""
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)

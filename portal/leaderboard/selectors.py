@@ -115,6 +115,12 @@ def may_see_leaderboard(user: Any, edition: Edition) -> bool:
     return organizes and may_see(Part.NUMBERS, Relation.ORGANIZER, is_published=is_published)
 
 
+def list_public_editions() -> list[Edition]:
+    """The listed editions whose leaderboards everybody may see, the newest first."""
+    found = Edition.objects.filter(is_listed=True, published_at__isnull=False).select_related("corpus")
+    return list(found.order_by("-published_at", "-pk"))
+
+
 def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None) -> Leaderboard:
     """The leaderboard of an edition, by its live policy or by the one that these changes of the recipe make."""
     entries, measured_at = load_entries(edition)

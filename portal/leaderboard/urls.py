@@ -20,4 +20,18 @@ leaderboards = (
     "leaderboard",
 )
 
-urlpatterns = [path("editions/<slug:edition>/leaderboard/", include(leaderboards))]
+published = (
+    [
+        path("", views.published_results, name="results"),
+        path("published.csv", views.published_csv, name="csv"),
+        path("published.json", views.published_json, name="json"),
+        path("published.tex", views.published_latex, name="latex"),
+        path("figures/<slug:figure>.<str:extension>", views.published_figure, name="figure"),
+    ],
+    "published",
+)
+
+urlpatterns = [
+    path("editions/<slug:edition>/leaderboard/", include(leaderboards)),
+    path("published-results/", include(published)),
+]

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from common.tables import DataTable, latex_table
 from portal.accounts.access import member_page, open_read
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
@@ -20,8 +21,8 @@ from portal.core.exports import csv_response, json_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.media import CONTENT_TYPES, secured
 from portal.core.panels import make_panels, panel_data
-from portal.leaderboard import exports, pages, policy_pages, services
-from portal.leaderboard.figures import figure_file
+from portal.leaderboard import exports, pages, policy_pages, published_pages, services
+from portal.leaderboard.figures import draw_file, figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm
 from portal.leaderboard.selectors import leaderboard_for, list_held, mismatches_on_leaderboard
 from portal.leaderboard.tables import HIDE
@@ -68,15 +69,51 @@ def leaderboard_latex(request: HttpRequest, edition: str) -> HttpResponse:
 @open_read
 def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extension: str) -> HttpResponse:
     """A figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
-    theme, shape = request.GET.get("theme", "light"), request.GET.get("shape", "")
     with_published = request.GET.get("published", "") != HIDE
     leaderboard = leaderboard_for(request.user, edition)
+    draw = partial(figure_file, leaderboard, figure, extension, with_published=with_published)
+    return _figure_response(request, draw, f"{edition}-{figure}.{extension}")
+
+
+@open_read
+def published_results(request: HttpRequest) -> HttpResponse:
+    page = published_pages.published_page(published_pages.read_choice(request.GET))
+    return render(request, "leaderboard/published.html", page)
+
+
+@open_read
+def published_csv(request: HttpRequest) -> HttpResponse:
+    return csv_response("published.csv", published_pages.published_rows(published_pages.read_choice(request.GET)))
+
+
+@open_read
+def published_json(request: HttpRequest) -> HttpResponse:
+    head, *rows = published_pages.published_rows(published_pages.read_choice(request.GET))
+    return json_response("published.json", {"numbers": DataTable(head, rows).records()})
+
+
+@open_read
+def published_latex(request: HttpRequest) -> HttpResponse:
+    table = published_pages.make_table(published_pages.read_choice(request.GET))
+    return latex_response("published.tex", "\n".join([*latex_table(table, table.title), ""]))
+
+
+@open_read
+def published_figure(request: HttpRequest, figure: str, extension: str) -> HttpResponse:
+    """A figure of the published results, as asked for in the address."""
+    drawing = published_pages.list_published_drawings(published_pages.read_choice(request.GET)).get(figure)
+    return _figure_response(request, partial(draw_file, drawing, extension), f"published-{figure}.{extension}")
+
+
+def _figure_response(request: HttpRequest, draw: Callable[..., bytes], filename: str) -> HttpResponse:
+    """A drawn figure in the theme and shape of the address, or why it is not drawn."""
     try:
-        content = figure_file(leaderboard, figure, extension, theme, shape, with_published=with_published)
+        content = draw(theme=request.GET.get("theme", "light"), shape=request.GET.get("shape", ""))
     except DrawingError as found:
         return answer_not_drawn(found)
+    extension = filename.rpartition(".")[2]
     response = secured(HttpResponse(content, content_type=CONTENT_TYPES[f".{extension}"]), FIGURE_S)
-    response["Content-Disposition"] = f'inline; filename="{edition}-{figure}.{extension}"'
+    response["Content-Disposition"] = f'inline; filename="{filename}"'
     return response
 
 

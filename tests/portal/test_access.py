@@ -180,6 +180,7 @@ MATRIX = {
     "leaderboard:json": FOR_NOBODY_HERE,
     "leaderboard:latex": FOR_NOBODY_HERE,
     "leaderboard:figure": FOR_NOBODY_HERE,
+    **{f"published:{name}": OPEN for name in ("results", "csv", "json", "latex", "figure")},
     "listeners:leaderboard-csv": FOR_NOBODY_HERE,  # published: tests/listening/results/test_panels
     "teams:detail": FOR_NOBODY_HERE,
     "teams:edit": FOR_NOBODY_HERE,
@@ -588,6 +589,7 @@ def addresses() -> dict[str, str]:
     arguments |= _of_a_study()
     arguments |= _of_a_listener()
     arguments["listeners:leaderboard-csv"] = ["little-edition"]
+    arguments["published:figure"] = ["plane", "svg"]
     arguments["leaderboard:figure"] = ["little-edition", "tradeoff-wer", "svg"]
     arguments |= _of_the_api(submission.pk, arguments["teams:revoke-invitation"], arguments["teams:remove"])
     arguments |= {

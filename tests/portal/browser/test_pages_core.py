@@ -27,6 +27,17 @@ def test_visitor_pages_pass_the_check(page, check_page):
     check_page(page, "log-in")
 
 
+def test_published_results_pass_the_check_and_are_chosen_in_the_form(page, check_page):
+    page.goto("/")
+    page.get_by_role("link", name="Published results").click()
+    expect(page.locator("h2").first).to_have_text("Published 2022, test: averages")
+    check_page(page, "published-results")
+    page.get_by_label("Challenge").select_option("2024")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("h2").first).to_have_text("Published 2024, test: averages")
+    expect(page.get_by_role("rowheader", name="B6").first).to_be_visible()
+
+
 def test_first_pages_of_an_empty_portal_pass_the_check(organizer_page, check_page):
     for name, address in (("home", "/"), ("corpora", "/corpora/"), ("jobs", "/jobs/")):
         organizer_page.goto(address)

@@ -1,0 +1,363 @@
+"""Published results: what papers and challenges print, one line a system, beside systems of a leaderboard here.
+
+What was chosen stands in the address, so that each view can be linked to and downloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+
+from common.rounding import fixed
+from common.tables import Cell, Column, Table, number_table, plain_table
+from evaluation.app.runs.kinds import describe_evaluators
+from evaluation.figures.bars import SystemBar
+from evaluation.figures.tradeoff import SystemPoint
+from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.protocols.published import ORIGINAL, is_as_shipped
+from evaluation.protocols.published_view import (
+    AVERAGE,
+    EER,
+    SPLITS,
+    PublishedLine,
+    PublishedTask,
+    PublishedValue,
+    list_measures,
+    list_tasks,
+    list_trial_sets,
+    read_lines,
+    select_numbers,
+)
+from evaluation.protocols.ranking.rankings import Entry, Measured
+from portal.challenges.models import Edition
+from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key
+from portal.leaderboard.selectors import Leaderboard, ShownAverage, build_leaderboard, list_public_editions
+from portal.leaderboard.tables import average_cell, measured_of
+
+DIGITS = 3
+FIRST = "2022"
+PLANE = "plane"
+COLUMNS = ("edition", "system", "data_set", "gender", "metric", "estimator", "value", "source", "table", "note")
+
+
+@dataclass(frozen=True)
+class PublishedChoice:
+    """What a reader asked for.
+
+    Attributes:
+        data_set: of trials, or `AVERAGE`.
+        utility: metric and estimator on the axis beside the EER.
+        systems: published ones that are shown.
+        edition: whose systems are laid over; None for none.
+    """
+
+    task: PublishedTask
+    split: str
+    data_set: str
+    utility: tuple[str, str]
+    systems: tuple[str, ...]
+    edition: Edition | None
+
+    @cached_property
+    def every_line(self) -> list[PublishedLine]:
+        return read_lines(self.task, self.split, self.data_set)
+
+    @cached_property
+    def lines(self) -> list[PublishedLine]:
+        return [line for line in self.every_line if line.system in self.systems]
+
+    @cached_property
+    def measures(self) -> list[tuple[str, str]]:
+        """Those of which any line has a number."""
+        return [key for key in list_measures(self.task) if any(key in line.values for line in self.every_line)]
+
+    @cached_property
+    def leaderboard(self) -> Leaderboard | None:
+        """The leaderboard whose systems are laid over: averages of the same split only."""
+        if self.edition is None or self.data_set != AVERAGE:
+            return None
+        found = build_leaderboard(self.edition)
+        return found if found.policy.split == self.split else None
+
+    @property
+    def query(self) -> str:
+        """The end of the address."""
+        named = {"edition": self.task.key, "split": self.split, "set": self.data_set, "by": self.utility[0]}
+        over = {"over": self.edition.name} if self.edition else {}
+        if len(self.systems) == len(self.every_line):
+            return urlencode(named | over)
+        shown = [("of", self.task.key), *(("system", name) for name in self.systems)]
+        return urlencode([*(named | over).items(), *shown])
+
+
+def read_choice(given: QueryDict) -> PublishedChoice:
+    """What an address asks for; whatever it names that is not there is as if it were not named."""
+    tasks = {one.key: one for one in list_tasks()}
+    task = tasks.get(given.get("edition", ""), tasks[FIRST])
+    split = given.get("split", "") if given.get("split") in SPLITS else SPLITS[0]
+    sets = list_sets(task, split)
+    data_set = given.get("set", "") if given.get("set") in sets else sets[0]
+    lines = read_lines(task, split, data_set)
+    known = [key for key in list_measures(task) if key[0] != EER and any(key in line.values for line in lines)]
+    utility = next((key for key in known if key[0] == given.get("by")), known[0])
+    # The names of another task say nothing about this one.
+    wanted = given.getlist("system") if given.get("of") == task.key else []
+    names = tuple(line.system for line in lines)
+    systems = tuple(name for name in names if name in wanted) or names
+    edition = next((one for one in list_public_editions() if one.name == given.get("over")), None)
+    return PublishedChoice(task, split, data_set, utility, systems, edition)
+
+
+def list_sets(task: PublishedTask, split: str) -> list[str]:
+    """The average where the edition has one, then the sets of a split."""
+    return [*([AVERAGE] if task.track.averages else []), *list_trial_sets(task, split)]
+
+
+def published_page(choice: PublishedChoice) -> dict[str, Any]:
+    """Everything on the page."""
+    tasks = list_tasks()
+    drawings = list_published_drawings(choice)
+    utilities = [key for key in choice.measures if key[0] != EER]
+    return {
+        "choice": choice,
+        "tasks": tasks,
+        "splits": SPLITS,
+        "sets": [(name, "average" if name == AVERAGE else name) for name in list_sets(choice.task, choice.split)],
+        "utilities": [(key[0], find_metric(*key).label) for key in utilities],
+        "systems": [(line.system, line.system in choice.systems) for line in choice.every_line],
+        "editions": list_public_editions(),
+        "table": make_table(choice),
+        "notes": list(_differences(choice)),
+        "figures": [_figure(choice, one) for one in drawings.values()],
+        "sources": list_sources(choice),
+        "query": choice.query,
+    }
+
+
+def make_table(choice: PublishedChoice) -> Table:
+    """A line for each published system, then those of the leaderboard that is laid over."""
+    columns = [Column("system", "System")]
+    metrics = [find_metric(*key) for key in choice.measures]
+    columns += [Column(one.key, one.label, kind="num", unit=one.unit) for one in metrics]
+    columns += [Column("source", "Source")]
+    rows: list[tuple[Cell | str, ...]] = []
+    numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
+    for line in choice.lines:
+        values = [line.values.get(key) for key in choice.measures]
+        sources = dict.fromkeys(source for one in values if one for source in one.sources)
+        rows.append((line.system, *map(_cell, values), ", ".join(numbered[source] for source in sources)))
+    if leaderboard := choice.leaderboard:
+        found = _columns(choice, leaderboard)
+        for entry in _overlaid(leaderboard):
+            measured = [measured_of(entry, column) if column else None for column in found]
+            cells = [
+                average_cell(one, metric.unit) if one else Cell() for one, metric in zip(measured, metrics, strict=True)
+            ]
+            name = Cell(entry.label, link=reverse("systems:detail", args=[entry.key]), note=entry.team_name)
+            rows.append((name, *cells, "this portal"))
+    words = "As printed; averages by the weights of the recipe. Systems of this portal: 95 % intervals beneath."
+    return plain_table("Published results", columns, rows, caption=words, styles="strip")
+
+
+def list_sources(choice: PublishedChoice) -> list[str]:
+    """Where the numbers of the lines stand, in the order of the lines."""
+    return list(
+        dict.fromkeys(
+            source
+            for line in choice.lines
+            for key in choice.measures
+            if key in line.values
+            for source in line.values[key].sources
+        )
+    )
+
+
+def published_rows(choice: PublishedChoice) -> Iterator[tuple[Any, ...]]:
+    """The printed numbers behind the page, with their sources, the names of the columns first."""
+    yield COLUMNS
+    for one in _numbers(choice):
+        yield (choice.task.recipe.edition, *(getattr(one, name) for name in COLUMNS[1:]))
+
+
+def list_published_drawings(choice: PublishedChoice) -> dict[str, Drawing]:
+    """The plane of EER and utility, and bars of both, of those that have them."""
+    privacy = next((key for key in choice.measures if key[0] == EER), None)
+    found: dict[str, Drawing] = {}
+    column = _shown(choice.utility)
+    points = list(_points(choice, privacy)) if privacy else []
+    if points:
+        found[PLANE] = Drawing(PLANE, column, points=tuple(points))
+    for key in (privacy, choice.utility):
+        bars = list(_bars(choice, key)) if key else []
+        if key and bars:
+            slug = key[0].replace("_", "-")
+            found[slug] = Drawing(slug, _shown(key), bars=tuple(sorted(bars, key=lambda one: -one.value)))
+    return found
+
+
+# Parts ---------------------------------------------------------------------------------------------
+
+
+def _numbers(choice: PublishedChoice) -> Sequence[Any]:
+    return select_numbers(choice.task, choice.systems, choice.split, choice.data_set)
+
+
+def _shown(key: tuple[str, str]) -> ShownAverage:
+    return ShownAverage(key[0], find_metric(*key), key[1])
+
+
+def _cell(value: PublishedValue | None) -> Cell:
+    if value is None:
+        return Cell()
+    text = fixed(value.value, DIGITS) if value.is_average else _short(value.text)
+    return Cell(text, value=value.value, note="sources differ" if value.note else "", title=value.note or value.text)
+
+
+def _short(text: str) -> str:
+    """A printed number with a true minus; one with very many digits in three, as the official scripts print it."""
+    return text.replace("-", "−") if len(text.partition(".")[2]) <= DIGITS + 1 else fixed(float(text), DIGITS)
+
+
+def _overlaid(leaderboard: Leaderboard) -> list[Entry]:
+    return [entry for entry in leaderboard.entries if entry.kind != "original"]
+
+
+def _columns(choice: PublishedChoice, leaderboard: Leaderboard) -> list[ShownAverage | None]:
+    """The averages of the leaderboard that are those of the page's columns, by metric."""
+    by_metric = {one.key: one for one in leaderboard.averages}
+    return [by_metric.get(metric) for metric, _ in choice.measures]
+
+
+def _overlaid_values(choice: PublishedChoice, metric: str) -> Iterator[tuple[Entry, Measured]]:
+    leaderboard = choice.leaderboard
+    column = next((one for one in leaderboard.averages if one.key == metric), None) if leaderboard else None
+    if leaderboard and column:
+        for entry in _overlaid(leaderboard):
+            if (measured := measured_of(entry, column)) is not None:
+                yield entry, measured
+
+
+def _points(choice: PublishedChoice, privacy: tuple[str, str]) -> Iterator[SystemPoint]:
+    for line in choice.lines:
+        eer, utility = line.values.get(privacy), line.values.get(choice.utility)
+        if eer and utility:
+            kind: Any = "original" if line.system == ORIGINAL else "published"
+            words = _words(line.system, "published", eer.value, utility.value, find_metric(*choice.utility))
+            yield SystemPoint(line.system, eer.value, utility.value, kind, words=words, link="#table")
+    utilities = {entry.key: one for entry, one in _overlaid_values(choice, choice.utility[0])}
+    for place, (entry, eer_of) in enumerate(_overlaid_values(choice, EER)):
+        if measured := utilities.get(entry.key):
+            yield SystemPoint(
+                entry.label,
+                eer_of.value,
+                measured.value,
+                "system",
+                eer_interval=eer_of.interval,
+                utility_interval=measured.interval,
+                words=_words(entry.label, "here", eer_of.value, measured.value, find_metric(*choice.utility)),
+                link=reverse("systems:detail", args=[entry.key]),
+                place=place,
+            )
+
+
+def _bars(choice: PublishedChoice, key: tuple[str, str]) -> Iterator[SystemBar]:
+    for line in choice.lines:
+        if found := line.values.get(key):
+            yield SystemBar(line.system, found.value, is_baseline=True, link="#table")
+    for place, (entry, one) in enumerate(_overlaid_values(choice, key[0])):
+        link = reverse("systems:detail", args=[entry.key])
+        yield SystemBar(entry.label, one.value, one.low, one.high, place=place, link=link)
+
+
+def _words(name: str, of: str, eer: float, utility: float, metric: Metric) -> str:
+    unit = f" {metric.unit}" if metric.unit else ""
+    return f"{name} ({of}): EER {fixed(eer, 1)} %, {metric.label} {fixed(utility, 2)}{unit}"
+
+
+def _differences(choice: PublishedChoice) -> Iterator[str]:
+    """What a reader has to know before comparing."""
+    task = choice.task
+    if not task.track.averages:
+        yield f"The challenge of {task.title} printed no averages: choose one data set at a time."
+    if choice.every_line and all(line.system == ORIGINAL or line.system[0] == "B" for line in choice.every_line):
+        yield "Of this choice only baselines were published as a file; results of participants are in the papers."
+    for line in choice.lines:
+        for key, value in line.values.items():
+            if value.note:
+                yield f"{line.system}, {find_metric(*key).label}: {value.note[:1].lower()}{value.note[1:]}"
+    if choice.edition is None:
+        return
+    if choice.leaderboard is None:
+        yield f"Systems of {choice.edition} have averages of their own split only: choose the average of that split."
+        return
+    yield from _differences_from(choice.leaderboard, task)
+
+
+def _differences_from(leaderboard: Leaderboard, task: PublishedTask) -> Iterator[str]:
+    edition = leaderboard.edition
+    recipe = edition.recipe
+    if recipe.edition != task.recipe.edition or not is_as_shipped(recipe):
+        yield f"Data: {edition} has other data sets, trials or weights than {task.title}."
+    published = {one.metric: one.estimator for one in task.track.averages}
+    for column in leaderboard.averages:
+        theirs = published.get(column.key)
+        if theirs is not None and theirs != column.estimator:
+            named = find_metric(column.key, column.estimator).label, find_metric(column.key, theirs).label
+            yield f"Estimator: {named[0]} here, {named[1]} in print."
+    yield f"Evaluator: {edition}: {describe_evaluators(recipe)}. Published numbers: the challenge's own evaluators."
+    if edition.corpus and edition.corpus.is_synthetic:
+        yield f"Speech: that of {edition} is synthetic."
+
+
+def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
+    """A figure as `components/figure.html` takes it."""
+    mark = figure_key(drawing.description(), "svg").rpartition("/")[2][:12]
+
+    def address(extension: str, **form: str) -> str:
+        where = reverse("published:figure", args=[drawing.slug, extension])
+        return f"{where}?{choice.query}&{urlencode({'v': mark} | form)}"
+
+    words = _plane_words(drawing) if drawing.points else _bar_words(drawing)
+    parts = drawn_in_page(drawing, words["alt"])
+    return words | {
+        "drawn": {name: mark_safe(svg) for name, svg in parts.items()},  # noqa: S308
+        "slug": drawing.slug,
+        "size": drawing.size(),
+        "image": address("svg"),
+        "dark": address("svg", theme="dark"),
+        "narrow": {
+            "size": drawing.size(narrow=True),
+            "image": address("svg", shape=NARROW),
+            "dark": address("svg", shape=NARROW, theme="dark"),
+        },
+        "downloads": [{"url": address(one), "label": one.upper()} for one in ("svg", "pdf", "png")],
+    }
+
+
+def _plane_words(drawing: Drawing) -> dict[str, Any]:
+    label = drawing.column.metric.label
+    rows = ((one.name, fixed(one.eer, DIGITS), fixed(one.utility, DIGITS)) for one in drawing.points)
+    return {
+        "title": "Privacy against utility",
+        "caption": "Right: more private. Open: published; filled: original speech; in colour: systems of this portal.",
+        "alt": f"EER against {label} of {len(drawing.points)} systems; the numbers follow as a table.",
+        "numbers": number_table("The plane in numbers", ["System", "EER, %", drawing.column.heading], rows, styles=""),
+    }
+
+
+def _bar_words(drawing: Drawing) -> dict[str, Any]:
+    heading = drawing.column.heading
+    rows = ((one.name, fixed(one.value, DIGITS)) for one in drawing.bars)
+    return {
+        "title": drawing.column.metric.label,
+        "caption": "Hatched: published. In colour: systems of this portal, with 95 % intervals.",
+        "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
+        "numbers": number_table(f"{heading} in numbers", ["System", heading], rows, styles=""),
+    }

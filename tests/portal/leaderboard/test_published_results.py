@@ -1,0 +1,140 @@
+"""The page of published results: what is chosen, what is laid over, what is said before comparing."""
+
+import csv
+import io
+
+import pytest
+from django.http import QueryDict
+from django.utils import timezone
+
+from evaluation.protocols.published import load_published
+from portal.challenges.models import Edition
+from portal.leaderboard.published_pages import PLANE, list_published_drawings, make_table, read_choice
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
+from tests.portal.objective import make_objective_run, ranked_numbers
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/published-results/"
+
+
+def choose(query=""):
+    return read_choice(QueryDict(query))
+
+
+def names(choice):
+    return [row.cells[0].text for row in make_table(choice).rows]
+
+
+@pytest.fixture
+def edition():
+    """A leaderboard by the recipe of 2022, with one system."""
+    made = make_edition(published_at=timezone.now())
+    Edition.objects.filter(pk=made.pk).update(is_listed=True)
+    submission = make_submission(make_team_system(make_team(made)), state="evaluated", evaluated_at=timezone.now())
+    make_objective_run(submission, ranked_numbers(made, eer=21.5, wer=7.25))
+    return made
+
+
+def test_page_shows_published_systems_with_their_sources_and_no_rank(client):
+    page = client.get(ADDRESS).content.decode()
+    assert "None of it was measured here." in page
+    for words in (
+        "B1.a",
+        "11.809",
+        "8.285",
+        "T04-p1",
+        "Panariello et al.",
+        "T18-p1, Pitch correlation ρF0: the sources differ: 0.70 and 0.81.",
+    ):
+        assert words in page
+    assert names(choose()) == list(dict.fromkeys(one.system for one in load_published("2022")))
+
+
+def test_what_an_address_names_and_is_not_there_is_as_if_it_were_not_named(client):
+    plain = choose()
+    assert choose("edition=1999&split=x&set=y&by=z&over=nothing&of=2022&system=nobody") == plain
+    assert client.get(f"{ADDRESS}?edition=1999&set=%00").status_code == 200
+
+
+def test_systems_sets_and_measures_are_filtered():
+    choice = choose("edition=2022&split=dev&set=vctk_dev_trials_f&by=pitch_correlation&of=2022&system=B2&system=B1.a")
+    assert names(choice) == ["B1.a", "B2"]
+    table = make_table(choice)
+    cells = {column.key: cell for column, cell in zip(table.columns, table.rows[0].cells, strict=True)}
+    assert (cells["kaldi_eer"].text, cells["wer"].text) == ("12.46", "11.54")
+    points = list_published_drawings(choice)[PLANE].points
+    assert [one.name for one in points] == ["B1.a", "B2"]
+    assert (points[0].eer, points[0].utility) == (12.46, 0.8385)
+
+
+def test_names_of_another_task_do_not_hide_systems():
+    assert names(choose("edition=2024&of=2022&system=B2")) == names(choose("edition=2024"))
+
+
+def test_2020_has_no_averages_and_says_so(client):
+    choice = choose("edition=2020")
+    assert choice.data_set == "libri_test_trials_f"
+    page = client.get(f"{ADDRESS}?edition=2020").content.decode()
+    assert "printed no averages" in page
+    assert "only baselines" in page
+
+
+def test_systems_of_a_leaderboard_are_laid_over_with_what_differs(client, edition):
+    choice = choose(f"over={edition.name}")
+    assert "T01-p1" in names(choice)
+    point = next(one for one in list_published_drawings(choice)[PLANE].points if one.kind == "system")
+    assert (point.name, point.eer, point.utility) == ("T01-p1", 21.5, 7.25)
+    page = client.get(f"{ADDRESS}?over={edition.name}").content.decode()
+    assert f"Evaluator: {edition}: the teams" in page
+    assert "Data:" not in page
+    other = client.get(f"{ADDRESS}?edition=2024&over={edition.name}").content.decode()
+    assert f"Data: {edition} has other data sets, trials or weights than 2024." in other
+    assert "Estimator: EER (Kaldi) here, EER (SpeechBrain) in print." in other
+    one_set = client.get(f"{ADDRESS}?set=libri_test_trials_f&over={edition.name}").content.decode()
+    assert "have averages of their own split only" in one_set
+    assert "T01-p1" not in one_set
+
+
+@pytest.mark.parametrize("hidden", [{"is_listed": False}, {"published_at": None}])
+def test_leaderboard_that_not_everybody_may_see_is_neither_offered_nor_laid_over(client, edition, hidden):
+    Edition.objects.filter(pk=edition.pk).update(**hidden)
+    page = client.get(f"{ADDRESS}?over={edition.name}").content.decode()
+    assert str(edition) not in page
+    assert "T01-p1" not in page
+
+
+def test_files_hold_the_printed_numbers_of_the_choice(client):
+    query = "edition=2024&split=test&of=2024&system=B3"
+    wanted = [one for one in load_published("2024") if one.system == "B3" and "_test" in one.data_set]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{ADDRESS}published.csv?{query}").content.decode())))
+    assert [(row["data_set"], row["value"], row["source"]) for row in rows] == [
+        (one.data_set, one.value, one.source) for one in wanted
+    ]
+    assert client.get(f"{ADDRESS}published.json?{query}").json() == {"numbers": rows}
+    latex = client.get(f"{ADDRESS}published.tex?{query}").content.decode()
+    assert "B3 & 27.322 & 4.352 & 37.570" in latex
+
+
+def test_figures_are_files_and_others_are_not_found(client):
+    response = client.get(f"{ADDRESS}figures/plane.svg?edition=2022")
+    assert (response.status_code, response["Content-Type"]) == (200, "image/svg+xml")
+    assert b"B1.a" in response.content
+    client.force_login(make_user())
+    assert client.get(f"{ADDRESS}figures/plane.exe").status_code == 404
+    assert client.get(f"{ADDRESS}figures/nothing.svg").status_code == 404
+
+
+def test_page_asks_the_database_little_however_many_leaderboards_there_are(client, edition, django_assert_num_queries):
+    client.get(ADDRESS)
+    with django_assert_num_queries(2):
+        client.get(ADDRESS)
+    for _ in range(2):
+        Edition.objects.filter(pk=make_edition(published_at=timezone.now()).pk).update(is_listed=True)
+    with django_assert_num_queries(2):
+        client.get(ADDRESS)
+
+
+def test_menu_and_leaderboard_lead_to_it(client, edition):
+    assert 'href="/published-results/"' in client.get("/").content.decode()
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert f'href="/published-results/?edition=2022&amp;over={edition.name}"' in page
