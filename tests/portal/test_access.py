@@ -480,8 +480,9 @@ HALF_WAY = {"mfa_authenticate": 200, "account_login": LOGIN}
 ENDED = 286
 
 
-# What a browser may keep of an answer to somebody who is logged in: speech that only its own session fetches.
-KEPT_BY_BROWSERS = {"listen:clip"}
+# What a browser may keep of an answer to somebody who is logged in: speech that only its own session fetches, and
+# pictures of what everybody may see.
+KEPT_BY_BROWSERS = {"listen:clip", "published:figure"}
 
 
 def names(resolver: URLResolver, namespace: str = "") -> set[str]:
