@@ -77,16 +77,24 @@ def _added(score: Floats, listener: Ints, weight: Floats, less: int) -> Floats:
         own = np.flatnonzero(listener == one)
         inside = weight[own]
         beats = np.greater.outer(score[own], score[own]) + 0.5 * np.equal.outer(score[own], score[own])
-        lacking = [_lacking(column) for column in inside.T]
         won = inside * beats.sum(axis=1, keepdims=True) - beats @ inside
-        added[own] = (won + np.stack(lacking, axis=1)) / max(own.size - less, 1)
+        added[own] = (won + _lacking(inside)) / max(own.size - less, 1)
     return added
 
 
 def _lacking(weight: Floats) -> Floats:
-    """For each weight how much all higher ones exceed it, summed; a cell has few different weights."""
-    values, number = np.unique(weight, return_inverse=True)
-    return np.asarray(np.maximum(weight - values[:, None], 0).sum(axis=1)[number])
+    """For each weight how much all higher ones of its column exceed it, summed.
+
+    Args:
+        weight: shape (ratings, cells), not negative.
+    """
+    by_cell = np.ascontiguousarray(weight.T)
+    # Most cells have one weight, and ratings outside of it, which lack all of that.
+    lacking = np.where(by_cell == 0, by_cell.sum(axis=1, keepdims=True), 0.0)
+    for cell in np.flatnonzero(((by_cell > 0) & (by_cell < by_cell.max(axis=1, keepdims=True))).any(axis=1)):
+        values, number = np.unique(by_cell[cell], return_inverse=True)
+        lacking[cell] = np.maximum(by_cell[cell] - values[:, None], 0).sum(axis=1)[number]
+    return np.asarray(lacking.T)
 
 
 def _expected(added: Floats, group: Ints) -> Floats:

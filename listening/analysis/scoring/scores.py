@@ -19,7 +19,7 @@ only the range (0 lowest, 1 highest), so the formula is named in every file; a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ from listening.analysis.reading.inputs import (
 )
 from listening.tasks import RATED
 
-FORMULAS: Mapping[str, Callable[[Floats, int], Floats]] = {
+FORMULAS: Mapping[str, Callable[[Floats, Ints], Floats]] = {
     "rank01/avg": lambda rank, count: (rank - 1) / (count - 1),
     "midrank": lambda rank, count: (rank - 0.5) / count,
 }
@@ -72,14 +72,15 @@ def normalise_ranks(rating: Floats, group: Ints, formula: str) -> NormalisedRank
         >>> normalise_ranks(np.array([1.0, 5.0, 5.0, 10.0]), np.zeros(4, int), "rank01/avg").score.tolist()
         [0.0, 0.5, 0.5, 1.0]
     """
-    from scipy.stats import rankdata
-
     of = FORMULAS[formula]
-    score, is_flat = np.full(rating.size, 0.5), np.ones(rating.size, np.bool_)
-    order = np.argsort(group, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        if own.size and np.ptp(rating[own]) > 0:
-            score[own], is_flat[own] = of(rankdata(rating[own]), own.size), False
+    _, group, size = np.unique(group, return_inverse=True, return_counts=True)
+    values, value = np.unique(rating, return_inverse=True)
+    _, tie, ties = np.unique(group * values.size + value, return_inverse=True, return_counts=True)
+    before, count = np.cumsum(size) - size, size[group]
+    rank = (np.cumsum(ties) - (ties - 1) / 2)[tie] - before[group]
+    is_flat = ties[tie] == count
+    score = np.full(rating.size, 0.5)
+    score[~is_flat] = of(rank[~is_flat], count[~is_flat])
     return NormalisedRanks(score, is_flat)
 
 
@@ -131,8 +132,9 @@ def count_left_out(ratings: Ratings, settings: Settings) -> LeftOut:
         counts[f"{purpose}_ratings"] = int((ratings.purpose == purpose).sum())
     counts["partial_sessions"] = _sessions(counting.rows(~counting.is_finished))
     counts["short_sessions"] = _sessions(counting.rows(short))
-    counts["flat_listeners"] = _different(_flat_listeners(normalised, settings))
-    return LeftOut(counts, tuple(_notes(counts, normalised, settings)))
+    flat = sorted(set(_flat_listeners(normalised, settings).tolist()))
+    counts["flat_listeners"] = len(flat)
+    return LeftOut(counts, tuple(_notes(counts, flat, settings)))
 
 
 def _in_short_session(ratings: Ratings, settings: Settings) -> Flags:
@@ -162,7 +164,7 @@ def _flat_listeners(ratings: Ratings, settings: Settings) -> Texts:
     return ratings.listener[ranks.is_flat]
 
 
-def _notes(counts: Mapping[str, int], normalised: Ratings, settings: Settings) -> list[str]:
+def _notes(counts: Mapping[str, int], flat: Sequence[str], settings: Settings) -> list[str]:
     """Sentences for what is not nothing."""
     said = []
     if counts["left_out"]:
@@ -183,7 +185,7 @@ def _notes(counts: Mapping[str, int], normalised: Ratings, settings: Settings) -
             f"need {settings.partial_trials} ratings of a task, {settings.partial_of_each_kind} each of original and "
             "of anonymised speech."
         )
-    if flat := sorted(set(_flat_listeners(normalised, settings).tolist())):
+    if flat:
         named = ", ".join(flat[:5]) + (", …" if len(flat) > 5 else "")
         said.append(
             f"{_number(len(flat), 'listener')} gave one rating, or equal ones only, in a task; normalised they are "
