@@ -6,7 +6,8 @@ be without it, found along the foreign keys that cascade or protect, so that no 
 
 Conventions: a rule is a sentence, or "" where nothing stands in the way; sizes are in bytes.
 Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`, `declare_guard`,
-`declare_owned`, `find_kind`, `find_thing`, `find_problems`, `find_rows`, `find_owned`,
+`declare_owned`, `find_kind`, `find_thing`, `find_problems`, `find_rows`,
+`find_rows_of`, `find_owned`, `count_named`,
 `count_rows`, `preview_removal`, `list_files`, `list_held_files`, `list_separable`, `take_pieces`, `delete_rows`,
 `delete_unheld_files`.
 """
@@ -159,14 +160,19 @@ def find_problems(thing: Model) -> list[str]:
 
 
 def find_rows(thing: Model) -> Rows:
-    """The rows that cannot be without a thing, its own first, then those that rest on them: by their model.
+    """The rows that cannot be without a thing, its own first, then those that rest on them: by their model."""
+    return find_rows_of(type(thing)._default_manager.filter(pk=thing.pk))
+
+
+def find_rows_of(things: QuerySet[Any]) -> Rows:
+    """The rows that cannot be without one of these.
 
     Few rows are held by their keys and many by a query, which finds nothing any more once what it rests on is gone.
     """
     found: Rows = {}
-    for model in _resting_on(type(thing)):
-        if model is type(thing):
-            found[model] = model._default_manager.filter(pk=thing.pk)
+    for model in _resting_on(things.model):
+        if model is things.model:
+            found[model] = things
             continue
         rests = Q()
         for field in _holding_fields(model):
@@ -269,6 +275,11 @@ class Preview:
 
 def count_rows(rows: Rows) -> int:
     return sum(found.count() for found in rows.values())
+
+
+def count_named(rows: Rows) -> dict[str, int]:
+    """By what they are to a reader how many rows there are, those without a name for readers left out."""
+    return {_words[model]: found.count() for model, found in rows.items() if model in _words}
 
 
 def preview_removal(rows: Rows) -> Preview:
