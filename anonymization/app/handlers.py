@@ -231,8 +231,8 @@ def run_trials(context: JobContext) -> dict[str, Any]:
     return {"utterance": utterance.name, "methods": found}
 
 
-job_kind(TRIAL, title="Trial of anonymisers on one utterance", queue=Queue.CPU)(run_trials)
-job_kind(TRIAL_GPU, title="Trial of anonymisers with a graphics card", queue=Queue.GPU)(run_trials)
+job_kind(TRIAL, title="Trial of anonymisers on one utterance", queue=Queue.CPU, comes_first=True)(run_trials)
+job_kind(TRIAL_GPU, title="Trial of anonymisers with a graphics card", queue=Queue.GPU, comes_first=True)(run_trials)
 
 
 def _usual_utterance(corpus: str) -> Utterance:

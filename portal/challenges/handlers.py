@@ -49,7 +49,7 @@ SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a s
 GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 
 
-@job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO)
+@job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO, comes_first=True)
 def run_import(context: JobContext) -> dict[str, Any]:
     """Body of the import job; returns how many of each thing the corpus gained."""
     wanted = context.parameters

@@ -23,6 +23,7 @@ class Kind:
     """A kind of jobs.
 
     Attributes:
+        comes_first: people wait for it, so that it starts before all others of its queue.
         on_end: called with each job of this kind in the transaction in which it succeeded, failed or was cancelled.
     """
 
@@ -31,6 +32,7 @@ class Kind:
     queue: Queue
     handler: Handler
     on_end: EndHandler | None = None
+    comes_first: bool = False
 
 
 class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a defect
@@ -46,11 +48,13 @@ class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a d
 _kinds: dict[str, Kind] = {}
 
 
-def job_kind(name: str, *, title: str, queue: Queue, on_end: EndHandler | None = None) -> Callable[[Handler], Handler]:
+def job_kind(
+    name: str, *, title: str, queue: Queue, on_end: EndHandler | None = None, comes_first: bool = False
+) -> Callable[[Handler], Handler]:
     """Register the decorated function as the body of jobs of this `Kind`."""
 
     def register(handler: Handler) -> Handler:
-        _kinds[name] = Kind(name, title, queue, handler, on_end)
+        _kinds[name] = Kind(name, title, queue, handler, on_end, comes_first)
         return handler
 
     return register
@@ -67,6 +71,11 @@ def describe_kind(name: str) -> str:
     """What jobs of this kind are, within a sentence."""
     title = _kinds[name].title if name in _kinds else name
     return title[:1].lower() + title[1:]
+
+
+def kinds_that_come_first() -> list[str]:
+    """Those for which people wait."""
+    return [kind.name for kind in _kinds.values() if kind.comes_first]
 
 
 def get_kind(name: str) -> Kind:

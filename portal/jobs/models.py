@@ -41,6 +41,7 @@ class Job(models.Model):
     `claim` is the token of the process that holds the job; a process that lost it writes nothing any more.
     `edition` names the edition it works for, whose organizers see it; empty for work on a corpus or a baseline, which
     those who may see `corpus` see.
+    `team` is the number of the team whose turn in the queue it takes; 0 for the work of organizers and of the portal.
     `worker` is the worker that runs it, or ran it last; empty in a shell.
     `progress_from` and `progress_since` say where this attempt's current stage began, for the estimate.
     """
@@ -52,6 +53,7 @@ class Job(models.Model):
     parameters = models.JSONField(default=dict)
     edition = models.CharField(max_length=40, blank=True)
     corpus = models.CharField(max_length=60, blank=True)
+    team = models.PositiveBigIntegerField(default=0)
     after = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -83,7 +85,11 @@ class Job(models.Model):
 
     class Meta:
         ordering = ["-created_at", "id"]
-        indexes = [models.Index(fields=["state", "queue", "waiting_since"]), models.Index(fields=["-created_at"])]
+        indexes = [
+            models.Index(fields=["state", "queue", "waiting_since"]),
+            models.Index(fields=["queue", "team", "-started_at"]),
+            models.Index(fields=["-created_at"]),
+        ]
         constraints = [
             models.CheckConstraint(
                 name="job_running_has_claim",

@@ -8,23 +8,29 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import (
+    Case,
     Count,
     DurationField,
     ExpressionWrapper,
     F,
     Min,
+    OuterRef,
     Q,
     QuerySet,
+    Subquery,
     Sum,
+    When,
     prefetch_related_objects,
 )
+from django.db.models.functions import Coalesce
 from django.shortcuts import get_object_or_404
 
 from portal.core.clock import read_clock
 from portal.core.labels import time_left
 from portal.core.steps import Step
-from portal.jobs.kinds import describe_kind
+from portal.jobs.kinds import describe_kind, kinds_that_come_first
 from portal.jobs.models import Job, JobEvent, Queue, State
 from portal.jobs.rules import is_ready, remaining_time
 from portal.jobs.workers import Worker, known_workers
@@ -181,6 +187,30 @@ def count_ended() -> list[Ended]:
     return [
         Ended(row["kind"], row["state"], row["count"], (row["took"] or timedelta()).total_seconds()) for row in rows
     ]
+
+
+def find_next(queue: str) -> Any:
+    """The job of a queue that starts next, by its key; None where none may start. One query.
+
+    First come the kinds for which people wait. Then teams take turns: the one with the fewest running jobs, and of
+    these the one whose last job began longest ago. Of a team it is the job that waits longest. `PORTAL_JOBS_PER_TEAM`
+    limits how many of one team run.
+    """
+    ours = Job.objects.filter(queue=OuterRef("queue"), team=OuterRef("team")).order_by()
+    running = ours.filter(state=State.RUNNING).values("team").annotate(count=Count("pk")).values("count")
+    served = ours.filter(started_at__isnull=False).order_by("-started_at").values("started_at")[:1]
+    # What a caller is going to run itself was not sent.
+    ready = Job.objects.filter(Q(sent_at=None) | Q(times_sent__gt=0), queue=queue, state=State.WAITING)
+    ready = ready.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), cancel_requested_at=None)
+    ready = ready.annotate(
+        turn=Case(When(kind__in=kinds_that_come_first(), then=0), default=1),
+        running=Coalesce(Subquery(running), 0),
+        served=Subquery(served),
+    )
+    if settings.JOBS_PER_TEAM:
+        ready = ready.filter(Q(team=0) | Q(running__lt=settings.JOBS_PER_TEAM))
+    order = ("turn", "running", F("served").asc(nulls_first=True), "waiting_since", "created_at")
+    return ready.order_by(*order).values_list("pk", flat=True).first()
 
 
 def queue_states(now: datetime | None = None) -> list[QueueState]:

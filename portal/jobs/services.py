@@ -44,12 +44,14 @@ def create_job(
     after: Job | None = None,
     edition: str = "",
     corpus: str = "",
+    team: int = 0,
     run_here: bool = False,
 ) -> Job:
     """A new waiting job; it is sent to the queue when the transaction is through and nothing has to run before it.
 
     `edition`: name of the edition it works for, whose organizers alone see it then.
     `corpus`: name of the corpus it works on where that is for no edition; organizers who may see it see the job.
+    `team`: number of the team whose turn it takes (`find_next`).
     `run_here`: the caller executes the job itself, at once; it is sent only should the caller fail to.
     """
     now = read_clock()
@@ -60,6 +62,7 @@ def create_job(
         parameters=parameters,
         edition=edition,
         corpus=corpus,
+        team=team,
         created_by=by,
         after=after,
         created_at=now,

@@ -1,6 +1,7 @@
 """What Celery knows of the portal: its one task, and the signs of life of its workers.
 
-The message of a job is a hint; `execute` asks the row what there is to do. A worker imports this module when it starts.
+The message of a job is a hint; the rows say which one is next (`find_next`) and what there is to do. A worker imports
+this module when it starts.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.db import Error, connection
 
+from portal.jobs.models import Job
 from portal.jobs.runner import execute, stop_between_items
-from portal.jobs.services import RUN_JOB
+from portal.jobs.selectors import find_next
+from portal.jobs.services import RUN_JOB, send
 from portal.jobs.workers import become_worker, leave_sign, sign_off
 
 log = logging.getLogger(__name__)
@@ -23,7 +26,13 @@ log = logging.getLogger(__name__)
 
 @shared_task(name=RUN_JOB)
 def run_job(job_id: str) -> None:
-    execute(job_id)
+    """Run the job of this queue whose turn it is: a message says that there is one more to do, not which comes next."""
+    job = Job.objects.filter(pk=job_id).first()
+    ran = False
+    while job is not None and not ran and (key := find_next(job.queue)) is not None:
+        ran = execute(key) is not None  # None: another worker was faster
+    if job is not None and ran and settings.JOBS_PER_TEAM and (key := find_next(job.queue)) is not None:
+        send(Job.objects.get(pk=key))  # its own message came while its team had no turn
 
 
 class Pulse(bootsteps.StartStopStep):

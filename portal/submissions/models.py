@@ -56,9 +56,10 @@ class System(models.Model):
 
     @property
     def place_of_work(self) -> dict[str, Any]:
-        """Whose jobs on it are: those of its edition, or else of its corpus (arguments of `create_job`)."""
+        """Whose jobs on it are: of its edition, or else of its corpus, and of its team (arguments of `create_job`)."""
         corpus = self.corpus.name if self.corpus else ""
-        return {"edition": self.edition.name} if self.edition else {"corpus": corpus}
+        place = {"edition": self.edition.name} if self.edition else {"corpus": corpus}
+        return place | {"team": self.team_id or 0}
 
 
 class Upload(models.Model):

@@ -37,7 +37,7 @@ STAGES = {
 REMEDY = "Change the plan of the study where a sentence above says so, then make the design again."
 
 
-@job_kind(DESIGN_JOB, title="Design of a listening test", queue=Queue.CPU)
+@job_kind(DESIGN_JOB, title="Design of a listening test", queue=Queue.CPU, comes_first=True)
 def design(context: JobContext) -> dict[str, Any]:
     """Make the design of a study; the same however often it runs."""
     study = Study.objects.filter(job=context.job).first()
@@ -54,7 +54,9 @@ def design(context: JobContext) -> dict[str, Any]:
     return {name: certificate[name] for name in ("seed", "waves", "fingerprint")}
 
 
-@job_kind(PREPARATION_JOB, title="Stimuli of a listening test", queue=Queue.CPU, on_end=settle_preparation)
+@job_kind(
+    PREPARATION_JOB, title="Stimuli of a listening test", queue=Queue.CPU, comes_first=True, on_end=settle_preparation
+)
 def prepare(context: JobContext) -> dict[str, Any]:
     """Make every file that is missing.
 

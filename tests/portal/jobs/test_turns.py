@@ -1,0 +1,118 @@
+"""Which waiting job starts next: what people wait for, then teams in turn, then who waits longest."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.jobs import services, tasks
+from portal.jobs.kinds import kinds_that_come_first
+from portal.jobs.models import Job, State
+from portal.jobs.selectors import find_next
+from portal.jobs.services import claim_job, create_job
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    """What the broker holds, oldest first."""
+    held = []
+    monkeypatch.setattr(services.current_app, "send_task", lambda _, arguments, **__: held.append(arguments[0]))
+    return held
+
+
+@pytest.fixture
+def make(messages, django_capture_on_commit_callbacks):
+    def make(title, *, team=0, kind="test-done", **fields):
+        with django_capture_on_commit_callbacks(execute=True):
+            return create_job(kind=kind, title=title, parameters={}, team=team, **fields)
+
+    return make
+
+
+def work(messages, begun):
+    """One worker, one job at a time, until the broker is empty; the titles as they began."""
+    while messages:
+        before = set(Job.objects.filter(started_at__isnull=False).values_list("pk", flat=True))
+        tasks.run_job(messages.pop(0))
+        begun += Job.objects.filter(started_at__isnull=False).exclude(pk__in=before).values_list("title", flat=True)
+    return begun
+
+
+def test_other_team_starts_within_two_jobs_and_stimuli_before_both(make, messages):
+    for number in range(20):
+        make(f"first {number}", team=1)
+    begun = []
+    tasks.run_job(messages.pop(0))
+    make("second", team=2)
+    make("stimuli", kind="test-awaited")
+    assert work(messages, begun)[:3] == ["stimuli", "second", "first 1"]
+    assert begun[2:] == [f"first {number}" for number in range(1, 20)]
+    assert not Job.objects.exclude(state=State.SUCCEEDED).exists()
+
+
+def test_teams_take_turns_and_each_keeps_its_order(make, messages):
+    for team, count in (("a", 4), ("b", 2), ("c", 3)):
+        for number in range(count):
+            make(f"{team}{number}", team=ord(team))
+    assert work(messages, []) == ["a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2", "a3"]
+
+
+def test_team_with_fewer_running_jobs_comes_first(make):
+    first = [make(f"a{number}", team=1) for number in range(3)]
+    other = [make(f"b{number}", team=2) for number in range(2)]
+    for job in (first[0], other[0], first[1]):
+        claim_job(job.pk)
+    assert find_next("cpu") == other[1].pk
+
+
+def test_limit_of_a_team_holds_and_nothing_is_forgotten(make, messages, settings):
+    settings.JOBS_PER_TEAM = 1
+    jobs = [make(f"a{number}", team=1) for number in range(3)]
+    claim_job(jobs[0].pk)
+    assert find_next("cpu") is None
+    for message in messages[1:]:  # two other workers ask in vain
+        tasks.run_job(message)
+    assert Job.objects.filter(state=State.WAITING).count() == 2
+    organizers = make("baseline")
+    assert find_next("cpu") == organizers.pk
+    Job.objects.filter(pk=jobs[0].pk).update(state=State.WAITING, claim=None)
+    del messages[1:]
+    assert work(messages, []) == ["baseline", "a1", "a2"]
+    assert not Job.objects.exclude(state=State.SUCCEEDED).exists()
+
+
+def test_only_what_may_start_is_taken(make, messages):
+    other_queue = make("files", kind="test-files")
+    before = make("before")
+    make("after", after=before)
+    with_caller = make("here", run_here=True)
+    cancelled = make("cancelled")
+    Job.objects.filter(pk=cancelled.pk).update(cancel_requested_at=timezone.now())
+    assert find_next("cpu") == before.pk
+    assert find_next("io") == other_queue.pk
+    assert work(messages, []) == ["files", "before", "after"]  # the message of the cancelled one brought the last
+    assert find_next("cpu") is None
+    assert Job.objects.get(pk=with_caller.pk).state == State.WAITING
+
+
+def test_choice_is_one_query(make, django_assert_num_queries):
+    for number in range(3):
+        make(f"a{number}", team=number)
+    Job.objects.filter(title="a1").update(waiting_since=timezone.now() - timedelta(hours=1))
+    oldest = Job.objects.get(title="a1").pk
+    with django_assert_num_queries(1):
+        assert find_next("cpu") == oldest
+
+
+def test_people_wait_for_these():
+    assert set(kinds_that_come_first()) - {"test-awaited"} == {
+        "design-study",
+        "import-corpus",
+        "intake",
+        "prepare-study",
+        "send-notice",
+        "try-anonymizers",
+        "try-anonymizers-gpu",
+    }
