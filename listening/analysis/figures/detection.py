@@ -137,7 +137,14 @@ def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
     if not keys:
         return
     words = {key: key[0] if key[1] == EVERY_SYSTEM else f"{key[0]}, {view.short[key[1]]}" for key in keys}
-    curves = [_make_curve(words[key], points[key], rates[key]) for key in keys]
+    curves = [
+        replace(
+            _make_curve(words[key], points[key], rates[key]),
+            told=f"{words[key]}: EER {percent(rates[key]['eer'])} %",
+            link="" if key[1] == EVERY_SYSTEM else key[1],
+        )
+        for key in keys
+    ]
     panels = spread_curves(len(curves))
     axis_words = "False alarms: other speakers close, %", "Misses: same speaker far, %"
     grey = list(range(len(curves))) if len(panels) > 1 else ()

@@ -80,7 +80,10 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its interval, in the unit of its quantity. `group`: letters of systems that are alike."""
+    """A number with its interval, in the unit of its quantity.
+
+    `group`: letters of systems that are alike; `missing`: why there is no number.
+    """
 
     quantity: Quantity
     value: float | None = None
@@ -88,12 +91,13 @@ class Measured:
     high: float | None = None
     group: str = ""
     is_reported: bool = False
+    missing: str = ""
 
     @property
     def cell(self) -> Cell:
         """Number and interval, rounded to it, whether it was only reported, and its letters."""
         if self.value is None:
-            return Cell()
+            return Cell(note=self.missing)
         text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits)
         marks = ("reported",) if self.is_reported else ()
         return Cell(text, interval, marks=marks, aside=self.group, value=self.value)
@@ -234,6 +238,7 @@ class _Column:
     is_common: bool = False
 
 
+NOT_RATED, ONE_KIND_RATED = "not rated", "ratings of both kinds of pairs are needed"
 FORMS = {form: [_Column(**one) for one in columns] for form, columns in METHOD["beside"].items()}
 
 
@@ -308,7 +313,9 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
         value, low, high = (factor * cell if isinstance(cell, (int, float)) else None for cell in cells)
         # Letters stand for the headline of their table alone.
         group = row.get("group") if one.column in ("mean", "eer") else None
-        return Measured(quantity, value, low, high, str(group or ""))
+        is_unknown = value is None and heard == ORIGINAL and one.column == "eer"
+        missing = (ONE_KIND_RATED if row else NOT_RATED) if is_unknown else ""
+        return Measured(quantity, value, low, high, str(group or ""), missing=missing)
 
     return quantity, read
 

@@ -106,6 +106,17 @@ def test_figures_are_listed_without_a_plotting_library():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
+def test_curves_of_pairs_lead_to_their_system_where_a_board_has_but_one(few):
+    path = "normalised/pair_det"
+    rows = [row | {"system": "T01-p1"} for row in few.tables[path].records()]
+    single = replace(few, tables=few.tables | {path: make_table("pair_det", rows)})
+    for results, link in ((few, ""), (single, "T01-p1")):
+        [figure] = [one for one in list_figures(results) if (one.scores, one.name) == ("normalised", "pairs-det")]
+        assert {curve.link for curve in figure.plot.curves} == {link}
+        assert all(curve.told.endswith(" %") for curve in figure.plot.curves)
+        assert ('href="T01-p1"' in figure.draw("light", "svg").decode()) is bool(link)
+
+
 def assert_plain(figure, root):
     """As wide as it says, without styles and scripts."""
     assert float(root.get("width").removesuffix("pt")) == pytest.approx(72 * figure.size.width_inches)

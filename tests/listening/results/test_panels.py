@@ -201,6 +201,10 @@ def test_rates_near_chance_are_privacy_only_where_listeners_could_do_the_task(ed
         results = replace(results, tables=results.tables | {"normalised/detection": make_table("detection", rows)})
     make_heard_study(edition, submissions, results=results)
     leaderboard = page_of(None, edition).content.decode()
+    if eer is None:
+        original = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows[0]
+        assert cells(original)["verifiability_eer"].cell.note == "not rated"
+        assert "<small>not rated</small>" in leaderboard
     for page in (leaderboard, Client().get(f"/systems/{submissions[1].system.name}/").content.decode()):
         assert said in page
         assert "means privacy" not in page
