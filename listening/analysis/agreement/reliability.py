@@ -354,7 +354,7 @@ class _Rows:
         if not (np.bincount(votes.item) > 1).any():
             note = "No item was rated by two listeners."
         elif np.ptp(votes.value) == 0:
-            note = "All ratings are equal: agreement cannot be told from chance."
+            note = "All ratings are equal: agreement and chance cannot be distinguished."
         return [
             self._row(row | counts | {"measure": name}, partial(krippendorff_alpha, of), note)
             for name, of in ((ALPHA, votes), (ALPHA_ORDINAL, ranked))

@@ -278,7 +278,7 @@ def _detection(pairs: ScoredPairs, chosen: Flags, draws: Floats | None, settings
     row |= {"listeners": listeners, "boards": int(np.unique(pairs.board[chosen]).size)}
     if is_target.all() or not is_target.any():
         missing = "two speakers" if is_target.all() else "one speaker"
-        return row | {"remark": f"No pair of {missing}, so there is nothing to tell apart."}
+        return row | {"remark": f"No pair of {missing}, so there is no rate."}
     closeness, listener = pairs.closeness[chosen], pairs.listener[chosen]
     _, target, nontarget = count_by_class(closeness, is_target, listener, pairs.listeners)
     row["eer"] = interpolated_eers(*_pooled(target, nontarget))[0]

@@ -425,7 +425,7 @@ def _determines(first: Ints, second: Ints) -> bool:
 def _fitted(model: Model) -> tuple[Fit | None, str]:
     """The fit, or why there is none."""
     if not model.parts:
-        return None, "No random part can be told from the others, so there is no mixed model."
+        return None, "The random parts cannot be distinguished, so there is no mixed model."
     if model.y.size <= model.x.shape[1] + 1:
         return None, "There are too few ratings for a model."
     if np.ptp(model.y) == 0:

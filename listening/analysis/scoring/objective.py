@@ -35,7 +35,7 @@ MOST_DISAGREEMENTS = 10  # of a kind, of one task and system
 _DECIMALS = 10
 _CELLS_AT_ONCE = 200_000  # resamples times utterances, so that a dozen such arrays stay in the processor's cache
 _LEAST_UTTERANCES = 3  # two always lie on a line
-_NO_LISTENER = "Both are computed: no listener enters, so there is no interval."
+_NO_LISTENER = "Both are computed, without listeners, so there is no interval."
 
 
 class ObjectiveMeasures(NamedTuple):

@@ -119,7 +119,7 @@ def _note(cell: Cell, shared: _Shared) -> str:
     if items == 1:
         return "One utterance: intervals and letters hold for other listeners only."
     if items < least:
-        return f"Few utterances ({items}): little can be said of others."
+        return f"Few utterances ({items}): the mean of other utterances may differ much."
     return ""
 
 

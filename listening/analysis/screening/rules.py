@@ -161,7 +161,7 @@ def gold_missed(panel: Panel) -> Iterator[Finding]:
     for name in panel.listeners.tolist():
         if own := trials.get(name, {}):
             share = sum(own.values()) / len(own)
-            remark = "Right answers are not known; the median of the others stands for them."
+            remark = "Right answers are not known; the median of the other listeners is used."
             yield Finding(name, "", share, GOLD_SHARE, share > GOLD_SHARE, remark if name in by_median else "")
         else:
             why = "Right answers are not known, and too few others rated." if name in had else "No control trials."

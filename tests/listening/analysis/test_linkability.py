@@ -108,7 +108,7 @@ def test_few_listeners_and_one_speaker_give_points_and_a_note():
     assert (row["eer_low"], row["remark"]) == (None, "Fewer than 10 listeners: no interval.")
     alone = made_up_placements(listeners=2, speakers=1)
     table, curve = make_linkability_tables(alone, SETTINGS, "raw")
-    assert {row["remark"] for row in table.records()} == {"No pair of two speakers, so there is nothing to tell apart."}
+    assert {row["remark"] for row in table.records()} == {"No pair of two speakers, so there is no rate."}
     assert all(row["eer"] is None and row["n_nontarget"] == 0 for row in table.records())
     assert curve.rows == ()
 

@@ -127,7 +127,7 @@ def test_equal_ratings_are_no_agreement():
     ratings = ratings_of([f"L{n}" for n in range(12)] * 2, ["T1"] * 24, [3] * 24, item=["a"] * 12 + ["b"] * 12)
     row = row_of(ratings, ALPHA, REPEATEDLY_RATED)
     assert row["value"] is None
-    assert row["remark"] == "All ratings are equal: agreement cannot be told from chance."
+    assert row["remark"] == "All ratings are equal: agreement and chance cannot be distinguished."
 
 
 def test_one_listener_is_compared_with_nobody():
