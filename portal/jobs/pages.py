@@ -15,7 +15,7 @@ from portal.jobs.selectors import QueueState
 COLUMNS = (
     Column("job", "Job"),
     Column("state", "State"),
-    Column("progress", "Progress"),
+    Column("progress", "Progress", kind="text"),
     Column("created", "Created (UTC)"),
     Column("took", "Took", kind="num"),
 )

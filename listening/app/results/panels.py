@@ -238,7 +238,7 @@ class _Column:
     is_common: bool = False
 
 
-NOT_RATED, ONE_KIND_RATED = "not rated", "ratings of both kinds of pairs are needed"
+NOT_RATED, ONE_KIND_RATED = "not rated", "one kind of pairs only"
 FORMS = {form: [_Column(**one) for one in columns] for form, columns in METHOD["beside"].items()}
 
 
