@@ -48,7 +48,8 @@ DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
 LONGEST_CODE = 40
 MOST_SYSTEMS = 20
 SEARCHED = "The recordings could not be assigned in the time that a page has."
-CHOSEN_IN_REQUEST_S = 2.0  # of the processor, for the size of a new study
+CHOSEN_IN_REQUEST_S, TRIED_FOR_S = 2.0, 0.5  # of the processor: for the size of a new study, and for each that is tried
+ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so that a design is seldom found
 ROOM = 1.5  # recordings of each role for each trial of a session
 BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
 start_due_analysis = Step("listening.app.results.services.start_due_analysis")
@@ -437,12 +438,14 @@ def _choose_size(study: Study, preset: str, systems: list[Submission], data_sets
             setattr(tried, field, value)
         if not is_scarce and _room_problem(tried, data_sets):
             continue
-        seconds = max(0, min(TRIED_IN_REQUEST_S, end - thread_time()))
+        seconds = max(0, min(TRIED_FOR_S, end - thread_time()))
         verdict = judge_plan(tried, systems=systems, data_sets=data_sets, seconds=seconds)
-        if not verdict.problems and (verdict.is_tried or not is_scarce):
+        is_counted = size["evaluators"] * size["trials_per_evaluator"] > DESIGNED_AT_ONCE_AT_MOST
+        if not verdict.problems and (verdict.is_tried or is_counted):
             return size
         untried += [] if verdict.problems else [size]
-    return untried[0] if untried else sizes[-1]
+    with_room = [one for one in untried if one["evaluators"] >= ROOM_TO_EXCHANGE]
+    return (with_room or untried or sizes)[-1]
 
 
 def explain_size(study: Study, preset: str) -> str:

@@ -94,7 +94,7 @@ def test_a_position_that_is_not_known_is_said_to_be_left_out():
 
 def test_one_listener_constant_ratings_and_few_ratings_are_notes():
     one = drawn(listeners=1, utterances=1, speakers=1)
-    assert "No random part" in tables(one)[0].records()[1]["remark"]
+    assert "random parts cannot be distinguished" in tables(one)[0].records()[1]["remark"]
     same = drawn()
     same = ratings_of(same.listener, same.system, np.full(len(same), 3), utterance=same.utterance)
     assert "All scores are equal" in tables(same)[0].records()[1]["remark"]
