@@ -1,0 +1,145 @@
+"""T04 lite by its real models in a portal job on real speech: killed while it plans and while it speaks, it goes on."""
+
+import csv
+import os
+from collections import defaultdict
+
+import pytest
+import soundfile
+from django.conf import settings
+from django.core.files.storage import default_storage
+
+from anonymization.app.handlers import PLANNING
+from anonymization.app.services import start_anonymization
+from anonymization.methods.registry import get_method
+from portal.challenges.models import Corpus, Role
+from portal.challenges.services import start_import
+from portal.jobs.models import State
+from portal.submissions.models import SubmittedFile
+from portal.submissions.services import create_baseline
+from tests.portal.processes.programs import wait_for_end, wait_until
+from tests.portal.processes.test_speech import kill_at_work, stored_as
+
+SHARED = settings.BASE_DIR.parent / "shared" / "speech"
+# Two speakers whose shortest utterances are taken, in seconds, and how many.
+SPEAKERS, SHORTEST_S, UTTERANCES = ("1998", "3080"), 2.0, 4
+
+
+class Held:
+    """Settings for the programs of a test in which t04 plans and speaks as often as it is let, and then waits."""
+
+    CODE = """
+import time, uuid
+
+from anonymization.methods.recognize_and_speak.method import RecognizeAndSpeak
+from tests.settings import *
+
+HERE = Path(__file__).parent
+
+def hold(whole):
+    def held(*arguments, **options):
+        while len(list((HERE / "done").iterdir())) >= int((HERE / "limit").read_text()):
+            time.sleep(0.05)
+        given = whole(*arguments, **options)
+        (HERE / "done" / uuid.uuid4().hex).touch()
+        return given
+    return held
+
+RecognizeAndSpeak.plan_voices = hold(RecognizeAndSpeak.plan_voices)
+RecognizeAndSpeak._anonymize = hold(RecognizeAndSpeak._anonymize)
+"""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "done").mkdir(parents=True)
+        (folder / "held_settings.py").write_text(self.CODE)
+        known = [str(folder), str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")]
+        self.environment = {
+            "DJANGO_SETTINGS_MODULE": "held_settings",
+            "PYTHONPATH": os.pathsep.join(filter(None, known)),
+            "PORTAL_ANONYMIZER_THREADS": "1",
+        }
+
+    def let(self, calls):
+        """So many calls from now on, then none."""
+        fresh = self.folder / "fresh"
+        fresh.write_text(str(len(list((self.folder / "done").iterdir())) + calls))
+        fresh.replace(self.folder / "limit")
+
+
+@pytest.fixture
+def speech(tmp_path):
+    """A folder of real speech whose speakers have no gender, so that planning hears them."""
+    if missing := get_method("t04").missing():
+        pytest.skip(missing)
+    if not SHARED.is_dir():
+        pytest.skip(f"the real speech in {SHARED} is not here")
+    with (SHARED / "utterances.csv").open(newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["speaker"] in SPEAKERS]
+    by_speaker = defaultdict(list)
+    for row in sorted(rows, key=lambda row: float(row["duration_s"])):
+        if float(row["duration_s"]) >= SHORTEST_S and len(by_speaker[row["speaker"]]) < UTTERANCES:
+            by_speaker[row["speaker"]].append(row)
+    chosen = [row for own in by_speaker.values() for row in own]
+    folder = tmp_path / "speech"
+    folder.mkdir()
+    for row in chosen:
+        (folder / f"{row['utterance_id']}.flac").symlink_to(SHARED / row["path"])
+    columns = ("utterance_id", "speaker", "gender", "transcript", "path")
+    rows = [{**row, "path": f"{row['utterance_id']}.flac"} for row in chosen]
+    with (folder / "utterances.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    return folder
+
+
+def test_it_goes_on_after_a_kill_while_it_plans_and_while_it_speaks(alone, tmp_path, speech):
+    held = Held(tmp_path / "held")
+    worker = alone.start_worker(**held.environment)
+    alone.start_scheduler(**held.environment)
+    held.let(0)
+    imported = wait_for_end(start_import(folder=str(speech), name="speech"))
+    assert imported.state == State.SUCCEEDED, imported.failure
+    corpus = Corpus.objects.get(name="speech")
+    corpus.speakers.update(gender="")
+    data_set = max(corpus.data_sets.filter(role=Role.TRIAL), key=lambda one: one.utterances.count())
+    count = data_set.utterances.count()
+    submission = create_baseline(name="t04", title="T04 lite", corpus=corpus)
+    [run] = start_anonymization(submission=submission, data_sets=[data_set], method="t04", seed=7)
+    files = SubmittedFile.objects.filter(submission=submission)
+
+    def stage():
+        run.job.refresh_from_db()
+        assert run.job.state != State.FAILED, run.job.failure
+        return run.job.stage
+
+    wait_until(lambda: stage() == PLANNING, "planning")
+    kill_at_work(run.job, [worker])
+    run.refresh_from_db()
+    assert (run.voices, files.count()) == ({}, 0)
+
+    held.let(3)  # the plan, the first utterance alone, and another
+    wait_until(lambda: files.count() >= 1, "a spoken utterance")
+    held.let(0)
+    run.refresh_from_db()
+    planned, before = run.voices, stored_as(files)
+    kill_at_work(run.job, [worker])
+    held.let(10**6)
+    ended = wait_for_end(run.job)
+    assert (ended.state, ended.attempt) == (State.SUCCEEDED, 3), ended.failure
+    run.refresh_from_db()
+    assert run.voices == planned
+    after = stored_as(files)
+    assert {key: after[key] for key in before} == before  # what was finished stayed
+    assert files.count() == count
+    for file in files.select_related("utterance__speaker"):
+        with default_storage.open(file.utterance.audio) as original:
+            samples, rate = soundfile.read(original, dtype="int16")
+        voice = run.voices[file.utterance.speaker.name]
+        assert {name[1] for name in voice["mixture"]} in ({"f"}, {"m"})  # a gender was heard
+        with default_storage.open(file.audio) as stored:
+            spoken, _ = soundfile.read(stored, dtype="int16")
+        assert rate == 16_000
+        assert spoken.any()
+        assert 0.3 < spoken.size / samples.size < 3
