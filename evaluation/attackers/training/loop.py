@@ -45,6 +45,7 @@ from evaluation.attackers.training.corpus import (
 from evaluation.attackers.training.recipe import Network, TrainingRecipe
 from evaluation.metrics.detection import kaldi_eer
 from speech.encoders.contract import Device
+from speech.encoders.ecapa_voxceleb import LogMelEncoder
 
 if TYPE_CHECKING:
     from torch import nn
@@ -308,8 +309,6 @@ def fit_back_end(
     Raises:
         MetricInputError: the covariance within speakers is singular.
     """
-    from speech.encoders.ecapa_voxceleb import LogMelEncoder
-
     network = LogMelEncoder(cast("XvectorTdnn", encoder), device)
     vectors = []
     for start in range(0, len(utterances), UTTERANCES_AT_ONCE):
