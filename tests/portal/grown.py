@@ -308,6 +308,7 @@ class GrownChallenge(Challenge):
             "corpora": {"name": corpus.name, "data_set": "tones_trials_f", "utterance": corpus.utterances.last().name},
             "docs": {"name": "2022"},
             "downloads": {"name": build_wheel().name},
+            "published": {"figure": "plane", "extension": "svg"},
             "manage": {"kind": "editions", "key": edition.name, "pk": 1},
             **dict.fromkeys(("editions", "leaderboard", "listeners"), of_edition),
             "studies": of_results | {"session": self.listening.pk, "rule": self.rule.pk, "system": self.system.label},
