@@ -175,8 +175,13 @@ def list_jobs(submission: Submission) -> QuerySet[Job]:
     """What made the files of a submission or checked its archive, and what was computed from them, in this order."""
     of_runs = Q(pk__in=submission.anonymization_runs.values("job")) | Q(pk__in=submission.evaluation_runs.values("job"))
     runs = list(submission.evaluation_runs.values_list("pk", flat=True))
-    before = Q(kind__in=OF_ENGINES, parameters__run__in=runs)
-    return Job.objects.filter(Q(pk=submission.job_id) | of_runs | before).order_by("created_at", "pk")
+    chained = Q(pk__in=list_chained_jobs(runs).values("pk"))
+    return Job.objects.filter(Q(pk=submission.job_id) | of_runs | chained).order_by("created_at", "pk")
+
+
+def list_chained_jobs(runs: Iterable[int]) -> QuerySet[Job]:
+    """The jobs of attacks, recognition and trainings, by the keys of their runs, that come before the last of each."""
+    return Job.objects.filter(kind__in=OF_ENGINES, parameters__run__in=list(runs))
 
 
 def list_stopped(edition: Edition) -> list[tuple[Submission, str]]:

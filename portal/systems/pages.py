@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,6 +36,7 @@ from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import (
     ACCEPTED,
     find_description,
+    list_chained_jobs,
     list_parts,
     list_samples,
     listed_systems_for,
@@ -56,8 +58,10 @@ from portal.teams.selectors import data_access
 PAGE_SIZE = 50
 FIGURE_FILES: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
 RUNS_THAT_TELL_THE_PACE = 20
-# Attacks, recognition and trainings have pages of their own, with their own progress.
-OF_THE_PAGE = (EvaluationRun.Kind.MEASURES, EvaluationRun.Kind.OBJECTIVE)
+ENDED_JOBS_THAT_TELL_THE_PACE = 50
+# Attacks, recognition and trainings have pages of their own, with their own progress. Here they count while the system
+# is evaluated, which waits for them.
+OF_ENGINES = (EvaluationRun.Kind.ATTACK, EvaluationRun.Kind.RECOGNITION, EvaluationRun.Kind.TRAINING)
 
 
 # What to expect of the numbers of a method, where that is known (docs/methods.md).
@@ -138,17 +142,35 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
 
 
 def system_rows(systems: list[System]) -> list[SystemRow]:
-    """Files of the newest submission, jobs and results of these systems, in four queries whatever their number."""
+    """Files of the newest submission, jobs and results of these systems, in as many queries whatever their number."""
     newest = Submission.objects.filter(system=OuterRef("submission__system")).order_by("-version").values("pk")[:1]
     counted = SubmittedFile.objects.filter(submission__system__in=systems, submission=Subquery(newest)).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
-    states: dict[int, dict[str, int]] = {system.pk: {} for system in systems}
-    for runs in (AnonymizationRun.objects.all(), EvaluationRun.objects.filter(kind__in=OF_THE_PAGE)):
-        rows = runs.filter(submission__system__in=systems, job__isnull=False).order_by()
-        for system, state, n in rows.values_list("submission__system", "job__state").annotate(Count("pk")):
-            states[system][state] = states[system].get(state, 0) + n
+    jobs = _count_jobs(systems)
     pitch = selectors.compare_systems(systems)
-    return [SystemRow(system, files.get(system.pk, 0), states[system.pk], pitch.get(system.pk)) for system in systems]
+    return [SystemRow(system, files.get(system.pk, 0), jobs[system.pk], pitch.get(system.pk)) for system in systems]
+
+
+def _count_jobs(systems: list[System]) -> dict[int, dict[str, int]]:
+    """How many jobs of each system are in each state, as `describe_progress` counts them."""
+    found: dict[int, Counter[str]] = {system.pk: Counter() for system in systems}
+    made = AnonymizationRun.objects.filter(submission__system__in=systems, job__isnull=False)
+    for system, state in made.values_list("submission__system", "job__state"):
+        found[system][state] += 1
+    of_engines = []
+    runs = EvaluationRun.objects.filter(submission__system__in=systems, job__isnull=False)
+    for run, kind, system, state in runs.values_list("pk", "kind", "submission__system", "job__state"):
+        if kind in OF_ENGINES:
+            of_engines.append((run, system, state))
+        else:
+            found[system][state] += 1
+    at_work = {pk for pk, counts in found.items() if counts[State.WAITING] or counts[State.RUNNING]}
+    system_of = {run: system for run, system, _ in of_engines if system in at_work}
+    chained = list_chained_jobs(system_of).values_list("parameters__run", "state") if system_of else ()
+    counted = [(run, state) for run, _, state in of_engines if run in system_of]
+    for run, state in (*counted, *chained):
+        found[system_of[run]][state] += 1
+    return {system: dict(counts) for system, counts in found.items()}
 
 
 def _systems_table(rows: list[SystemRow]) -> Table:
@@ -446,19 +468,37 @@ class Progress:
 
 
 def describe_progress(system: System) -> Progress:
-    of_system = Q(anonymization_run__submission__system=system) | Q(
-        evaluation_run__submission__system=system, evaluation_run__kind__in=OF_THE_PAGE
-    )
-    jobs = with_estimates(Job.objects.filter(of_system).order_by("created_at", "pk"))
+    """The jobs of a system, while it is at work with those of its attacks, recognition and trainings."""
+    of_runs = Q(anonymization_run__submission__system=system) | Q(evaluation_run__submission__system=system)
+    found = list(Job.objects.filter(of_runs).select_related("evaluation_run"))
+    runs = {job.pk: job.evaluation_run for job in found if hasattr(job, "evaluation_run")}
+    of_engines = {key: run.pk for key, run in runs.items() if run.kind in OF_ENGINES}
+    jobs = [job for job in found if job.pk not in of_engines]
+    if of_engines and any(not job.has_ended for job in jobs):
+        jobs = [*found, *list_chained_jobs(of_engines.values())]
+    jobs = with_estimates(sorted(jobs, key=lambda job: (job.created_at, job.pk)))
     return Progress(jobs, time_left(_remaining(jobs)))
 
 
 def _remaining(jobs: list[Job]) -> timedelta | None:
-    """Time until all jobs have ended, from what the ended ones took; unknown before the first has."""
-    took = [job.finished_at - job.started_at for job in jobs if job.finished_at and job.started_at]
-    running = [job.remaining or timedelta() for job in jobs if job.state == State.RUNNING]  # type: ignore[attr-defined]
-    waiting = sum(job.state == State.WAITING for job in jobs)
-    if not took or not (running or waiting):
+    """Time until all jobs have ended: what each waiting one will take is what others of its kind took.
+
+    Unknown before one of each kind has ended, or while one runs whose own end is not known.
+    """
+    running = [job.remaining for job in jobs if job.state == State.RUNNING]  # type: ignore[attr-defined]
+    waiting = Counter(job.kind for job in jobs if job.state == State.WAITING)
+    if not (running or waiting):
         return None
-    each = sum(took, timedelta()) / len(took)
-    return (sum(running, timedelta()) + waiting * each) / max(1, len(running))
+    took: dict[str, list[timedelta]] = defaultdict(list)
+    for job in jobs:
+        if job.state == State.SUCCEEDED and job.took is not None:  # type: ignore[attr-defined]
+            took[job.kind].append(job.took)  # type: ignore[attr-defined]
+    if missing := [kind for kind in waiting if kind not in took]:
+        ended = Job.objects.filter(kind__in=missing, state=State.SUCCEEDED, started_at__isnull=False)
+        times = ended.order_by("-finished_at").values_list("kind", "started_at", "finished_at")
+        for kind, started_at, finished_at in times[:ENDED_JOBS_THAT_TELL_THE_PACE]:
+            took[kind].append(finished_at - started_at)
+    if None in running or not waiting.keys() <= took.keys():
+        return None
+    work = [sum(took[kind], timedelta()) / len(took[kind]) * count for kind, count in waiting.items()]
+    return sum([*running, *work], timedelta()) / max(1, len(running))

@@ -30,7 +30,17 @@ from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATIO
 from portal.jobs.models import Job, State
 from portal.submissions.models import System
 from portal.systems.pages import EXPECTATIONS
-from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_system, make_user
+from tests.portal.attacked import attacked
+from tests.portal.factories import (
+    add_files,
+    make_corpus,
+    make_edition,
+    make_operator,
+    make_organizer,
+    make_submission,
+    make_system,
+    make_user,
+)
 from tests.portal.measured import anonymized, measured
 
 pytestmark = pytest.mark.django_db
@@ -639,11 +649,48 @@ def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
     assert "hx-get" not in page
 
 
-def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
+def _took(jobs, seconds):
     now = timezone.now()
-    Job.objects.filter(kind="anonymize").update(started_at=now - timezone.timedelta(seconds=60), finished_at=now)
-    Job.objects.filter(kind="measure").update(state=State.WAITING, started_at=None, finished_at=None)
-    assert "about 3 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+    jobs.update(state=State.SUCCEEDED, started_at=now - timezone.timedelta(seconds=seconds), finished_at=now)
+
+
+def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
+    """Of their own kind: what anonymising took says nothing about the measures."""
+    measures = Job.objects.filter(kind="measure")
+    first, *others = measures.values_list("pk", flat=True)
+    _took(Job.objects.filter(kind="anonymize"), 600)
+    measures.filter(pk__in=others).update(state=State.WAITING, started_at=None, finished_at=None)
+    _took(measures.filter(pk=first), 60)
+    assert "about 2 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+
+
+def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_left_out(organizer, system):
+    """Seven quick jobs of measures do not promise that the attack, which takes minutes, ends in seconds."""
+    attacked(system.submissions.get(), sets=["tones_trials_f"], state="waiting")
+    _took(Job.objects.filter(kind__in=("anonymize", "measure")), 5)
+    last = Job.objects.filter(kind="measure").last()
+    Job.objects.filter(pk=last.pk).update(state=State.WAITING)
+    assert " left" not in text_of(organizer.get("/systems/b2-tones/progress"))
+    other = make_system(make_corpus("other", speakers=2), name="b2-other")
+    attacked(add_files(make_submission(other)), sets=["other_trials_f"])
+    _took(Job.objects.filter(kind="attack", state=State.SUCCEEDED), 120)
+    _took(Job.objects.filter(kind="vectors", state=State.SUCCEEDED), 240)
+    assert "about 6 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+
+
+def test_progress_and_list_count_the_jobs_of_attacks_while_the_evaluation_waits_for_them(organizer, system):
+    """One of the system's own jobs waits and its attack is at work: it runs, and the list says the same."""
+    attacked(system.submissions.get(), sets=["tones_trials_f"], state="running")
+    last = Job.objects.filter(kind="measure").last()
+    Job.objects.filter(pk=last.pk).update(state=State.WAITING)
+    page = text_of(organizer.get("/systems/b2-tones/progress"))
+    assert "5 of 8 jobs have ended" in page
+    assert "Vectors of tones_trials_f" in page
+    assert '<span class="badge" data-state="running">' in page
+    assert "running, 5 of 8 jobs ended" in text_of(organizer.get("/systems/"))
+    Job.objects.filter(pk=last.pk).update(state=State.SUCCEEDED)
+    assert "hx-get" not in text_of(organizer.get("/systems/b2-tones/"))
+    assert "jobs ended" not in text_of(organizer.get("/systems/"))
 
 
 def test_system_without_pitch_correlation_has_a_page(organizer, system):
