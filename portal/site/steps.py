@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from listening.app.models import Study
+from listening.app.models import Block, Study
+from listening.app.studies.rules import LAUNCHED
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
 from portal.challenges.selectors import CorpusSummary
@@ -49,6 +50,9 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
 OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at")
+_BLOCKS = Block.objects.filter(study=OuterRef("pk"))
+# Of a study: every block is finished.
+IS_COMPLETE = Exists(_BLOCKS.filter(is_finished=True)) & ~Exists(_BLOCKS.filter(is_finished=False))
 # Of a listening test in a state: its badge, and what is said beside it.
 OF_A_STUDY: dict[str, tuple[str, str]] = {
     Study.State.DRAFT: ("waiting", "draft"),
@@ -93,6 +97,7 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     under_way = baselines.filter(state__in=EVALUATED_SOON).exclude(stopped)
     evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
+    complete = studies.order_by("-pk").annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]
     newest = {f"study_{name}": Subquery(studies.order_by("-pk").values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
         user.organized_editions.filter(archived_at=None)
@@ -103,6 +108,7 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             under_way=count_rows(Submission.objects.filter(state__in=UNDER_WAY), "system__edition"),
             baselines=count_rows(evaluated, "system__edition"),
             baselines_under_way=count_rows(under_way, "system__edition"),
+            study_is_complete=Subquery(complete),
             **newest,
         )
         .order_by("-created_at", "-pk")
@@ -120,7 +126,7 @@ def edition_path(edition: Any) -> EditionPath:
         _baseline_step(edition, edit),
         _step("Teams", edition.approved > 0, _teams_note(edition), reverse("editions:teams", args=[name])),
         _listening_step(edition),
-        _step("Published", edition.published_at is not None, "", board),
+        _published_step(edition, board),
     )
     return EditionPath(edition, steps, _next_in(edition, {step.title: step for step in steps}))
 
@@ -159,9 +165,19 @@ def _listening_step(edition: Any) -> PathStep:
     if edition.study_state is None:
         return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
     state, note = OF_A_STUDY[edition.study_state]
+    if edition.study_state in LAUNCHED and edition.study_is_complete:
+        state, note = "waiting", "every block is finished"
     if state == "succeeded" and edition.study_results_published_at is None:
         note = "results not published"
     return PathStep("Listening test", state, note, reverse("studies:detail", args=[edition.study_name]))
+
+
+def _published_step(edition: Any, board: str) -> PathStep:
+    """Nobody has to publish it while a system is still being evaluated."""
+    if edition.published_at is None and edition.under_way:
+        note = f"{edition.under_way} submission{'' if edition.under_way == 1 else 's'} under way"
+        return PathStep("Published", "running", note, board)
+    return _step("Published", edition.published_at is not None, "", board)
 
 
 def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
@@ -194,6 +210,8 @@ def _listening_words(edition: Any) -> tuple[str, str, str]:
         return "Plan a listening test", "People rate what computed numbers cannot measure.", "New study"
     if edition.study_state == Study.State.PREPARED:
         return f"Launch {edition.study_title}", "Everything is ready; evaluators then take its link.", "See the study"
+    if edition.study_state in LAUNCHED:
+        return f"Close {edition.study_title}", "Every block is finished; its analysis follows.", "See the study"
     return f"Prepare {edition.study_title}", "Make its design and its stimuli, then launch it.", "See the study"
 
 

@@ -26,7 +26,7 @@ from listening.app.monitor.selectors import Line
 from listening.app.studies.forms import or_errors
 from listening.app.studies.pages import BADGES as STUDY_BADGES
 from listening.app.studies.pages import plain_table
-from listening.app.studies.rules import LAUNCHED
+from listening.app.studies.rules import LAUNCHED, places_for_one_network
 from portal.core.labels import duration, moment_cell
 from portal.core.models import AuditEvent
 
@@ -84,6 +84,7 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
         "clips_left_out": max(0, len(found.clips) - MOST_CLIPS),
         "stats": _stats(found),
         "refusals": list_refusals(study),
+        "share": min(found.blocks.total, places_for_one_network(study, found.blocks.total)),
         "page": shown,
         "show": show if show in SHOWS else "",
         "shows": [(name, label) for name, (label, _) in SHOWS.items()],

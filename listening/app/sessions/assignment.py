@@ -11,7 +11,6 @@ the study (who assigns), a session, a block.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from math import ceil
 from typing import Any
 
 from django.db import transaction
@@ -19,13 +18,13 @@ from django.db.models import Case, Exists, F, IntegerField, OuterRef, Q, QuerySe
 
 from listening.app.models import Block, Session, SessionEvent, Study
 from listening.app.sessions.platforms import release_code
+from listening.app.studies.rules import places_for_one_network
 
 # A lease is written again at most this often, however many answers come in.
 EXTENDED_EVERY = timedelta(minutes=1)
 # So many times the length of a lease an open page extends it without an answer; then the last one runs out.
 LEASES_WITHOUT_ANSWER = 2
 MOST_OF_A_KIND = 1000
-NETWORKS_OF_A_STUDY, FEWEST_OF_A_NETWORK = 4, 3
 NETWORK_KEPT = timedelta(days=1)
 # Why a place was lost, where nobody was away for too long.
 CLOSED, OTHER_SUBMISSION = "closed", "other-submission"
@@ -62,9 +61,14 @@ def has_free_block(study: Study, now: datetime) -> bool:
     return study.blocks.filter(Q(holder=None) | Q(lease_expires_at__lte=now), is_finished=False).exists()
 
 
+def is_complete(study: Study) -> bool:
+    """Whether every block is finished: nobody can get one any more."""
+    return not study.blocks.filter(is_finished=False).exists() and study.blocks.exists()
+
+
 def network_share(study: Study) -> int:
     """How many places one network address may hold at once: as the study says, else a quarter of them."""
-    return study.places_per_network or max(FEWEST_OF_A_NETWORK, ceil(study.blocks.count() / NETWORKS_OF_A_STUDY))
+    return places_for_one_network(study, study.blocks.count())
 
 
 def is_share_taken(study: Study, network: str, now: datetime) -> bool:

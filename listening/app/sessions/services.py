@@ -22,12 +22,12 @@ from django.utils.translation import gettext_lazy
 from listening.app.models import Participant, Session, Study
 from listening.app.sessions import platforms, screening
 from listening.app.sessions.assignment import (
-    NETWORKS_OF_A_STUDY,
     OTHER_SUBMISSION,
     assign_block,
     end_session,
     extend_lease,
     has_free_block,
+    is_complete,
     is_share_taken,
     is_silent,
     network_share,
@@ -35,7 +35,7 @@ from listening.app.sessions.assignment import (
 )
 from listening.app.sessions.platforms import Arrival, ArrivalError, person_key
 from listening.app.sessions.selectors import STEPS, list_steps, read_screening, session_for
-from listening.app.studies.rules import CONSENT_FIELDS
+from listening.app.studies.rules import CONSENT_FIELDS, NETWORKS_OF_A_STUDY
 from listening.app.studies.selectors import ShownText, expected_effort, shown_text
 from listening.app.studies.settings import NATIVE_LANGUAGE, PlatformPlan
 
@@ -50,7 +50,9 @@ ALREADY = gettext_lazy("You have already taken part in this study.")
 
 
 class NoPlaceError(Exception):
-    """No place is to be had: ``full`` as all are taken, ``network`` as one address has its share, or ``state``."""
+    """No place is to be had: ``full`` as all are taken, ``complete`` as all are finished, ``network`` as one
+    address has its share, or ``state``.
+    """
 
 
 class NotOpenError(Exception):
@@ -153,6 +155,8 @@ def _is_alike(session: Session, data: Mapping[str, str]) -> bool:
 def _check_open(study: Study) -> None:
     if study.state == Study.State.CLOSED:
         raise OverError(_("This study has ended. Thank you for your interest."))
+    if is_complete(study):
+        raise OverError(_("This study has all the answers that it needs. Thank you for your interest."))
     if study.state != Study.State.OPEN:
         raise NotOpenError(_("This study is paused just now. Please try again later with the same link."))
 
@@ -361,6 +365,8 @@ def _lock_study(token: str) -> Study:
 def _require_place(study: Study, session: Session, now: datetime) -> None:
     if study.state != Study.State.OPEN:
         raise NoPlaceError("state")
+    if is_complete(study):
+        raise NoPlaceError("complete")
     if is_share_taken(study, session.network, now):
         raise NoPlaceError("network")
 

@@ -24,6 +24,7 @@ from rest_framework.throttling import BaseThrottle
 
 from listening.app.models import Session, Study
 from listening.app.sessions import answers, pages, screening, services
+from listening.app.sessions.assignment import is_complete
 from listening.app.sessions.forms import LanguageForm
 from listening.app.sessions.media import Unavailable, clip_for, send
 from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
@@ -92,7 +93,9 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
                 return redirect(known)
         if study.platform == Study.Platform.OWN and request.method != "POST":
             # Only a tap makes a session: programs that look at links make none.
-            return render(request, "listening/sessions/welcome.html", shown | {"study_state": study.state})
+            return render(
+                request, "listening/sessions/welcome.html", shown | {"study": study, "is_complete": is_complete(study)}
+            )
         told = {"agent": request.headers.get("User-Agent", ""), "network": _network(request, study)}
         session = services.join(study, plan, arrival, language=language, now=read_clock(), **told)
     except (ArrivalError, services.NotOpenError) as reason:
@@ -169,7 +172,7 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
     try:
         _take(session, form, request.POST)
     except services.NoPlaceError as reason:
-        if str(reason) != "state":
+        if str(reason) not in {"state", "complete"}:
             services.note_refusal(session.study, str(reason), read_clock())
         return render(request, *pages.current_page(session, no_place=str(reason)), status=409)
     return redirect(session)

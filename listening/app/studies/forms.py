@@ -372,7 +372,7 @@ class StudyForm(forms.Form):
         1,
         MOST_EVALUATORS,
         "Limit for those who hold a place at once and for those who begin within an hour. Empty: a quarter of the "
-        "places, and at least 3. Raise it for a laboratory or a class.",
+        "places, at least 3; here {share} of {places}. Raise it for a laboratory or a class.",
         required=False,
     )
 
@@ -385,6 +385,10 @@ class StudyForm(forms.Form):
             del self.fields[name]
         for name in rules.CONSENT_FIELDS:
             self.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
+        places = (study.is_launched and study.blocks.count()) or study.evaluators
+        share = min(places, rules.places_for_one_network(Study(), places))
+        limit = self.fields["places_per_network"]
+        limit.help_text = limit.help_text.format(share=share, places=places)
         if study.is_launched:
             for name in self.fields.keys() & FORM_FIELDS_FIXED_AFTER_LAUNCH:
                 self.fields[name].disabled = True

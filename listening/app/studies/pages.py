@@ -23,7 +23,7 @@ from listening.app.models import Item, Study, StudyText
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, Verdict, judge_plan, plan_problems
-from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs
+from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
 from listening.app.studies.selectors import shown_text
 from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
@@ -114,7 +114,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "systems": _systems(study),
         "plan": plan_facts(study),
         "before": _before(study),
-        "platform": _platform(study),
+        "platform": _platform(study, blocks["made"] or study.evaluators),
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "link": link,
@@ -338,7 +338,7 @@ def _before(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def _platform(study: Study) -> list[tuple[str, str]]:
+def _platform(study: Study, places: int) -> list[tuple[str, str]]:
     codes = study.platform_settings.get("codes", {})
     facts = [("Evaluators come from", capfirst(study.get_platform_display()))]
     if study.platform == Study.Platform.PROLIFIC:
@@ -353,7 +353,7 @@ def _platform(study: Study) -> list[tuple[str, str]]:
             f"{study.keep_months} months" if study.keep_months else "unknown; the launch needs it",
         ),
         ("An inactive participant's place is released", f"after {study.lease_minutes} min"),
-        ("Places for one network address", f"at most {study.places_per_network or 'a quarter'}"),
+        ("Places for one network address", f"at most {min(places, places_for_one_network(study, places))} of {places}"),
     ]
 
 

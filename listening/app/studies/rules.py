@@ -5,6 +5,7 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from math import ceil
 from typing import Any
 
 from listening.app.models import Study
@@ -36,6 +37,7 @@ RELAXATIONS = {
     "sexes": "women and men need not be half and half, but as there are recordings",
 }
 CONSENT_FIELDS = ("responsible", "contact", "keep_months")
+NETWORKS_OF_A_STUDY, FEWEST_OF_A_NETWORK = 4, 3
 SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
 HEARD_ON_A_BOARD, HEARD_TO_WRITE = 3, 2
 PRACTICE_AT_MOST, GOLD_AT_MOST, BRIDGE_AT_MOST = 10, 12, 12
@@ -48,6 +50,11 @@ class StudyProblems(ValueError):  # noqa: N818
         self.problems = dict(problems)
         self.sentences = [sentence for sentences in problems.values() for sentence in sentences]
         super().__init__(" ".join(self.sentences))
+
+
+def places_for_one_network(study: Study, places: int) -> int:
+    """How many places one network address may hold at once: as the study says, else a quarter of them."""
+    return study.places_per_network or max(FEWEST_OF_A_NETWORK, ceil(places / NETWORKS_OF_A_STUDY))
 
 
 def kept_until(study: Study) -> datetime | None:

@@ -51,6 +51,27 @@ def test_place_is_taken_with_the_first_trial_and_not_before():
     assert (other.session.step, other.session.block.holder) == ("trials", other.session)
 
 
+def test_nobody_is_told_to_come_back_to_a_study_whose_blocks_are_all_finished(client):
+    """They read it before the consent; and those who were in the middle read it at their next step."""
+    complete = "This study has all the answers that it needs."
+    study = make_study(screening=PLAIN, evaluators=1)
+    late, known = Visit(study), Visit(study)
+    late.consent()
+    done = to_trials(study)
+    assert "All places are taken just now" in text_of(late.post("role-play"))
+    end_session(done.session, "finished", timezone.now())
+    refused = late.post("role-play")
+    assert (refused.status_code, complete in text_of(refused), "try again" in text_of(refused)) == (409, True, False)
+    assert complete in text_of(known.consent())
+    study.refresh_from_db()
+    assert study.refusals["full"]["count"] == 1, "nobody has to make room for them"
+    welcome = client.get(link_of(study))
+    assert (complete in text_of(welcome), "Begin" in text_of(welcome)) == (True, False)
+    sessions = study.sessions.count()
+    assert complete in text_of(client.post(link_of(study)))
+    assert study.sessions.count() == sessions
+
+
 def test_criterion_32_two_hundred_bots_hold_no_more_than_the_share_of_one_address():
     study = make_prolific(evaluators=12)
     tried = [Client().get(link_of(study), person(number)) for number in range(200)]
@@ -114,6 +135,23 @@ def test_organizer_is_told_who_was_turned_away_and_why():
     told = text_of(organizer.get(f"/studies/{study.name}/monitor/"))
     assert "1 time because too many came from one network address, last on" in told
     assert "1 time because all places were taken, last on" in told
+    assert "One network address may hold 2 of the 1 places" not in told, "no more than there are"
+    assert "One network address may hold 1 of the 1 place" in told
+
+
+def test_link_to_the_limit_of_one_address_leads_to_its_field_and_tells_the_number():
+    study = make_study(screening=PLAIN, evaluators=8, refusals={"network": {"count": 1, "last_at": "2026-01-01T10:00"}})
+    organizer = Client()
+    organizer.force_login(study.edition.organizers.first())
+    monitor = organizer.get(f"/studies/{study.name}/monitor/")
+    assert "One network address may hold 3 of the 8 places" in text_of(monitor)
+    link = f"/studies/{study.name}/edit/?open=platform"
+    assert f'href="{link}#id_places_per_network"' in monitor.content.decode()
+    for address, is_open in ((link, True), (link.partition("?")[0], False)):
+        page = organizer.get(address).content.decode()
+        assert ('id="part-platform" open>' in page, "here 3 of 8" in page) == (is_open, True)
+        assert 'id="id_places_per_network"' in page
+    assert "at most 3 of 8" in text_of(organizer.get(f"/studies/{study.name}/"))
 
 
 def test_nobody_consents_to_a_study_that_was_closed_meanwhile():

@@ -118,3 +118,5 @@ def test_contact_stands_on_the_page_of_the_end():
     visit = Visit(study)
     study.sessions.update(state="technical", step="end", completion_code="TECH-AAAAA-AAAAA")
     assert "Questions about the study or your pay: study@example.org" in visit.text()
+    type(study).objects.update(pay_per_hour=0)
+    assert "Questions about the study: study@example.org" in visit.text()

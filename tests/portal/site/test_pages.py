@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from listening.app.models import Study
 from portal.challenges.models import DataSet, Edition, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
@@ -258,6 +259,33 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     edition.studies.update(results_published_at=timezone.now())
     assert found() == (done, None)
     assert study.name in "".join(step.url for step in home_page(organizer)["paths"][0].steps)
+
+
+def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organizer):
+    corpus = make_corpus(speakers=1, utterances=1)
+    edition = make_edition(name="mine", organizers=[organizer], corpus=corpus)
+    system = System.objects.create(name="b2", title="B2", corpus=corpus, edition=edition, is_baseline=True)
+    make_submission(system)
+    team = make_team(edition)
+    study = edition.studies.create(name="heard", title="Heard", state="open", launched_at=timezone.now())
+    first, second = (study.blocks.create(number=number, is_finished=number == 1) for number in (1, 2))
+
+    def found():
+        [path] = home_page(organizer)["paths"]
+        steps = {step.title: (step.state, step.note) for step in path.steps}
+        return steps["Listening test"], steps["Published"], path.next.title if path.next else ""
+
+    assert found() == (("running", "under way"), ("waiting", ""), "Publish the leaderboard")
+    second.is_finished = True
+    second.save()
+    assert first.is_finished
+    complete = ("waiting", "every block is finished")
+    assert found() == (complete, ("waiting", ""), "Close Heard")
+    submission = make_submission(make_team_system(team), state="evaluating")
+    Study.objects.update(state="closed", results_published_at=timezone.now())
+    assert found()[1:] == (("running", "1 submission under way"), "")
+    Submission.objects.filter(pk=submission.pk).update(state="evaluated")
+    assert found()[1:] == (("waiting", ""), "Publish the leaderboard")
 
 
 def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
