@@ -497,7 +497,8 @@ def _remaining(jobs: list[Job]) -> timedelta | None:
         ended = Job.objects.filter(kind__in=missing, state=State.SUCCEEDED, started_at__isnull=False)
         times = ended.order_by("-finished_at").values_list("kind", "started_at", "finished_at")
         for kind, started_at, finished_at in times[:ENDED_JOBS_THAT_TELL_THE_PACE]:
-            took[kind].append(finished_at - started_at)
+            if started_at and finished_at:
+                took[kind].append(finished_at - started_at)
     if None in running or not waiting.keys() <= took.keys():
         return None
     work = [sum(took[kind], timedelta()) / len(took[kind]) * count for kind, count in waiting.items()]
