@@ -143,19 +143,20 @@ class BackupFolder:
         except FileNotFoundError:
             return False
 
-    def keep(self, source: BinaryIO) -> tuple[str, int]:
-        """Copy what is left of a stream unless it is there already; its SHA-256 and its bytes."""
+    def keep(self, source: BinaryIO) -> tuple[str, int, bool]:
+        """Copy what is left of a stream unless it is there already; its SHA-256, its bytes and whether it is new."""
         draft = self.content / f".{uuid.uuid4().hex}.part"
         try:
             with draft.open("xb") as target:
                 sha256, size = copy_hashed(source, target)
-            if not self.has(sha256, size):
+            is_new = not self.has(sha256, size)
+            if is_new:
                 target_path = self.path_of(sha256)
                 target_path.parent.mkdir(mode=0o700, exist_ok=True)
                 draft.replace(target_path)
         finally:
             draft.unlink(missing_ok=True)
-        return sha256, size
+        return sha256, size, is_new
 
     def remove_old(self, keep: int) -> tuple[int, int]:
         """Delete all but the newest backups and what only those named; how many backups, and bytes of content."""

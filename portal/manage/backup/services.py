@@ -162,9 +162,10 @@ class _Copier:
                 f"{self.folder.place}: expected room for {name}, found a full disk. Make room and repeat the command: "
                 "what was copied is not copied again."
             )
-        sha256, size = self.folder.keep(stream)
-        self.made.new_files += 1
-        self.made.new_bytes += size
+        sha256, size, is_new = self.folder.keep(stream)
+        if is_new:
+            self.made.new_files += 1
+            self.made.new_bytes += size
         self.found[name] = Stored(name, sha256, size, changed_ns)
 
 

@@ -27,6 +27,14 @@ from tests.portal.processes.programs import wait_until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.fixture(autouse=True)
+def without_uploads_of_other_tests():
+    """Their unfinished uploads would be copied, too."""
+    for path in settings.UPLOAD_DIR.iterdir():
+        if path.is_file():
+            path.unlink()
+
+
 def test_backup_during_writes_is_of_one_moment(tmp_path):
     """Each write adds a row and the next one; a backup holds as many of the second as of the first, or one less."""
     study = make_study(evaluators=1, trials=8)
