@@ -291,8 +291,8 @@ def _restore_secret(backup: Backup) -> str:
     if not kept.is_file():
         return (
             "The backup holds no secret key. Give this portal that of the old one, as PORTAL_SECRET_KEY or as the file "
-            f"{own}, before it starts: with another one everybody has to log in again, second factors and open pages "
-            "of evaluators stop, and people who return to a listening test count as new people."
+            f"{own}, before it starts: with another one everybody has to log in again, open pages of evaluators have "
+            "to be reloaded, and people who return to a listening test count as new people."
         )
     if kept.read_text() == settings.SECRET_KEY:
         return ""
