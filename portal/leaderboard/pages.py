@@ -97,10 +97,12 @@ def _unlike(count: int) -> str:
 
 
 def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[str, str]]]]:
-    """How much each data set counts in each average."""
+    """How much each data set counts in each average; those beyond the EER have the weights of the EER."""
     track, found = track_of(leaderboard.edition), []
-    for shown in leaderboard.averages:
-        average = next((one for one in track.averages if one.metric == shown.key), None)
+    privacy = leaderboard.policy.privacy.metric
+    weighed = [(one, one.key) for one in leaderboard.averages] + [(one, privacy) for one in leaderboard.beyond]
+    for shown, metric in weighed:
+        average = next((one for one in track.averages if one.metric == metric), None)
         weights = average.weights.get(leaderboard.policy.split, {}) if average else {}
         if weights:
             found.append((shown, [(name, f"{weight:g}") for name, weight in weights.items()]))
