@@ -48,11 +48,11 @@ help: ## list the targets
 # The demo listens to the whole network, so that a phone can be the evaluator; ADDRESS=127.0.0.1:8000 keeps it here.
 demo: $(BIN)/vp ## run the main job on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
 	@echo "Starting the portal with $(if $(SPEECH),the speech in $(SPEECH),its demo corpus)"
-	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),0.0.0.0:8000)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)") $(if $(filter no,$(MODELS)),--without-models)
+	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),$(PORTAL_ADDRESS),0.0.0.0:8000)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)") $(if $(filter no,$(MODELS)),--without-models)
 
 run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 	@echo "Starting the portal"
-	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
+	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),$(PORTAL_ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
 # Steps that wait for the network, or use one core only, run in parallel.
 test: ## check style, types and contracts, then run the tests

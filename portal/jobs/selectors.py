@@ -216,11 +216,15 @@ def find_next(queue: str) -> Any:
 def queue_states(now: datetime | None = None) -> list[QueueState]:
     now = now or read_clock()
     ready = Q(state=State.WAITING) & (Q(after=None) | Q(after__state=State.SUCCEEDED))
+    followed = When(after__finished_at__gt=F("waiting_since"), then=F("after__finished_at"))
+    ready_since = Case(
+        followed, default=F("waiting_since")
+    )  # what follows a job waits for a worker once that has ended
     rows = Job.objects.order_by().values("queue")
     counted = rows.annotate(
         waiting=Count("pk", filter=ready),
         running=Count("pk", filter=Q(state=State.RUNNING)),
-        since=Min("waiting_since", filter=ready),
+        since=Min(ready_since, filter=ready),
     )
     found: dict[str, dict[str, Any]] = {row["queue"]: dict(row) for row in counted}
     workers = known_workers(now)

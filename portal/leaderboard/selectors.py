@@ -215,6 +215,21 @@ def list_held(edition: Edition) -> list[Submission]:
     return list(found.filter(state__in=STANDING).select_related("system__team").order_by("evaluated_at", "pk"))
 
 
+def describe_under_way(leaderboard: Leaderboard, *, with_names: bool) -> str:
+    """Which systems will be on the leaderboard once they are evaluated, as a sentence; empty for none.
+
+    Args:
+        with_names: for organizers; everybody else reads how many.
+    """
+    evaluating = Submission.objects.filter(system__edition=leaderboard.edition, state=Submission.State.EVALUATING)
+    found = list(evaluating.select_related("system__team").order_by("created_at", "pk"))
+    if not found or leaderboard.as_of:
+        return ""
+    systems = "1 system is" if len(found) == 1 else f"{len(found)} systems are"
+    names = f": {', '.join(map(str, found))}" if with_names else ""
+    return f"{systems} being evaluated{names}. A system appears here as soon as its numbers have been computed."
+
+
 def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
     """How many numbers each system reports otherwise than its files give, by its name: for organizers."""
     submissions = submissions_on_leaderboard(leaderboard.edition)

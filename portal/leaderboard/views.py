@@ -24,7 +24,7 @@ from portal.core.panels import make_panels, panel_data
 from portal.leaderboard import exports, pages, policy_pages, published_pages, services
 from portal.leaderboard.figures import draw_file, figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm
-from portal.leaderboard.selectors import leaderboard_for, list_held, mismatches_on_leaderboard
+from portal.leaderboard.selectors import describe_under_way, leaderboard_for, list_held, mismatches_on_leaderboard
 from portal.leaderboard.tables import HIDE
 from portal.submissions.selectors import list_stopped
 
@@ -45,6 +45,7 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
     page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
+    page["under_way"] = describe_under_way(leaderboard, with_names=manages) if leaderboard.is_empty else ""
     return render(request, "leaderboard/detail.html", page)
 
 

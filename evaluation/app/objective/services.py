@@ -134,11 +134,15 @@ def _tell_team(submission: Submission, team: Team, job: Job) -> None:
 
 
 def _found_in_words(job: Job) -> str:
-    """Such as ``864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 is missing.``"""
+    """Such as ``All 900 numbers were computed; 2 reported numbers differ from ours; 1 is missing.``"""
     found = job.result
     values, recomputed, unlike = (found.get(key, 0) for key in ("values", "recomputed", "disagreements"))
     missing = len(found.get("missing", []))
-    parts = [f"{recomputed:,} of {values:,} numbers were recomputed"]
+    parts = [
+        f"{recomputed:,} of {values:,} numbers were recomputed"
+        if recomputed < values
+        else f"All {values:,} numbers were computed"
+    ]
     if unlike:
         parts.append(f"{unlike:,} reported number{' differs' if unlike == 1 else 's differ'} from ours")
     if missing:

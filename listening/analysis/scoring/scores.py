@@ -173,11 +173,9 @@ def _notes(counts: Mapping[str, int], flat: Sequence[str], settings: Settings) -
             f"with {_number(counts['left_out'], 'rating')} {'is' if counts['excluded_sessions'] == 1 else 'are'} left "
             "out by standing rules."
         )
-    if aside := counts["practice_ratings"] + counts["gold_ratings"] + counts["bridge_ratings"]:
-        said.append(
-            f"{_number(aside, 'rating')} of practice ({counts['practice_ratings']:,}), control "
-            f"({counts['gold_ratings']:,}) and bridge trials ({counts['bridge_ratings']:,}) enter no scores."
-        )
+    kinds = {"practice": "practice_ratings", "control": "gold_ratings", "bridge": "bridge_ratings"}
+    if aside := [f"{_number(counts[key], 'rating')} of {kind} trials" for kind, key in kinds.items() if counts[key]]:
+        said.append(f"{', '.join(aside)}: not in the scores.")
     if counts["short_ratings"]:
         said.append(
             f"{_number(counts['short_ratings'], 'rating')} of "

@@ -30,7 +30,12 @@ def test_only_scored_ratings_count():
     told = count_left_out(given, SETTINGS)
     names = ("practice_ratings", "gold_ratings", "bridge_ratings", "ratings", "ratings_read")
     assert [told.counts[name] for name in names] == [1, 1, 1, 1, 4]
-    assert "3 ratings of practice (1), control (1) and bridge trials (1) enter no scores." in told.notes
+    assert told.notes[0] == (
+        "1 rating of practice trials, 1 rating of control trials, 1 rating of bridge trials: not in the scores."
+    )
+    without = given.rows(given.purpose != PRACTICE)  # a study of the portal gives none of these to its analysis
+    notes = count_left_out(without, SETTINGS).notes
+    assert notes[0] == "1 rating of control trials, 1 rating of bridge trials: not in the scores."
 
 
 def test_excluded_sessions_count_only_when_asked_for():

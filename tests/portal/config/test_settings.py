@@ -267,3 +267,21 @@ def test_hsts_is_chosen() -> None:
     chosen = {"PORTAL_HSTS_SUBDOMAINS": "false", "PORTAL_HSTS_PRELOAD": "true"}
     assert print_settings(what, **PRODUCTION, **chosen) == ["False", "True"]
     assert print_settings("s.DEBUG", PORTAL_MODELS_DIR="/srv/models") == ["False"]
+
+
+@pytest.mark.parametrize("target", ["run", "demo"])
+@pytest.mark.parametrize(
+    ("environment", "given", "address"),
+    [
+        ({"PORTAL_ADDRESS": "127.0.0.1:9000"}, [], "127.0.0.1:9000"),
+        ({"PORTAL_ADDRESS": "127.0.0.1:9000"}, ["ADDRESS=127.0.0.1:9001"], "127.0.0.1:9001"),
+        ({}, [], "127.0.0.1:8000|0.0.0.0:8000"),
+    ],
+)
+def test_make_starts_the_portal_at_the_address_of_the_environment(target, environment, given, address):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "MAKE"))}
+    root = Path(__file__).parents[3]
+    said = subprocess.run(
+        ["make", "-n", target, *given], cwd=root, env=clean | environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert any(f'PORTAL_ADDRESS="{one}" ' in said for one in address.split("|")), said

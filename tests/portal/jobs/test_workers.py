@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.core import clock
+from portal.core.clock import read_clock
 from portal.core.models import Pulse
 from portal.jobs import workers
 from portal.jobs.checks import check_workers
@@ -37,6 +38,18 @@ def make_worker(name="box 1", *, queues=("cpu", "io"), processes=1, silent_s=0):
 
 def make_waiting(queue="cpu", waited=LONG, **fields):
     return make_job(queue=queue, waiting_since=timezone.now() - waited, **fields)
+
+
+def test_wait_of_a_job_that_follows_another_begins_when_that_has_ended():
+    """Nine minutes behind another job are no wait for a worker."""
+    now = read_clock()
+    first = make_job("succeeded", queue="cpu", finished_at=now - timedelta(seconds=20))
+    make_job("waiting", queue="cpu", after=first, waiting_since=now - timedelta(minutes=9))
+    [cpu] = [queue for queue in queue_states(now) if queue.name == "cpu"]
+    assert cpu.oldest_waiting == timedelta(seconds=20)
+    make_job("waiting", queue="cpu", waiting_since=now - timedelta(minutes=3))
+    [cpu] = [queue for queue in queue_states(now) if queue.name == "cpu"]
+    assert cpu.oldest_waiting == timedelta(minutes=3)
 
 
 def test_queue_without_a_worker_is_no_problem_while_nothing_waits_long_in_it():

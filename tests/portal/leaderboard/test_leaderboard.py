@@ -238,6 +238,18 @@ def test_every_edition_has_a_leaderboard_page(client, protocol):
         assert client.get(f"/editions/{edition.name}/leaderboard/{path}").status_code == 200
 
 
+def test_leaderboard_before_any_number_says_what_is_evaluated(client):
+    organizer = make_organizer()
+    edition = make_edition(published_at=timezone.now(), organizers=[organizer])
+    make_submission(make_team_system(make_team(edition), label="p1"), state="evaluating")
+    address = f"/editions/{edition.name}/leaderboard/"
+    page = client.get(address).content.decode()
+    assert "1 system is being evaluated. A system appears" in page
+    assert ("No system has been evaluated yet" in page, "T01-p1" in page) == (False, False)
+    client.force_login(organizer)
+    assert "1 system is being evaluated: T01-p1" in client.get(address).content.decode()
+
+
 def test_empty_leaderboard_says_so(client):
     edition = make_edition(published_at=timezone.now())
     assert "No system has been evaluated yet" in client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
