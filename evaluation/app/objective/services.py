@@ -100,7 +100,7 @@ def settle_objective(job: Job) -> None:
             submission.evaluated_at = read_clock()
             submission.is_held = edition_of(submission).holds_evaluations
             submission.save(update_fields=["evaluated_at", "is_held"])
-        event = change_state(submission=submission, state=Submission.State.EVALUATED, note=_found_in_words(job))
+        event = change_state(submission=submission, state=Submission.State.EVALUATED, note=describe_found(job))
     else:
         cause = _cause(job)
         note = f"{cause.failure} {cause.failure_remedy}".strip()
@@ -124,7 +124,7 @@ def _tell_team(submission: Submission, team: Team, job: Job) -> None:
     told: dict[str, Any]
     if job.state == State.SUCCEEDED:
         kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
-        told = {"found": _found_in_words(job)}
+        told = {"found": describe_found(job)}
     else:
         kind, template, url = NotificationKind.FAILED, "evaluation_failed", submission.get_absolute_url()
         cause = _cause(job)
@@ -133,7 +133,7 @@ def _tell_team(submission: Submission, team: Team, job: Job) -> None:
     notify_team(team=team, kind=kind, mail=mail, url=url)
 
 
-def _found_in_words(job: Job) -> str:
+def describe_found(job: Job) -> str:
     """Such as ``All 900 numbers were computed; 2 reported numbers differ from ours; 1 is missing.``"""
     found = job.result
     values, recomputed, unlike = (found.get(key, 0) for key in ("values", "recomputed", "disagreements"))

@@ -18,7 +18,7 @@ from evaluation.app.objective.selectors import (
     measure_scores,
     read_objective_values,
 )
-from evaluation.app.objective.services import start_objective
+from evaluation.app.objective.services import describe_found, start_objective
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.averages import check_gate
@@ -440,3 +440,17 @@ def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
     submission.refresh_from_db()
     assert submission.state == Submission.State.FAILED
     assert not Job.objects.filter(kind="send-notice").exists()
+
+
+@pytest.mark.parametrize(
+    ("result", "sentence"),
+    [
+        ({"values": 175, "recomputed": 175}, "All 175 numbers were computed."),
+        (
+            {"values": 900, "recomputed": 864, "disagreements": 2, "missing": ["one"]},
+            "864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 that the recipe asks for is missing.",
+        ),
+    ],
+)
+def test_mail_of_an_evaluation_says_in_words_what_was_found(result, sentence):
+    assert describe_found(Job(result=result)) == sentence
