@@ -163,7 +163,7 @@ class EditionSerializer(Shape):
     title = description = serializers.CharField()
     protocol = Computed(
         TEXT,
-        lambda edition, _: "own" if edition.recipe_text else edition.protocol,
+        lambda edition, _: edition.protocol_name,
         help_text="Whose recipe it follows; “own” for its own.",
     )
     track = serializers.CharField()

@@ -201,6 +201,11 @@ class Edition(models.Model):
     def get_absolute_url(self) -> str:
         return reverse("editions:detail", args=[self.name])
 
+    @property
+    def protocol_name(self) -> str:
+        """The shipped recipe that it follows, or ``own`` for a custom one, as the API names it."""
+        return "own" if self.recipe_text else self.protocol
+
     @cached_property
     def recipe(self) -> Recipe:
         """How this edition computes, averages and ranks.

@@ -26,7 +26,7 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
     return {
         "edition": edition.name,
         "title": edition.title,
-        "protocol": edition.recipe.edition,
+        "protocol": edition.protocol_name,
         "published_at": _time(edition.published_at),
         "as_of": _time(leaderboard.as_of),
         "measured_at": _time(leaderboard.measured_at),

@@ -81,9 +81,6 @@ EXPECTATIONS = {
 }
 
 
-_STATES = ("waits for its release by an organizer", "released")
-
-
 # The list of systems -------------------------------------------------------------------------------
 
 
@@ -298,29 +295,39 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
         view.relations, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
     )
     description = None if problem else find_description(submission)
+    described = next((part for part in parts if part.document), None)
     return {
         "samples": [
-            _sample(request, part, part.file, number, with_original=with_originals)
+            _sample(request, system, part, part.file, number, with_original=with_originals)
             for number, part in enumerate(audible, start=1)
             if part.file
         ],
         "silent": sum(part.file is not None for part in parts) - len(audible) if view.is_own else 0,
-        "description": next((part for part in parts if part.document), None),
+        "description": described,
+        "description_state": _release_in_words(described, system) if described else "",
         "offers_samples": not problem and not any(part.file for part in all_parts) and submission.files.exists(),
         "offers_description": description is not None and not any(one.document for one in all_parts),
         "n_waiting": sum(part.released_at is None for part in all_parts) if view.is_organizer else 0,
     }
 
 
+def _release_in_words(part: SharedPart, system: System) -> str:
+    """For its own people: whether others can hear or read it."""
+    if part.released_at is None:
+        return "waits for its release by an organizer"
+    is_public = system.edition is None or system.edition.published_at is not None
+    return "released" if is_public else "released; public once the leaderboard is published"
+
+
 def _sample(
-    request: HttpRequest, part: SharedPart, file: SubmittedFile, number: int, *, with_original: bool
+    request: HttpRequest, system: System, part: SharedPart, file: SubmittedFile, number: int, *, with_original: bool
 ) -> dict[str, Any]:
     """A sample as `player.html` takes it: neither utterance nor speaker has a name here."""
     audio = {"original": file.utterance.audio} if with_original else {}
     voice = file.utterance.speaker.get_gender_display()
     return {
         "part": part,
-        "state": _STATES[part.released_at is not None],
+        "state": _release_in_words(part, system),
         "title": f"Sample {number}",
         "note": f"{voice} voice, {file.samples / file.rate_hz:.1f} s",
         "sources": voice_sources(request, audio | {"anonymised": file.audio}),

@@ -257,6 +257,7 @@ def test_organizer_makes_changes_and_copies_an_edition():
     read_problem(Api().get("editions/vpc2031/recipe"), 401)
     own = api.send("PATCH", "editions/vpc2030/", {"recipe_text": recipe.content.decode()})
     assert own.json()["protocol"] == "own"
+    assert api.get("editions/vpc2030/leaderboard").json()["protocol"] == "own"
     assert api.send("PATCH", "editions/vpc2030/", {"protocol": "2024"}).json()["protocol"] == "2024"
     assert Edition.objects.get(name="vpc2030").recipe_text == ""
 

@@ -358,6 +358,11 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     offered = submission.shared_parts.filter(document=None).count()
     assert offered
     assert heard() == (offered, 200)
+    later = "eleased; public once the leaderboard is published"
+    assert later not in text_of(get(client, owner, system))
+    type(system.edition).objects.filter(pk=system.edition_id).update(published_at=None)
+    assert text_of(get(client, owner, system)).count(later) == offered + 1
+    publish(system)
     type(system.edition).objects.filter(pk=system.edition_id).update(shares_data=True)
     assert heard() == (offered, 200)  # nobody knows what they accept
     other = make_team(system.edition)
