@@ -15,6 +15,7 @@ from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators
 from evaluation.metrics.catalogue import Direction
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
+from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.policy import policy_in_words
 from portal.core.labels import decimals
 from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings
@@ -72,6 +73,7 @@ def leaderboard_page(
         "tradeoff": figures[0] if beside else None,
         "bars": figures[1:] if beside else figures,
         "published": _published_table(leaderboard),
+        "published_key": _published_key(leaderboard),
         "rules": policy_in_words(leaderboard.policy),
         "weights": _weights(leaderboard),
         "computed_by": describe_evaluators(leaderboard.edition.recipe),
@@ -89,6 +91,12 @@ def _published_table(leaderboard: Leaderboard) -> Table | None:
     sets = {AVERAGE_TEST, *(name for one in weights for name in one)}
     shown = [one for one in numbers if one.data_set in sets or not weights]
     return published_table(shown) if shown else None
+
+
+def _published_key(leaderboard: Leaderboard) -> str:
+    """The task of this edition among all published results; empty where its track has none."""
+    edition, track = leaderboard.edition.recipe.edition, track_of(leaderboard.edition).name
+    return next((one.key for one in list_tasks() if (one.recipe.edition, one.track.name) == (edition, track)), "")
 
 
 def _unlike(count: int) -> str:

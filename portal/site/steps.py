@@ -50,6 +50,11 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
 OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at")
+_ENDED = (State.FAILED, State.CANCELLED)
+# Of a submission: the run that makes it, or its check, failed or was cancelled.
+_STOPPED = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=_ENDED) | Q(
+    state__in=(Submission.State.RECEIVED, Submission.State.CHECKING), job__state__in=_ENDED
+)
 _BLOCKS = Block.objects.filter(study=OuterRef("pk"))
 # Of a study: every block is finished.
 IS_COMPLETE = Exists(_BLOCKS.filter(is_finished=True)) & ~Exists(_BLOCKS.filter(is_finished=False))
@@ -93,8 +98,8 @@ class EditionPath:
 def select_organized(user: Any) -> QuerySet[Edition]:
     """The editions that one organises, newest first, with what the steps of each need counted."""
     teams, baselines = Team.objects.all(), Submission.objects.filter(system__team=None)
-    stopped = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=(State.FAILED, State.CANCELLED))
-    under_way = baselines.filter(state__in=EVALUATED_SOON).exclude(stopped)
+    under_way = Submission.objects.filter(state__in=UNDER_WAY).exclude(_STOPPED)
+    soon = baselines.filter(state__in=EVALUATED_SOON).exclude(_STOPPED)
     evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
     complete = studies.order_by("-pk").annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]
@@ -105,9 +110,9 @@ def select_organized(user: Any) -> QuerySet[Edition]:
         .annotate(
             waiting=count_rows(teams.filter(state=Team.State.WAITING), "edition"),
             approved=count_rows(teams.filter(state=Team.State.APPROVED), "edition"),
-            under_way=count_rows(Submission.objects.filter(state__in=UNDER_WAY), "system__edition"),
+            under_way=count_rows(under_way, "system__edition"),
             baselines=count_rows(evaluated, "system__edition"),
-            baselines_under_way=count_rows(under_way, "system__edition"),
+            baselines_under_way=count_rows(soon, "system__edition"),
             study_is_complete=Subquery(complete),
             **newest,
         )

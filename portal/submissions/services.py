@@ -351,7 +351,7 @@ def refuse_removed(submissions: Iterable[Submission]) -> None:
         owners = {"systems": system.pk, "teams": system.team_id, "editions": system.edition_id}
         owners |= {"submissions": submission.pk, "corpora": system.corpus_id}
         if not removed.isdisjoint(owners.items()):
-            raise NotPossible("This submission is being deleted.")
+            raise NotPossible(f"{submission} is being deleted.")
 
 
 def _locked(submission: Submission) -> Submission:

@@ -216,7 +216,7 @@ def judge_plan(
 
 
 def plan_problems(study: Study, **more: Any) -> list[str]:
-    """Why no design can be made of a plan, as sentences; empty where nothing speaks against one. As `judge_plan`."""
+    """Why no design can be made of a plan, as sentences; empty where one can be made. As `judge_plan`."""
     return judge_plan(study, **more).problems
 
 
@@ -261,7 +261,7 @@ def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: It
         "files": files.aggregate(count=Count("pk"), last=Max("pk")),
         "lists": list(lists.values_list("pk", "origin", "file")),
     }
-    return f"plan-verdict-{hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()}"
+    return f"judged-plan-{hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()}"
 
 
 # Controls -----------------------------------------------------------------------------------------

@@ -426,9 +426,12 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
 def _choose_size(study: Study, preset: str, systems: list[Submission], data_sets: list[DataSet]) -> dict[str, Any]:
     """The largest size of a preset that can be designed, as far as can be tried while a page waits.
 
-    Where recordings are scarce: with the trials beside the scored ones, or else without them.
+    Where recordings are scarce: with the trials beside the scored ones, or else without them. Without systems no design
+    can be tried: the largest.
     """
     sizes = _sizes(study.form, preset)
+    if not systems:
+        return sizes[0]
     none = dict.fromkeys(PRESETS[preset]["extras"], 0)
     bare = [one | none for one in sizes if one["evaluators"] * one["trials_per_evaluator"] <= DESIGNED_AT_ONCE_AT_MOST]
     untried, end = [], thread_time() + CHOSEN_IN_REQUEST_S

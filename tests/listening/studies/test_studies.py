@@ -111,6 +111,11 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some"}, follow=True)
     sentence = "A session of 28 trials asks for 42 recordings of trial sets and of enrolment sets, found 32 and 32."
     assert sentence in page.content.decode()
+    none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
+    page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none"}, follow=True)
+    assert "The study begins with" not in page.content.decode(), "no recordings are the reason"
+    study = Study.objects.get(name="none")
+    assert (study.evaluators, study.trials_per_evaluator) == (12, 24)
     many = make_heard_edition(organizer=organizer, speakers=8, utterances=10)
     page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many"}, follow=True)
     assert "The study begins with" not in page.content.decode()

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from common.tables import latex_text
 from evaluation.app.models import EvaluationRun, MetricValue
+from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.rankings import Place
 from evaluation.scoring.values import Basis, Missing, number_words
 from portal.challenges.models import Edition
@@ -224,9 +225,12 @@ def test_recipe_that_cannot_be_read_leaves_no_leaderboard(organizer, edition):
     assert client_of(organizer).get(f"/editions/{edition.name}/leaderboard/").status_code == 404
 
 
-@pytest.mark.parametrize("protocol", ["2020", "2024", "2026"])
-def test_every_edition_has_a_leaderboard_page(client, protocol):
-    edition = make_edition(protocol=protocol, track="track1" if protocol == "2026" else "", published_at=timezone.now())
+@pytest.mark.parametrize(
+    ("protocol", "track", "key"),
+    [("2020", "", "2020"), ("2024", "", "2024"), ("2026", "track1", "2026-track1"), ("2026", "track2", "2026-track2")],
+)
+def test_every_edition_has_a_leaderboard_page_with_its_published_results(client, protocol, track, key):
+    edition = make_edition(protocol=protocol, track=track, published_at=timezone.now())
     submission = make_team_system(make_team(edition)).submissions.create(
         version=1, state=Submission.State.EVALUATED, evaluated_at=timezone.now()
     )
@@ -234,6 +238,8 @@ def test_every_edition_has_a_leaderboard_page(client, protocol):
     response = client.get(f"/editions/{edition.name}/leaderboard/")
     assert response.status_code == 200
     assert "T01-p1" in response.content.decode()
+    assert key in {one.key for one in list_tasks()}
+    assert f'href="/published-results/?edition={key}&amp;over={edition.name}"' in response.content.decode()
     for path in ("leaderboard.csv", "leaderboard.json", "leaderboard.tex"):
         assert client.get(f"/editions/{edition.name}/leaderboard/{path}").status_code == 200
 

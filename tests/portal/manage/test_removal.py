@@ -529,7 +529,7 @@ def test_nothing_begins_to_use_a_submission_that_is_being_deleted(organizer, thi
         "publication": lambda: publish_leaderboard(edition=edition, **given),
     }
     for name, use in uses.items():
-        with pytest.raises((NotPossible, LeaderboardError), match="This submission is being deleted"):
+        with pytest.raises((NotPossible, LeaderboardError), match=f"^{submission} is being deleted"):
             use()
         assert Job.objects.count() == 1, name
     Job.objects.filter(pk=job.pk).update(state="failed")
@@ -538,6 +538,7 @@ def test_nothing_begins_to_use_a_submission_that_is_being_deleted(organizer, thi
 
 def test_no_analysis_begins_while_a_system_that_was_heard_is_being_deleted(organizer):
     study = make_answered(evaluators=1, trials=2)
-    make_job(kind="delete", parameters={"thing": "submissions", "number": study.systems.first().submission_id})
-    with pytest.raises(NotPossible, match="This submission is being deleted"):
+    submission = study.systems.first().submission
+    make_job(kind="delete", parameters={"thing": "submissions", "number": submission.pk})
+    with pytest.raises(NotPossible, match=f"^{submission} is being deleted"):
         start_analysis(study, organizer)

@@ -286,6 +286,12 @@ def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organi
     assert found()[1:] == (("running", "1 submission under way"), "")
     Submission.objects.filter(pk=submission.pk).update(state="evaluated")
     assert found()[1:] == (("waiting", ""), "Publish the leaderboard")
+    check = make_job(kind="intake", state="running")
+    Submission.objects.filter(pk=submission.pk).update(state="checking", job=check)
+    assert found()[1:] == (("running", "1 submission under way"), "")
+    for state in ("failed", "cancelled"):
+        Job.objects.filter(pk=check.pk).update(state=state)
+        assert found()[1:] == (("waiting", ""), "Publish the leaderboard")
 
 
 def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
