@@ -53,6 +53,12 @@ PRESETS: dict[str, ScoringOptions] = {
 }
 
 
+_REMEDIES = {
+    "plda": "Attack with an encoder whose training fits them (train-attacker, recipe 2022)",
+    "cosine": "Attack with an encoder trained by a recipe with centre = true, which takes the mean off",
+}
+
+
 class MissingVectorsError(MetricInputError):
     """Trials name models or utterances that have no vector.
 
@@ -97,8 +103,7 @@ def fit_back_end(
         needed = "vectors and speakers" if options.back_end == "plda" else "vectors"
         raise MetricInputError(
             f"Scoring as in {options.name} ({options.description}) needs {needed} of the training corpus, found none. "
-            "Attack with an encoder whose training fits them (train-attacker, recipe 2022), or score by cosine as in "
-            "2024."
+            f"{_REMEDIES[options.back_end]}, or score by cosine as in 2024."
         )
     vectors = _matrix(training, "the training")
     if options.back_end == "cosine":

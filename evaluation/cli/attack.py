@@ -90,7 +90,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trained-on",
         choices=[str(Speech.ANONYMISED), str(Speech.ORIGINAL)],
-        default=str(Speech.ANONYMISED),
         help="the speech that it learnt from; original speech makes it the evaluator of the other attacks (default "
         "anonymised)",
     )
@@ -111,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     names = [one.name for one in (enrolment, *tests)]
     if len(set(names)) != len(names):
         raise CommandError(f"--trials: expected directories of different names, found {', '.join(names)}.")
-    training = Speech(options.trained_on) if options.trained else Speech.ORIGINAL
+    training = _training(options)
     every = [enrolment, *tests]
     unknown = _unknown_models(enrolment, tests)
     if options.engine == WORDS:
@@ -222,9 +221,11 @@ def _word_attacker(options: argparse.Namespace, every: Sequence[_Lists]) -> tupl
 def _check_options(options: argparse.Namespace) -> None:
     if options.engine in TRAITS and (options.vectors or options.trained or options.preset):
         raise CommandError(f"{options.engine} is a trait: it takes no --vectors, --trained or --preset.")
+    if options.trained_on and not options.trained:
+        raise CommandError("--trained-on says what an attacker learnt from: expected --trained, found none.")
     if options.vectors and (options.original or options.anonymised):
         raise CommandError("Expected audio or --vectors, found both.")
-    is_semi_informed = options.trained and Speech(options.trained_on) is Speech.ANONYMISED
+    is_semi_informed = _training(options) is Speech.ANONYMISED
     needed = [] if options.vectors else ["anonymised"] + ([] if is_semi_informed else ["original"])
     for side in needed if options.engine != WORDS else []:
         if getattr(options, side) is None:
@@ -325,6 +326,12 @@ def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], Speake
     if sentence := registry.explain_missing(engine):
         raise CommandError(sentence)
     return engine.name, engine.key, lambda: registry.load(engine.name, device)
+
+
+def _training(options: argparse.Namespace) -> Speech:
+    """The speech that the attacker learnt from."""
+    usual = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
+    return Speech(options.trained_on) if options.trained_on else usual
 
 
 def _back_end(options: argparse.Namespace) -> BackEnd | None:

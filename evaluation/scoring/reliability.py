@@ -78,7 +78,7 @@ def judge_attack(strength: AttackStrength) -> Reliability:
 def _reasons(strength: AttackStrength) -> Iterator[str]:
     eer, frozen, own, inverted = strength.eer, strength.frozen_eer, strength.own_eer, strength.inverted_targets
     if frozen is not None and eer > frozen:
-        yield f"It is weaker than an attacker that was not trained: {eer:.1f} % against {frozen:.1f} %."
+        yield f"It is weaker than an attacker that was not trained on such speech: {eer:.1f} % against {frozen:.1f} %."
     if own is not None and own > HIGHEST_OWN_EER:
         yield f"It fails on the speakers that it was trained on: an EER of {own:.1f} %, above {HIGHEST_OWN_EER:g} %."
     if len(strength.seed_eers) > 1:

@@ -19,7 +19,7 @@ from django.http import Http404
 
 from common.tables import Row, Table, latex_table, latex_text
 from evaluation.app.attacks.selectors import AttackValues, list_attacks
-from evaluation.app.attacks.trained import ENCODER_FILES, REPORT, encoder_key, list_seeds, list_trained_seeds
+from evaluation.app.attacks.trained import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
 from evaluation.app.measures.selectors import list_finished_runs, select_measures
 from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.app.runs.context import track_of
@@ -246,8 +246,8 @@ def training_as_dict(run: EvaluationRun, system: System) -> dict[str, Any]:
 
 
 def attacker_archive(run: EvaluationRun, seed: int) -> IO[bytes]:
-    """A zip of the attacker of a seed: its weights, its recipe and its values; "not found" until it is trained."""
-    keys = {name: encoder_key(run, seed, name) for name in ENCODER_FILES}
+    """A zip of the attacker of a seed: weights, recipe, values and fitted back end; "not found" until it is there."""
+    keys = {name: encoder_key(run, seed, name) for name in list_files(run)}
     if seed not in list_trained_seeds(run) or not all(map(default_storage.exists, keys.values())):
         raise Http404
     packed = tempfile.TemporaryFile(prefix="attacker-")  # noqa: SIM115 - the sender closes it

@@ -6,7 +6,7 @@ What the recogniser mishears is said wrongly, what it does not hear is lost, and
 After system T04 of the VoicePrivacy 2022 challenge (Meyer, Tilli, Denisov, Lux, Koch, Vu), which recognises phonemes,
 draws the voice from a generative network of speaker vectors and speaks by FastSpeech 2 and HiFi-GAN; here are other
 models and a mixture of ready voices. After system T11 (Yao and others) a voice is a few speakers in equal parts, drawn
-towards a voice that belongs to nobody by a weight that is the same for all. Conventions: samples are int16, mono,
+towards the average voice by a weight that is the same for all. Conventions: samples are int16, mono,
 16 kHz.
 """
 
@@ -63,8 +63,8 @@ class RecognizeAndSpeak(Described):
     said wrongly.
 
     recognizer: a name of `speech.recognizers.registry`; concentration: of the Dirichlet distribution of the shares,
-    small where few voices make a mixture; n_voices: so many voices in equal parts instead, 0 for none; fidelity:
-    whether it is the published system, or one of lighter parts.
+    small where few voices make a mixture, large where the parts are nearly equal; n_voices: that make a mixture, 0 for
+    all; fidelity: whether it is the published system, or one of lighter parts.
     """
 
     recognizer: str = field(kw_only=True)
@@ -88,8 +88,9 @@ class RecognizeAndSpeak(Described):
         seed = int.from_bytes(hashlib.sha256(f"{key}|mixture".encode()).digest(), "big")
         draw = np.random.default_rng(seed)
         if self.n_voices:
+            shares = np.zeros(len(names))
             chosen = draw.choice(len(names), self.n_voices, replace=False)
-            shares = np.isin(np.arange(len(names)), chosen) / self.n_voices
+            shares[chosen] = draw.dirichlet(np.full(self.n_voices, self.concentration))
         else:
             shares = draw.dirichlet(np.full(len(names), self.concentration))
         shares = np.where(shares < _SMALLEST_SHARE, 0.0, shares)
@@ -105,7 +106,7 @@ class RecognizeAndSpeak(Described):
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
         if not item.pseudo_speaker.mixture:
             raise MethodError(f"{self.name} takes a voice that is a mixture, as it plans them; found one that is none.")
-        mixture = mix_with_nobody(item.pseudo_speaker.mixture, float(cast("float", options.get("weight", 0.0))))
+        mixture = mix_with_average(item.pseudo_speaker.mixture, float(cast("float", options.get("weight", 0.0))))
         spoken: list[kokoro.Floats32] = []
         try:
             for text in self._hear(samples):
@@ -127,8 +128,8 @@ class RecognizeAndSpeak(Described):
                 yield text
 
 
-def mix_with_nobody(mixture: Mapping[str, float], weight: float) -> Mapping[str, float]:
-    """A mixture of which a part, 0 to 1, is the mean of all voices of the synthesiser, which belongs to nobody."""
+def mix_with_average(mixture: Mapping[str, float], weight: float) -> Mapping[str, float]:
+    """A mixture of which a part, 0 to 1, is the mean of all voices of the synthesiser."""
     if not weight:
         return mixture
     whole = sum(mixture.values())

@@ -51,6 +51,11 @@ def has_back_end(training: EvaluationRun) -> bool:
     return training.parameters["recipe"].get("back_end") == "plda"
 
 
+def list_files(training: EvaluationRun) -> tuple[str, ...]:
+    """The files of a finished attacker of a training."""
+    return (*ENCODER_FILES, BACK_END_FILE) if has_back_end(training) else ENCODER_FILES
+
+
 def list_trained_seeds(run: EvaluationRun) -> list[int]:
     """The seeds of a run whose attacker is ready to be used."""
     rows = TrainingEpoch.objects.filter(run=run, values__has_key=REPORT)

@@ -29,12 +29,10 @@ from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError
 from common.memory import available_bytes
 from evaluation.app.attacks.trained import (
-    BACK_END_FILE,
-    ENCODER_FILES,
     REPORT,
     checkpoint_key,
     encoder_key,
-    has_back_end,
+    list_files,
     list_seeds,
     list_trained_seeds,
     seed_folder,
@@ -337,7 +335,7 @@ class _Turn:
 
     def finish(self, trained: TrainedAttacker) -> None:
         """Keep the attacker and what it reached; then its checkpoints have served."""
-        for name in (*ENCODER_FILES, *([BACK_END_FILE] if has_back_end(self.run) else [])):
+        for name in list_files(self.run):
             _store(encoder_key(self.run, self.seed, name), self.folder / name)
         with transaction.atomic():
             last = TrainingEpoch.objects.filter(run=self.run, seed=self.seed).order_by("epoch").last()

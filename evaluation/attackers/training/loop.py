@@ -302,23 +302,31 @@ def fit_back_end(
 ) -> Plda:
     """LDA and PLDA on one vector of each whole training utterance, as Kaldi's evaluator fits them.
 
+    Utterances without any sound are left out.
+
     Args:
         encoder: trained.
         progress: done and total utterances.
 
     Raises:
-        MetricInputError: the covariance within speakers is singular.
+        MetricInputError: too few speakers or utterances are left, or the covariance within speakers is singular.
     """
     network = LogMelEncoder(cast("XvectorTdnn", encoder), device)
-    vectors = []
+    vectors: list[Vectors] = []
+    speakers: list[str] = []
     for start in range(0, len(utterances), UTTERANCES_AT_ONCE):
         progress(start, len(utterances))
-        some = [read_checked(one) for one in utterances[start : start + UTTERANCES_AT_ONCE]]
-        vectors.append(network.embed(some, RATE_HZ))
+        read = [(one.source, read_checked(one)) for one in utterances[start : start + UTTERANCES_AT_ONCE]]
+        heard = [(source, samples) for source, samples in read if samples.any()]
+        if heard:
+            vectors.append(network.embed([samples for _, samples in heard], RATE_HZ))
+            speakers += [source for source, _ in heard]
     progress(len(utterances), len(utterances))
+    if refusal := find_back_end_refusal(speakers, recipe):
+        raise MetricInputError(refusal)
     return Plda.fit(
         np.concatenate(vectors).astype(np.float64),
-        [one.source for one in utterances],
+        speakers,
         lda_dimensions=recipe.lda_dimensions,
         loading=recipe.loading,
     )

@@ -57,20 +57,28 @@ def test_voices_are_mixtures_of_one_gender_that_follow_from_the_key():
     assert (len(kokoro.voices_of_gender("f")), len(kokoro.voices_of_gender("m"))) == (15, 13)
 
 
-def test_t11_mixes_three_voices_and_draws_them_towards_nobodys():
+def test_t11_mixes_three_voices_and_draws_them_towards_the_average():
     voices = T11.plan_voices([VoiceRequest(key, "f") for key in KEYS])
     assert voices == T11.plan_voices([VoiceRequest(key, "f") for key in KEYS])
     assert voices[0].mixture != voices[1].mixture
     for voice in voices:
-        assert sorted(voice.mixture.values()) == pytest.approx([1 / 3] * 3, abs=1e-4)
-    near, far = ([module.mix_with_nobody(voice.mixture, weight) for voice in voices] for weight in (0.25, 0.75))
+        assert sorted(voice.mixture.values()) == pytest.approx([1 / 3] * 3, abs=0.3)
+        assert sum(voice.mixture.values()) == pytest.approx(1.0, abs=1e-3)
+    near, far = ([module.mix_with_average(voice.mixture, weight) for voice in voices] for weight in (0.25, 0.75))
     for one, other, weight in ((*near, 0.25), (*far, 0.75)):
         assert sum(one.values()) == pytest.approx(1.0)
         apart = sum(abs(one[name] - other[name]) for name in kokoro.VOICES)
         whole = sum(abs(voices[0].mixture.get(name, 0) - voices[1].mixture.get(name, 0)) for name in kokoro.VOICES)
         assert apart == pytest.approx((1 - weight) * whole, abs=1e-3)
-    assert set(module.mix_with_nobody(voices[0].mixture, 1.0).values()) == {1 / 28}
-    assert module.mix_with_nobody(voices[0].mixture, 0.0) == voices[0].mixture
+    assert set(module.mix_with_average(voices[0].mixture, 1.0).values()) == {1 / 28}
+    assert module.mix_with_average(voices[0].mixture, 0.0) == voices[0].mixture
+
+
+@pytest.mark.parametrize("level", ["speaker", "utterance"])
+def test_t11_gives_many_speakers_or_utterances_voices_of_their_own(level):
+    count = 200 if level == "speaker" else 3000
+    voices = T11.plan_voices([VoiceRequest(f"1|trial|test|{level} {number}", "m") for number in range(count)])
+    assert len({tuple(voice.mixture.items()) for voice in voices}) == count
 
 
 def test_gender_that_nobody_says_is_heard_where_there_is_enough_speech():

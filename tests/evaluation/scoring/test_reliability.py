@@ -25,7 +25,7 @@ def test_an_attack_that_nothing_speaks_against_is_reliable_and_names_what_is_unk
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"frozen_eer": 19.9}, "weaker than an attacker that was not trained: 20.0 % against 19.9 %"),
+        ({"frozen_eer": 19.9}, "weaker than an attacker that was not trained on such speech: 20.0 % against 19.9 %"),
         ({"own_eer": 20.1}, "fails on the speakers that it was trained on: an EER of 20.1 %"),
         ({"seed_eers": (20.0, 25.1)}, "Its seeds differ by 5.1 points"),
         ({"inverted_targets": 61.0}, "61 % of targets lie below the median nontarget"),

@@ -142,7 +142,9 @@ def test_trained_attacker_that_is_not_strong_enough_is_called_so_in_api_and_page
     assert frozen["reliability"] == []
     first = trained["reliability"][0]
     assert (first["word"], first["data_set"]) == ("not reliable", "tones_trials_f")
-    assert first["reasons"] == ["It is weaker than an attacker that was not trained: 74.0 % against 35.0 %."]
+    assert first["reasons"] == [
+        "It is weaker than an attacker that was not trained on such speech: 74.0 % against 35.0 %."
+    ]
     assert "its EER on its own training speakers" in first["unknown"]
     page = client.get(f"/systems/{name}/attacks/").content.decode()
     assert "is not reliable. It is weaker than an attacker that was not trained" in page

@@ -175,7 +175,7 @@ class Vp:
 def publish(page, look):
     page.goto(f"{EDITION}leaderboard/")
     look(page, "leaderboard-before")
-    page.get_by_role("link", name="Publish").first.click()
+    page.get_by_role("link", name="Publish", exact=True).first.click()
     page.get_by_role("button", name="Publish").click()
     page.wait_for_url(f"**{EDITION}leaderboard/")
 

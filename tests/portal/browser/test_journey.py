@@ -209,7 +209,7 @@ def publish(page, look, portal):
     page.get_by_role("button", name="Discard the draft").click()
     page.get_by_role("heading", name="The live policy").wait_for()
     page.goto(f"{EDITION}leaderboard/")
-    page.get_by_role("link", name="Publish").click()
+    page.get_by_role("link", name="Publish", exact=True).click()
     look(page, "publish")
     page.get_by_role("button", name="Publish").click()
     page.wait_for_url(f"**{EDITION}leaderboard/")

@@ -151,7 +151,7 @@ def test_organizer_tries_a_policy_makes_it_live_and_publishes(edition, organizer
     page.get_by_role("button", name="Show what it would contain").click()
     check_page(page, "board-freeze-preview")
     page.get_by_role("button", name="Freeze it as of then").click()
-    page.get_by_role("link", name="Publish").click()
+    page.get_by_role("link", name="Publish", exact=True).click()
     check_page(page, "board-publish")
     page.get_by_role("button", name="Publish").click()
     expect(page.locator(".page-title")).to_contain_text("published")

@@ -57,7 +57,7 @@ def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and
     add_system(edition, 30.0, lazy_informed=40.0)
     page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
     assert page.count("not reliable</") == 1
-    assert "It is weaker than an attacker that was not trained: 74.0 % against 12.0 %." in page
+    assert "It is weaker than an attacker that was not trained on such speech: 74.0 % against 12.0 %." in page
     rows = leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"]
     assert {row["system"]: bool(row["weak_attack"]) for row in rows if row["rank"]}[weak.name] is True
     text = client.get(f"/systems/{weak.name}/").content.decode()

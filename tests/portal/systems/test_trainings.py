@@ -8,7 +8,7 @@ import zipfile
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key, engine_key
+from evaluation.app.attacks.trained import BACK_END_FILE, ENCODER_FILES, encoder_key, engine_key
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.health import beat
@@ -331,6 +331,16 @@ def test_attacker_is_an_archive_for_organizers_once_it_is_trained(organizer, sub
         assert sorted(archive.namelist()) == sorted(ENCODER_FILES)
         assert archive.read("model.safetensors") == b"model.safetensors"
     assert organizer.get(f"{page_of(run)}7/attacker.zip").status_code == 404
+
+
+def test_archive_of_an_attacker_with_plda_holds_its_back_end(organizer, submission):
+    recipe, ended = PRESETS["2022-small"], {1: final_values(0.1)}
+    run = make_training(submission, recipe=recipe, seeds=(1,), epochs={1: 1}, ended=ended, state="succeeded")
+    for name in (*ENCODER_FILES, BACK_END_FILE):
+        replace_named(encoder_key(run, 1, name), name.encode())
+    answer = organizer.get(f"{page_of(run)}1/attacker.zip")
+    with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+        assert set(archive.namelist()) == {*ENCODER_FILES, BACK_END_FILE}
 
 
 def test_unknown_trainings_and_other_runs_are_not_found(organizer, submission):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,12 @@ def test_too_few_speakers_or_utterances_are_refused_before_anything_is_trained(s
     assert said in found if said else not found
 
 
+def test_utterances_without_sound_are_left_out_of_the_back_end(tmp_path, speech):
+    silent = replace(speech[0], identifier="silent", read=lambda: (np.zeros(16_000, np.int16), 16_000))
+    train([*speech, silent], TINY_PLDA.changed(quietest_amplitude=0.0), 1, tmp_path)
+    assert read_back_end(tmp_path) is not None
+
+
 def test_training_with_too_few_speakers_is_refused(tmp_path):
     with pytest.raises(MetricInputError, match="PLDA learns how speakers differ"):
         train(utterances(3), TINY_PLDA, 1, tmp_path)
@@ -164,6 +171,13 @@ def test_voices_are_compared_by_the_back_end_as_single_utterances(folder, speech
     assert found.gain_db == pytest.approx(0)
     by_cosine = average_voices(list(vectors), list(vectors), speakers)
     assert not np.allclose(found.oo.values, by_cosine.oo.values)
+
+
+def test_trained_on_without_an_attacker_is_refused(capsys, tmp_path, files):
+    audio = files / "speech"
+    arguments = ("attack", "--enrolment", files / "enrolls", "--trials", files / "trials", "--anonymised", audio)
+    answer = Shell(capsys)(*arguments, "--original", audio, "--trained-on", "original", "--out", tmp_path / "out")
+    assert "expected --trained, found none" in refusal(answer)
 
 
 def test_preset_2022_without_a_fitted_back_end_is_refused_before_anything_is_read(capsys, tmp_path, files):
