@@ -138,11 +138,14 @@ def describe_found(job: Job) -> str:
     found = job.result
     values, recomputed, unlike = (found.get(key, 0) for key in ("values", "recomputed", "disagreements"))
     missing = len(found.get("missing", []))
-    parts = [
-        f"{recomputed:,} of {values:,} numbers were recomputed"
-        if recomputed < values
-        else f"All {values:,} numbers were computed"
-    ]
+    if not values:
+        parts = ["No number was computed"]
+    elif values == 1:
+        parts = [f"The one number was {'computed' if recomputed else 'not recomputed'}"]
+    elif recomputed < values:
+        parts = [f"{recomputed:,} of {values:,} numbers were recomputed"]
+    else:
+        parts = [f"All {values:,} numbers were computed"]
     if unlike:
         parts.append(f"{unlike:,} reported number{' differs' if unlike == 1 else 's differ'} from ours")
     if missing:

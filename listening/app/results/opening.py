@@ -153,7 +153,7 @@ def say_basis(results: Results, system: str = "") -> str:
     basis = "The study rests on" if system else "This rests on"
     rests = f"{basis} {listeners} and {said}" if said else f"{basis} {listeners}"
     own = sum(int(row["n"] or 0) for row in records_in(results, "raw", "summary", system=system, kind="all"))
-    rests += f", of which {labels.counted(own, 'rating')} of this system" if system and own else ""
+    rests += f", {own:,} of them of this system" if system and own else ""
     if not out:
         return f"{rests}; no session was left out."
     return f"{rests}; {labels.counted(out, 'session')} {'was' if out == 1 else 'were'} left out."

@@ -446,6 +446,9 @@ def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
     ("result", "sentence"),
     [
         ({"values": 175, "recomputed": 175}, "All 175 numbers were computed."),
+        ({"values": 1, "recomputed": 1}, "The one number was computed."),
+        ({"values": 1}, "The one number was not recomputed."),
+        ({}, "No number was computed."),
         (
             {"values": 900, "recomputed": 864, "disagreements": 2, "missing": ["one"]},
             "864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 that the recipe asks for is "

@@ -64,7 +64,7 @@ def test_page_of_a_system_says_how_many_ratings_are_its_own():
     own = sum(row["n"] for row in results.table("raw", "summary").records(system=SYSTEMS[0], kind="all"))
     said = say_basis(results, SYSTEMS[0])
     assert said.startswith("The study rests on 12 simulated listeners and 1,234 ratings")
-    assert f", of which {own} ratings of this system; " in said
+    assert f", {own:,} of them of this system; " in said
 
 
 def test_a_task_that_was_not_rated_is_not_spoken_of():

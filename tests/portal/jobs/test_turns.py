@@ -110,6 +110,7 @@ def test_people_wait_for_these():
     assert set(kinds_that_come_first()) - {"test-awaited"} == {
         "design-study",
         "import-corpus",
+        "import-ratings",
         "intake",
         "prepare-study",
         "send-notice",
