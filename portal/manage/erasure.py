@@ -5,7 +5,7 @@ trials of listening tests that play it with their answers, the analyses of these
 Of files that hold more than it (score files, transcripts, reports, results of attacks) the lines that name it go;
 numbers over many recordings stay. In rows that only tell of it (the audit log, jobs) `ERASED` takes the place of
 its name. A name is found where no letter, digit, ``-`` or ``_`` is next to it; a speaker whose name is a number only
-at the beginning of a line, between quotes and as a folder.
+at the beginning of a line, next to a comma, semicolon, tab or quote, and as a folder; in sentences not next to commas.
 Public: `find_speech`, `preview_speech`, `erase_speech`, `find_participant`, `erase_participant`, `sign`, `check`.
 """
 
@@ -16,7 +16,7 @@ import json
 import re
 import time
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -41,18 +41,18 @@ from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import Rows, count_named, delete_rows, delete_unheld_files, find_rows_of, list_files
 from portal.core.storage import replace_named, store_bytes
 from portal.jobs.models import Job, JobEvent, State
-from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument
+from portal.jobs.selectors import MAILS
+from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, System, Upload
+from portal.teams.models import Team
 
 ERASED = "[erased]"
 FIGURES = ".svg", ".png", ".pdf"
 ZIP = b"PK\x03\x04"
 PIECE = 500
-# Rows that tell of many things and stay; of the first ones all, of the others those of the submissions with its speech.
-TELLING: dict[type[Model], tuple[str, ...]] = {
-    AuditEvent: ("subject", "data"),
-    Job: ("title", "parameters", "stage", "result", "problems", "failure", "failure_remedy"),
-    JobEvent: ("text",),
-}
+LONG = 12  # characters from which on a code, or a name with a digit, is nobody else's
+ENDED = State.SUCCEEDED, State.FAILED, State.CANCELLED
+OF_JOBS = "title", "parameters", "stage", "result", "problems", "failure", "failure_remedy"
+# Rows of the submissions with its speech that stay.
 OF_SUBMISSIONS: dict[type[Model], tuple[str, ...]] = {
     AnonymizationRun: ("voices", "options", "report", "target_recordings", "targets"),
     EvaluationRun: ("parameters",),
@@ -141,10 +141,19 @@ def _refuse(thing: Utterance | Speaker) -> None:
     if going := _heard(thing).filter(state__in=[Study.State.OPEN, Study.State.PAUSED, Study.State.PREPARING]).first():
         raise NotPossible(f"The listening test “{going}” plays it and is not closed. Close it, then erase again.")
     corpus = thing.corpus
+    if study := Study.objects.filter(edition__corpus=corpus).exclude(imported="").first():
+        raise NotPossible(
+            f"The ratings of the listening test “{study}” were imported as a file, which may name it. Delete that test "
+            "on the page Manage, erase again, and import a file without these ratings."
+        )
+    under_way = _jobs(corpus).exclude(state__in=ENDED).exclude(kind__in=MAILS)
+    if job := under_way.first():
+        raise NotPossible(f"The job “{job}” works on the corpus {corpus}. Wait until it has ended, or cancel it.")
+
+
+def _jobs(corpus: Corpus) -> QuerySet[Job]:
     editions = list(corpus.editions.values_list("name", flat=True))
-    running = Job.objects.filter(Q(corpus=corpus.name) | Q(edition__in=editions), state=State.RUNNING)
-    if job := running.first():
-        raise NotPossible(f"The job “{job}” reads the corpus {corpus}. Wait until it has ended, or cancel it.")
+    return Job.objects.filter(Q(corpus=corpus.name) | Q(edition__in=editions))
 
 
 def preview_speech(thing: Utterance | Speaker) -> Erasure:
@@ -188,11 +197,14 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
         for rows in all_rows:
             erasure.add(count_named(rows))
             delete_rows(rows)
-        pattern = _pattern(names, [thing.name] if isinstance(thing, Speaker) else [], keys)
+        speakers = [thing.name] if isinstance(thing, Speaker) else []
+        pattern = _pattern(names, speakers, keys)
         keys |= _rewrite_lists(corpus, pattern, erasure)
         submissions = list(_submissions(corpus).values_list("pk", flat=True))
         keys |= _rewrite_documents(submissions, pattern, erasure)
         _rewrite_rows(submissions, pattern, erasure)
+        in_sentences = _pattern(names, speakers, keys, is_sentence=True)
+        _rewrite_log(_list_events(_list_rows(corpus, submissions)), _jobs(corpus), in_sentences, erasure)
         UnneededFile.objects.bulk_create([UnneededFile(key=key) for key in sorted(keys)], ignore_conflicts=True)
         audit.record("speech.erased", corpus, actor=by, what=erasure.what, rows=erasure.rows)
     _rewrite_derived(submissions, pattern, erasure)
@@ -207,14 +219,18 @@ def _clear_publications(thing: Utterance | Speaker) -> None:
         study.save(update_fields=["published_analysis", "results_published_at"])
 
 
-def _pattern(utterances: Iterable[str], speakers: Iterable[str], keys: Iterable[str]) -> re.Pattern[str]:
-    """What names the erased: their names and the keys of their files."""
+def _pattern(
+    utterances: Iterable[str], speakers: Iterable[str], keys: Iterable[str], *, is_sentence: bool = False
+) -> re.Pattern[str]:
+    """What names the erased: their names and the keys of their files; in a sentence a number is seldom a speaker."""
     edge = "0-9A-Za-z_-"
     words = [re.escape(one) for one in sorted({*utterances, *keys}, key=len, reverse=True)]
     parts = [rf"(?<![{edge}])(?:{'|'.join(words)})(?![{edge}])"] if words else []
     for name in speakers:
-        if name.isdecimal():
-            parts.append(rf"(?:^|(?<=[/\"'])){name}(?=[/\"'\s]|$)")
+        if name.isdecimal() and is_sentence:
+            parts.append(rf"(?:\A|(?<=[/\"'“])){name}(?=[/\"'”]|\Z)")
+        elif name.isdecimal():
+            parts.append(rf"(?:^|(?<=[/\"',;\t])){name}(?=[/\"',;\s]|$)")
         else:
             parts.append(rf"(?<![{edge}]){re.escape(name)}(?![{edge}])")
     return re.compile("|".join(parts), re.MULTILINE)
@@ -333,13 +349,47 @@ def _read(key: str) -> bytes | None:
 
 
 def _rewrite_rows(submissions: list[int], pattern: re.Pattern[str], erasure: Erasure) -> None:
-    for model, fields in TELLING.items():
-        _rewrite(model._default_manager.all(), fields, pattern, erasure, drops=False)
     for model, fields in OF_SUBMISSIONS.items():
         rows = model._default_manager.filter(submission__in=submissions)
         _rewrite(rows, fields, pattern, erasure, drops=True)
     studies = Study.objects.filter(edition__corpus__in=_corpora(submissions))
     _rewrite(studies, ("certificate", "stimuli"), pattern, erasure, drops=True)
+
+
+def _rewrite_log(
+    events: Iterable[QuerySet[AuditEvent]], jobs: QuerySet[Job], pattern: re.Pattern[str], erasure: Erasure
+) -> None:
+    """The audit log and jobs, which tell of many things; a job that has not ended is left to its worker."""
+    for rows in events:
+        _rewrite(rows, ("subject", "data"), pattern, erasure, drops=False)
+    _rewrite(jobs.filter(state__in=ENDED), OF_JOBS, pattern, erasure, drops=False)
+    _rewrite(JobEvent.objects.filter(job__in=jobs), ("text",), pattern, erasure, drops=False)
+
+
+def _list_rows(corpus: Corpus, submissions: list[int]) -> list[QuerySet[Any]]:
+    """What the audit log names that works with a corpus."""
+    editions = corpus.editions.all()
+    by_submission = [AnonymizationRun, EvaluationRun]
+    return [
+        Corpus.objects.filter(pk=corpus.pk),
+        editions,
+        *(model._default_manager.filter(edition__in=editions) for model in (Study, Team, Upload)),
+        System.objects.filter(Q(corpus=corpus) | Q(edition__in=editions)),
+        Submission.objects.filter(pk__in=submissions),
+        *(model._default_manager.filter(submission__in=submissions) for model in by_submission),
+        _jobs(corpus),
+    ]
+
+
+def _list_events(all_rows: Iterable[QuerySet[Any]]) -> Iterator[QuerySet[AuditEvent]]:
+    """The audit log of these rows, and of deleted ones of their kinds, of which nothing says whose they were."""
+    for rows in all_rows:
+        events = AuditEvent.objects.filter(subject_type=rows.model._meta.label_lower)
+        others = rows.model._default_manager.exclude(pk__in=rows.values("pk")).values_list("pk", flat=True)
+        told = set(events.order_by().values_list("subject_id", flat=True).distinct())
+        keys = sorted(told - set(map(str, others)))
+        for start in range(0, len(keys), PIECE):
+            yield events.filter(subject_id__in=keys[start : start + PIECE])
 
 
 def _corpora(submissions: list[int]) -> QuerySet[Corpus]:
@@ -449,25 +499,47 @@ def find_participant(*, study: str, person: str) -> Participant:
 
 
 def preview_participant(participant: Participant) -> Erasure:
+    """What `erase_participant` would delete; nothing changes.
+
+    Raises:
+        NotPossible: the ratings were imported, so that a file holds them.
+    """
+    if participant.study.imported:
+        raise NotPossible(
+            f"The ratings of the listening test “{participant.study}” were imported as a file, which keeps those of "
+            "this evaluator. Delete that test on the page Manage, and import a file without them."
+        )
     erasure = Erasure("participant", str(participant.study))
     erasure.add(count_named(find_rows_of(Participant.objects.filter(pk=participant.pk))))
     return erasure
 
 
 def erase_participant(participant: Participant, now: datetime, *, by: Any = None) -> Erasure:
-    """Withdraw an evaluator (`listening.app.erasure`) and delete their sessions and their name wherever it was kept."""
+    """Withdraw an evaluator (`listening.app.erasure`) and delete their sessions and their name wherever it was kept.
+
+    Long names and codes are replaced everywhere; a short one, such as “7”, only in the audit log of the study.
+
+    Raises:
+        NotPossible: the ratings were imported, so that a file holds them.
+    """
     erasure = preview_participant(participant)
     sessions = list(participant.sessions.all())
-    secrets = {participant.platform_id, participant.person_key}
-    secrets |= {value for one in sessions for value in (one.token, one.withdrawal_code, one.completion_code)}
+    name, for_all = participant.platform_id, json.dumps(participant.study.platform_settings)
+    secrets = {name, participant.person_key}
+    secrets |= {value for one in sessions for value in (one.token, one.withdrawal_code)}
+    secrets |= {one.completion_code for one in sessions if one.completion_code not in for_all}
     study = participant.study
     for session in sessions:
         if session.state != Session.State.WITHDRAWN:
             withdraw(session, now)
     with transaction.atomic():
-        pattern = _pattern(filter(None, secrets), [], [])
-        for model, fields in TELLING.items():
-            _rewrite(model._default_manager.all(), fields, pattern, erasure, drops=False)
+        long = {one for one in secrets if len(one) >= LONG and (one != name or re.search(r"\d", one))}
+        _rewrite_log([AuditEvent.objects.all()], Job.objects.all(), _pattern(long, [], []), erasure)
+        if short := secrets - long - {""}:
+            own = AuditEvent.objects.filter(subject_type=study._meta.label_lower, subject_id=str(study.pk))
+            numbers = {one for one in short if one.isdecimal()}
+            pattern = _pattern(short - numbers, numbers, [], is_sentence=True)
+            _rewrite(own, ("subject", "data"), pattern, erasure, drops=False)
         delete_rows(find_rows_of(Participant.objects.filter(pk=participant.pk)))
         audit.record("participant.erased", study, actor=by, rows=erasure.rows)
     cache.clear()

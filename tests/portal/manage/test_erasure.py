@@ -34,6 +34,7 @@ from tests.listening.results.answered import analysed, make_answered
 from tests.portal.attacked import recognised
 from tests.portal.attacking import attack, store_samples, unprotected
 from tests.portal.backups import back_up
+from tests.portal.factories import make_corpus, make_job
 from tests.portal.objective import tones_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("few_resamples")]
@@ -211,6 +212,10 @@ def test_erasing_waits_for_people_and_jobs_and_clears_designs(folder):
         call_command("erase", "utterance", corpus, utterance.name, "--receipt", str(receipt))
     assert not receipt.exists()
     Study.objects.update(state=Study.State.PREPARED, launched_at=None)
+    job = make_job("waiting", title="Measure", edition=study.edition.name)
+    with pytest.raises(CommandError, match=rf"“Measure” works on the corpus {corpus}\. Wait until it has ended"):
+        call_command("erase", "utterance", corpus, utterance.name, "--receipt", str(receipt))
+    job.delete()
     call_command("erase", "utterance", corpus, utterance.name, "--receipt", str(receipt))
     study.refresh_from_db()
     assert (study.state, study.items.count(), study.certificate) == ("draft", 0, {})
@@ -236,12 +241,58 @@ def test_participant_is_erased_with_all_sessions(folder, capsys):
     assert find(marks, folder)
     call_command("erase", "participant", "open", "5f3c9a7e2b1d4f0012345678", "--dry-run")
     assert "1 answers" in capsys.readouterr().out
-    call_command(
-        "erase", "participant", "open", "5f3c9a7e2b1d4f0012345678", "--receipt", str(folder.parent / "receipt.json")
-    )
+    call_command("erase", "participant", "open", "5f3c9a7e2b1d4f0012345678", "--receipt", str(folder / "receipt.json"))
     assert find(marks, folder) == []
     assert list(Session.objects.all()) == [other]
     assert study.blocks.filter(holder=None).exists()
+
+
+def test_short_name_of_a_participant_goes_from_the_log_of_the_study_alone(folder):
+    study = make_study(name="open")
+    session = make_session(study)
+    Participant.objects.filter(pk=session.participant_id).update(platform_id="7")
+    jobs = [make_job(state, parameters={"person": "7", "code": session.token}) for state in ("running", "succeeded")]
+    for job in jobs:
+        JobEvent.objects.create(job=job, attempt=7, text="Started, attempt 7.")
+    told = audit.record("study.note", study, person="7", text="Version 7 of 7", token=session.token)
+    other = audit.record("corpus.note", study.edition.corpus, person="7")
+    call_command("erase", "participant", "open", "7", "--receipt", str(folder / "receipt.json"))
+    for row in (*jobs, told, other):
+        row.refresh_from_db()
+    assert {event.text for event in JobEvent.objects.all()} == {"Started, attempt 7."}
+    assert [job.parameters["person"] for job in jobs] == ["7", "7"]
+    assert [job.parameters["code"] for job in jobs] == [session.token, erasure.ERASED]
+    assert told.data == {"person": erasure.ERASED, "text": "Version 7 of 7", "token": erasure.ERASED}
+    assert other.data == {"person": "7"}
+
+
+def test_speech_is_erased_from_what_tells_of_its_corpus_alone(folder):
+    corpus, other = make_corpus(name="mine"), make_corpus(name="other")
+    name = corpus.utterances.first().name
+    other.utterances.filter(pk=other.utterances.first().pk).update(name=name)
+    texts = []
+    for one in (corpus, other):
+        job = make_job("succeeded", title=f"Read {name}", corpus=one.name)
+        texts += [(job, "title"), (JobEvent.objects.create(job=job, attempt=1, text=f"Read {name}."), "text")]
+        texts.append((audit.record("corpus.changed", one, renamed=name), "data"))
+    call_command("erase", "utterance", "mine", name, "--receipt", str(folder / "receipt.json"))
+    for row, _ in texts:
+        row.refresh_from_db()
+    assert [name in str(getattr(row, field)) for row, field in texts] == [False] * 3 + [True] * 3
+
+
+def test_imported_ratings_are_refused_with_what_to_do(folder):
+    study = make_study(name="open")
+    participant = make_session(study).participant
+    Participant.objects.filter(pk=participant.pk).update(platform_id="worker-1")
+    Study.objects.update(imported="content/ab.zip", state=Study.State.CLOSED)
+    utterance = Stimulus.objects.first().utterance
+    for words in (("participant", "open", "worker-1"), ("utterance", study.edition.corpus.name, utterance.name)):
+        for options in (["--dry-run"], ["--receipt", str(folder / "receipt.json")]):
+            with pytest.raises(CommandError, match=r"were imported as a file.* Delete that test on the page Manage"):
+                call_command("erase", *words, *options)
+    assert Participant.objects.filter(pk=participant.pk, platform_id="worker-1").exists()
+    assert not (folder / "receipt.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -249,8 +300,22 @@ def test_participant_is_erased_with_all_sessions(folder, capsys):
     [
         (["p22"], "p22 a\np225 b\np22-1 c\n", "p225 b\np22-1 c\n"),
         (["19"], "19 a\nEER 19 %\n1-19-2 b\n/data/19/x\n", "EER 19 %\n1-19-2 b\n"),
+        (["1089"], "m,1089\nB2;1089;0.3\nm\t1089\tf\nm,10890\nm,0.1089\n", "m,10890\nm,0.1089\n"),
     ],
 )
 def test_names_are_found_whole(speakers, text, kept):
     pattern = erasure._pattern([], speakers, [])
     assert erasure._without_lines(text.encode(), pattern) == kept.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Started, attempt 19.", "Started, attempt 19."),
+        ("19,345 files of 19 speakers", "19,345 files of 19 speakers"),
+        ("19", erasure.ERASED),
+        ("Speaker “19” has no speech in train/19/a.flac", "Speaker “[erased]” has no speech in train/[erased]/a.flac"),
+    ],
+)
+def test_number_in_a_sentence_is_a_speaker_only_where_it_is_marked(text, kept):
+    assert erasure._pattern([], ["19"], [], is_sentence=True).sub(erasure.ERASED, text) == kept
