@@ -2,9 +2,9 @@
 
 A gzip of JSON lines: for each table its name and columns, then its rows; at the end how many rows each table has. It is
 read in one transaction that sees the database as it was at one moment and that nobody waits for. The rows are those of
-the models, with the migrations that were applied: `load` brings an empty database to the same ones, fills it, and then
-applies those that came since.
-Public: `dump`, `load`, `find_content`.
+the models, with the migrations that were applied: `load` brings an empty database to the same ones and fills it;
+`upgrade` applies those that came since.
+Public: `dump`, `load`, `upgrade`, `find_content`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from uuid import UUID
 
 from django.apps import apps
+from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.core.management.color import no_style
@@ -142,7 +143,22 @@ def load(path: Path, migrations: list[list[str]], counts: Mapping[str, int], pro
             f"{path}: expected the rows of a database, found “{error}”. Verify the backup, and restore another one."
         ) from error
     ContentType.objects.clear_cache()
-    call_command("migrate", verbosity=0)
+
+
+def upgrade() -> None:
+    """Apply the migrations that came since the backup that filled the database.
+
+    Raises:
+        CommandError: one of them failed.
+    """
+    try:
+        call_command("migrate", verbosity=0)
+    except Exception as error:  # a migration can fail in any way
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CommandError(
+            f"All rows and files are restored, but a migration of this version failed ({reason}). Fix the cause and "
+            f"run {settings.PROGRAM} migrate; do not restore again."
+        ) from error
 
 
 def _fill(file: Any, by_table: Mapping[str, type[Model]], total: int, progress: Progress) -> dict[str, int]:

@@ -83,10 +83,10 @@ def make_backup(
         backup = folder.begin_backup(now.astimezone(UTC))
         made = Made(backup.name)
         copier = _Copier(folder, known, made, progress)
-        copier.copy_all("files", first=True)
+        copier.copy_all("files")
         uploads = _open_uploads(opened, {})
         made.rows = sum((counts := database.dump(backup.place / DATABASE, progress)).values())
-        copier.copy_all("files that came meanwhile", first=False)
+        copier.copy_all("files that came meanwhile")
         for name, file in _open_uploads(opened, uploads).items():
             copier.copy_upload(name, file)
         if with_secret:
@@ -117,15 +117,13 @@ class _Copier:
         self.folder, self.known, self.made, self.progress = folder, known, made, progress
         self.found: dict[str, Stored] = {}
 
-    def copy_all(self, stage: str, *, first: bool) -> None:
+    def copy_all(self, stage: str) -> None:
+        """Copy what is there now; what was deleted since an earlier call stays, as the database may still name it."""
         paths = list(_list_files())
         for done, (name, path) in enumerate(paths):
             self.progress(stage, done, len(paths))
             self._copy(name, path)
         self.progress(stage, len(paths), len(paths))
-        if not first:  # what was deleted since the first time, no row of the database names
-            there = {name for name, _ in paths}
-            self.found = {name: one for name, one in self.found.items() if name in there or name.startswith(CONTENT)}
 
     def _copy(self, name: str, path: Path) -> None:
         try:
@@ -223,9 +221,13 @@ def restore_backup(place: Path, *, name: str = "", progress: Progress) -> tuple[
         )
     write_atomically(begun, backup.name.encode())
     _restore_files(folder, backup, progress)
-    database.load(backup.place / DATABASE, summary["migrations"], summary["database"]["rows"], progress)
     hint = _restore_secret(backup)
+    database.load(backup.place / DATABASE, summary["migrations"], summary["database"]["rows"], progress)
     begun.unlink()
+    try:
+        database.upgrade()
+    except CommandError as error:
+        raise CommandError(f"{error} {hint}".strip()) from error
     return backup, hint
 
 

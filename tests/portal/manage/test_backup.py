@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from common.errors import CommandError as Unusable
@@ -33,6 +34,13 @@ def without_uploads_of_other_tests():
     for path in settings.UPLOAD_DIR.iterdir():
         if path.is_file():
             path.unlink()
+
+
+@pytest.fixture(autouse=True)
+def empty_storage(settings, tmp_path_factory):
+    """Files of other tests would be copied, too, and have equal contents."""
+    own = settings.STORAGES["default"] | {"OPTIONS": {"location": tmp_path_factory.mktemp("files")}}
+    settings.STORAGES = settings.STORAGES | {"default": own}
 
 
 def test_backup_during_writes_is_of_one_moment(tmp_path):
@@ -128,6 +136,48 @@ def test_upload_that_ends_during_the_backup_is_read_whole(monkeypatch, tmp_path)
         json.loads(line) for line in (tmp_path / "backups" / made.name / "files.jsonl").open() if str(upload.pk) in line
     ]
     assert (tmp_path / "content" / line["sha256"][:2] / line["sha256"]).read_bytes() == RECEIVED
+
+
+def test_file_that_is_deleted_after_the_database_was_read_stays_in_the_backup(monkeypatch, tmp_path):
+    key = default_storage.save("derived/notes/1.json", ContentFile(b"{}"))
+    dump = database.dump
+
+    def delete_after(path, progress):
+        counts = dump(path, progress)
+        default_storage.delete(key)
+        return counts
+
+    monkeypatch.setattr(database, "dump", delete_after)
+    made = back_up(tmp_path)
+    listed = (tmp_path / "backups" / made.name / "files.jsonl").read_text()
+    assert f"files/{key}" in listed
+
+
+def test_failed_migration_after_a_restore_says_to_run_migrate_alone(monkeypatch):
+    def fail(*_, **__):
+        raise OperationalError("disk is full")
+
+    monkeypatch.setattr(database, "call_command", fail)
+    with pytest.raises(Unusable, match=r"failed \(disk is full\)\. Fix the cause and run .* migrate; do not restore"):
+        database.upgrade()
+
+
+def test_secret_key_is_restored_before_the_database(monkeypatch, settings, tmp_path):
+    """A restore whose database fails is repeated, or ended by migrations alone; neither comes back to the key."""
+    settings.SECRET_KEY = "old"
+    back_up(tmp_path / "backups", with_secret=True)
+    settings.SECRET_KEY, settings.DATA_DIR, settings.UPLOAD_DIR = "new", tmp_path / "data", tmp_path / "data/uploads"
+    settings.UPLOAD_DIR.mkdir(parents=True)
+    (settings.DATA_DIR / "secret_key").write_text("new")
+
+    def fail(*_):
+        raise Unusable("no database")
+
+    monkeypatch.setattr(database, "find_content", str)
+    monkeypatch.setattr(database, "load", fail)
+    with pytest.raises(CommandError, match="no database"):
+        call_command("restore", str(tmp_path / "backups"))
+    assert (settings.DATA_DIR / "secret_key").read_text() == "old"
 
 
 def test_interrupted_backup_counts_for_nothing_and_the_next_goes_on(monkeypatch, tmp_path):
