@@ -22,7 +22,7 @@ from portal.leaderboard.selectors import (
 )
 from portal.leaderboard.tables import condition_in_words, place_in_words
 from portal.submissions.models import Submission
-from portal.submissions.pages import UNDER_WAY
+from portal.submissions.pages import STOPPED, UNDER_WAY
 from portal.submissions.selectors import count_offered
 
 ABSENT = "not in this condition"
@@ -61,7 +61,7 @@ def publish_page(edition: Edition) -> dict[str, Any]:
         "leaderboard": leaderboard,
         "n_offered": count_offered(submissions_on_leaderboard(edition)),
         "n_systems": len(systems),
-        "n_under_way": Submission.objects.filter(system__edition=edition, state__in=UNDER_WAY).count(),
+        "n_under_way": Submission.objects.filter(system__edition=edition, state__in=UNDER_WAY).exclude(STOPPED).count(),
         "teams": sorted({entry.team_name for entry in systems}),
         "n_ranked": len({row.entry.key for table in leaderboard.table.tables for row in table.ranked}),
     }

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -22,9 +22,9 @@ from portal.challenges.rules import Phase, phase_in_words, registration_phase, s
 from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
 from portal.editions.pages import NextStep
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job
 from portal.submissions.models import Submission, System
-from portal.submissions.pages import UNDER_WAY
+from portal.submissions.pages import STOPPED, UNDER_WAY
 from portal.submissions.selectors import STANDING
 from portal.teams.models import DataAcceptance, Team
 
@@ -50,11 +50,6 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
 OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at")
-_ENDED = (State.FAILED, State.CANCELLED)
-# Of a submission: the run that makes it, or its check, failed or was cancelled.
-_STOPPED = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=_ENDED) | Q(
-    state__in=(Submission.State.RECEIVED, Submission.State.CHECKING), job__state__in=_ENDED
-)
 _BLOCKS = Block.objects.filter(study=OuterRef("pk"))
 # Of a study: every block is finished.
 IS_COMPLETE = Exists(_BLOCKS.filter(is_finished=True)) & ~Exists(_BLOCKS.filter(is_finished=False))
@@ -98,8 +93,8 @@ class EditionPath:
 def select_organized(user: Any) -> QuerySet[Edition]:
     """The editions that one organises, newest first, with what the steps of each need counted."""
     teams, baselines = Team.objects.all(), Submission.objects.filter(system__team=None)
-    under_way = Submission.objects.filter(state__in=UNDER_WAY).exclude(_STOPPED)
-    soon = baselines.filter(state__in=EVALUATED_SOON).exclude(_STOPPED)
+    under_way = Submission.objects.filter(state__in=UNDER_WAY).exclude(STOPPED)
+    soon = baselines.filter(state__in=EVALUATED_SOON).exclude(STOPPED)
     evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
     complete = studies.order_by("-pk").annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]

@@ -45,6 +45,11 @@ PAGE_SIZE = 50
 SHOWN_OF_A_CHANGE = 50
 SHOWN_OF_A_KIND = 500
 UNDER_WAY = {Submission.State.RECEIVED, Submission.State.CHECKING, Submission.State.EVALUATING}
+_ENDED = (State.FAILED, State.CANCELLED)
+# Under way no longer: the run that makes a submission, or its check, failed or was cancelled.
+STOPPED = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=_ENDED) | Q(
+    state__in=(Submission.State.RECEIVED, Submission.State.CHECKING), job__state__in=_ENDED
+)
 
 
 # The list of an edition ----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from portal.submissions.models import Submission
 from tests.pages import read_page
 from tests.portal.factories import (
     make_edition,
+    make_job,
     make_organizer,
     make_submission,
     make_team,
@@ -214,7 +215,9 @@ def test_question_whether_to_publish_names_what_is_not_ready(client, edition, ad
     assert "still being" not in read_page(client.get(f"{address}publish/"))
     system = make_team_system(edition.teams.get(number=1), label="late")
     make_submission(system, state="evaluating")
-    Submission.objects.exclude(system=system).update(state="withdrawn")
+    stopped = make_team_system(edition.teams.get(number=1), label="stopped")
+    make_submission(stopped, state="checking", job=make_job(kind="intake", state="failed"))
+    Submission.objects.exclude(system__in=[system, stopped]).update(state="withdrawn")
     page = read_page(client.get(f"{address}publish/"))
     assert "There is no system on this leaderboard" in page
     assert "1 submission is still being checked or evaluated" in page
