@@ -128,28 +128,44 @@ def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
     if not ready:
         return waits
     living = [worker for worker in known_workers(now or read_clock()) if not worker.is_silent]
-    for queue in {job.queue for job in ready}:
-        sentence = explain_queue(queue, [worker for worker in living if queue in worker.queues])
-        waits |= {job.pk: sentence for job in ready if job.queue == queue}
+    full = find_teams_at_limit()
+    for queue, team in {(job.queue, job.team) for job in ready}:
+        serving = [worker for worker in living if queue in worker.queues]
+        sentence = explain_queue(queue, serving, is_team_at_limit=(queue, team) in full)
+        waits |= {job.pk: sentence for job in ready if (job.queue, job.team) == (queue, team)}
     return waits
 
 
-def explain_queue(queue: str, serving: Iterable[Worker]) -> str:
+def find_teams_at_limit() -> set[tuple[str, int]]:
+    """Queues and teams of which no other job may start now (`find_next`); no query where no limit is set."""
+    if not settings.JOBS_PER_TEAM:
+        return set()
+    running = Job.objects.filter(state=State.RUNNING).exclude(team=0).order_by().values("queue", "team")
+    full = running.annotate(count=Count("pk")).filter(count__gte=settings.JOBS_PER_TEAM)
+    return set(full.values_list("queue", "team"))
+
+
+def explain_queue(queue: str, serving: Iterable[Worker], *, is_team_at_limit: bool = False) -> str:
     """Why a job of a queue has to wait, by the living workers that serve it."""
     name = Queue(queue).label
     workers = list(serving)
     if not workers:
         return f"No running worker takes jobs of the queue “{name}”. The operator has to start one."
+    if is_team_at_limit:
+        return f"Waits until a job of this team has ended: at most {settings.JOBS_PER_TEAM} of a team run at a time."
     if any(worker.has_room for worker in workers):
         return "A worker has room and takes it in a moment."
     kinds = Counter(describe_kind(job.kind) for worker in workers for job in worker.jobs)
     busy = ", ".join(kind if count == 1 else f"{kind} ({count})" for kind, count in kinds.most_common())
-    return f"Waits for a worker; the oldest job is next. At work: {busy}."
+    return f"Waits for a worker; teams take turns. At work: {busy}."
 
 
 @dataclass(frozen=True)
 class QueueState:
-    """How one queue stands; `is_starved` when something waits for long and nothing takes it."""
+    """How one queue stands; `is_starved` when something waits for long and nothing takes it.
+
+    `oldest_waiting` is of the jobs that may start, which those of a team at its limit may not.
+    """
 
     name: str
     title: str
@@ -220,11 +236,14 @@ def queue_states(now: datetime | None = None) -> list[QueueState]:
     ready_since = Case(
         followed, default=F("waiting_since")
     )  # what follows a job waits for a worker once that has ended
+    may_start = ready
+    for queue, team in find_teams_at_limit():
+        may_start &= ~Q(queue=queue, team=team)
     rows = Job.objects.order_by().values("queue")
     counted = rows.annotate(
         waiting=Count("pk", filter=ready),
         running=Count("pk", filter=Q(state=State.RUNNING)),
-        since=Min(ready_since, filter=ready),
+        since=Min(ready_since, filter=may_start),
     )
     found: dict[str, dict[str, Any]] = {row["queue"]: dict(row) for row in counted}
     workers = known_workers(now)

@@ -176,7 +176,22 @@ def test_waiting_job_says_which_kinds_of_jobs_keep_the_workers_busy():
         make_job("running", kind=kind, queue="cpu", worker="box 1")
     make_job("running", kind="training", queue="gpu", worker="box 2")
     busy = "measures of a data set (2), design of a listening test"
-    assert wait_of(make_waiting("cpu")) == f"Waits for a worker; the oldest job is next. At work: {busy}."
+    assert wait_of(make_waiting("cpu")) == f"Waits for a worker; teams take turns. At work: {busy}."
+
+
+def test_job_of_a_team_at_its_limit_starves_no_queue_and_says_what_it_waits_for(settings):
+    settings.JOBS_PER_TEAM = 1
+    make_worker(processes=2)
+    make_job("running", queue="cpu", team=1, worker="box 1")
+    job = make_waiting(team=1)
+    assert check_workers() is None
+    assert wait_of(job) == "Waits until a job of this team has ended: at most 1 of a team run at a time."
+    other = make_waiting(team=2)
+    assert "5 min in the queue cpu, although box 1" in check_workers()
+    assert wait_of(other) == "A worker has room and takes it in a moment."
+    settings.JOBS_PER_TEAM = 0
+    other.delete()
+    assert "although box 1" in check_workers()
 
 
 def test_waiting_job_says_that_no_running_worker_takes_it():
