@@ -453,7 +453,7 @@ POSTS = {
     "api:continue-run": API_FOR_NOBODY_HERE,
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
-    "manage:thing": FOR_OPERATORS,  # the page again: an edition is renamed by its own form
+    "manage:thing": (LOGIN, 404, 404, 422),  # no title is given
     "manage:archive": (LOGIN, 404, 404, 302),
     "manage:restore": (LOGIN, 404, 404, 302),
     "manage:delete": (LOGIN, 404, 404, 422),
