@@ -29,6 +29,10 @@ MADE_WHILE_RUNNING: dict[str, list[str]] = {
     "evaluation/formats/results.py": [],  # found among what the module holds
     "evaluation/protocols/making.py": ["_f(?=_|$)"],
     "listening/analysis/figures/words.py": ["(?<=;) ", "(?<=[.;]) "],
+    "portal/manage/erasure.py": [
+        r"(?<![0-9A-Za-z_-])(?:tones-1|derived/f0/1)(?![0-9A-Za-z_-])",
+        r"(?:\A|(?<=[/\"'“]))1089(?=[/\"'”]|\Z)|(?:^|(?<=[/\"',;\t]))1089(?=[/\"',;\s]|$)",
+    ],
     "portal/site/manual.py": ["clean|speech", "(clean|speech)"],
     "portal/submissions/rules.py": [r"T11-p(\d+)"],
     "speech/model_files/checkpoints.py": [

@@ -137,7 +137,7 @@ def test_right_answers_come_from_the_design():
 def test_without_known_answers_the_median_of_the_others_stands_for_them():
     ratings = joined(panel(), golden([1, 9, 9, 10, 8, 9, 9]))
     assert caught(ratings, "gold-missed") == ["L000"]
-    assert "the median of the others" in found(ratings, "gold-missed", listener="L000")[0]["remark"]
+    assert "the median of the other listeners" in found(ratings, "gold-missed", listener="L000")[0]["remark"]
     few = found(joined(panel(), golden([1, 9, 9])), "gold-missed", listener="L000")[0]
     assert few["remark"] == "Right answers are not known, and too few others rated."
 
