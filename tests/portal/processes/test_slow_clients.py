@@ -1,0 +1,103 @@
+"""Clients that send slowly, take slowly or never close, at a web server without a proxy."""
+
+import socket
+import time
+from contextlib import ExitStack, closing
+
+import pytest
+import requests
+
+from tests.portal.processes.uploading import standing_server
+
+CLIENTS = 60  # more than twice as many as there are threads
+HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+LARGE = 1 << 20
+# What each sends before it falls silent and stays.
+SILENT = {
+    "nothing": b"",
+    "half a head": HEAD,
+    "a line break": b"\r\n",
+    "half a form": b"POST /log-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nlogin=",
+    "half a large form": b"POST /log-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nlogin=" % LARGE,
+    "half a form in chunks": b"POST /log-in/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nlogin",
+    "half an upload": b"PATCH /api/uploads/1/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx" % LARGE,
+    "a request, and never closes": b"GET /health/live HTTP/1.0\r\n\r\n",
+    "a request and half of the next one": HEAD + b"\r\n" + HEAD,
+}
+
+
+@pytest.fixture
+def server(unattended):
+    return standing_server(unattended)
+
+
+def connect(server):
+    return closing(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+
+
+def exchange(server, *pieces, pause_s=0.0):
+    """All that the server answers until it closes."""
+    with connect(server) as client:
+        for piece in pieces:
+            client.sendall(piece)
+            time.sleep(pause_s)
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := client.recv(LARGE):
+            answer += piece
+    return answer
+
+
+@pytest.mark.parametrize("sent", SILENT.values(), ids=SILENT)
+def test_silent_clients_keep_nobody_waiting(server, sent):
+    with ExitStack() as clients:
+        for _ in range(CLIENTS):
+            clients.enter_context(connect(server)).sendall(sent)
+        for _ in range(5):
+            assert requests.get(f"{server.address}/health/live", timeout=5).ok
+
+
+def test_clients_that_take_nothing_keep_nobody_waiting(server):
+    """Each asks for some pages of the manual, which are more than its own end of the connection holds."""
+    with ExitStack() as clients:
+        for _ in range(CLIENTS):
+            client = clients.enter_context(closing(socket.socket()))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            client.connect(("127.0.0.1", server.port))
+            client.sendall(b"GET /docs/listening/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
+        for _ in range(5):
+            assert requests.get(f"{server.address}/health/live", timeout=60).ok
+
+
+def test_head_that_does_not_end_is_refused(server):
+    answer = exchange(server, HEAD, *[b"X-Long: %s\r\n" % (b"x" * 4000)] * 20)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+def test_slow_client_is_answered(server):
+    """It sends its request byte by byte, within the time for all of it."""
+    answer = exchange(server, *(bytes([byte]) for byte in HEAD + b"\r\n"), pause_s=0.01)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_requests_in_a_row_on_one_connection_are_all_answered(server):
+    assert exchange(server, (HEAD + b"\r\n") * 3).count(b"HTTP/1.1 200 ") == 3
+    with requests.Session() as session:
+        for _ in range(3):
+            assert session.get(f"{server.address}/health/live", timeout=60).ok
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 20])
+@pytest.mark.parametrize("framed", ["length", "chunks", "expected"])
+def test_body_of_any_size_arrives(server, size, framed):
+    """The token stands at the end of the form, so that it is only known where all of the form has come."""
+    session = requests.Session()
+    page = session.get(f"{server.address}/log-in/", timeout=60)
+    token = page.text.partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
+    form = f"login={'x' * size}&password=x&csrfmiddlewaretoken={token}".encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    if framed == "expected":
+        headers["Expect"] = "100-continue"
+    body = iter([form[:100], form[100:]]) if framed == "chunks" else form
+    answer = session.post(f"{server.address}/log-in/", data=body, headers=headers, timeout=60)
+    assert answer.status_code == (403 if framed == "chunks" else 200)  # Django reads no form without a length
