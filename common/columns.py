@@ -7,6 +7,8 @@ a multiple of eight, so that they compare as 64-bit words; line numbers count fr
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,11 +72,10 @@ def read_columns(source: Source, form: str, name: str | None = None) -> Columns:
     problems.keep(file_problems)
     if not text and not file_problems:
         problems.add(Problem("empty-file", name, "at least one line", "none", "Fill the file."))
-    text, lines = _tidied(text, form, name, problems)
-    data = bytearray(text.encode() + PADDING)
+    data, lines = _tidied(text, form, name, problems)
     ends = _regular_ends(data, fields)
     assert ends is not None, "tidied lines are regular"  # noqa: S101
-    return Columns(name, data, ends, np.array(lines, np.int64), problems.report())
+    return Columns(name, data, ends, lines, problems.report())
 
 
 def as_words(field: Field, width_bytes: int) -> NDArray[np.uint64]:
@@ -130,13 +131,14 @@ def _regular_ends(data: bytearray, fields: int) -> NDArray[np.int64] | None:
     return ends
 
 
-def _tidied(text: str, form: str, name: str, problems: ProblemList) -> tuple[str, list[int]]:
+def _tidied(text: str, form: str, name: str, problems: ProblemList) -> tuple[bytearray, NDArray[np.int64]]:
+    """The lines of the right number of fields, as bytes with padding, and their numbers."""
     fields = len(form.split())
-    kept, lines = [], []
-    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
+    kept, lines = bytearray(), array("q")
+    for number, line in enumerate(_split_lines(text), start=1):
         parts = line.split()
         if len(parts) == fields and len(line.encode()) < LONGEST_LINE_BYTES:
-            kept.append(" ".join(parts) + "\n")
+            kept += f"{' '.join(parts)}\n".encode()
             lines.append(number)
         elif parts:
             shown = line if len(line) <= 60 else line[:57] + "…"
@@ -145,4 +147,14 @@ def _tidied(text: str, form: str, name: str, problems: ProblemList) -> tuple[str
         else:
             remedy = "It was skipped; remove it."
             problems.add(Problem("blank-line", name, "an entry", "a blank line", remedy, Severity.NOTE, number))
-    return "".join(kept), lines
+    return kept + PADDING, np.array(lines, np.int64)
+
+
+def _split_lines(text: str) -> Iterator[str]:
+    """The lines one by one: a list of a million strings would take several times the memory of the file."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1

@@ -19,7 +19,7 @@ ROWS_PER_CAUSE = 10_000
 EXAMPLES_PER_CAUSE = 5
 SHOWN_CHARACTERS = 400
 # Control characters and signs of direction: what steers a terminal, splits a line, or makes text read as other text.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Severity(StrEnum):
@@ -74,7 +74,7 @@ def has_errors(problems: Iterable[Problem]) -> bool:
 
 
 def _shown(text: str) -> str:
-    escaped = _STEERING.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text[: SHOWN_CHARACTERS + 1])
+    escaped = STEERING.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text[: SHOWN_CHARACTERS + 1])
     return escaped if len(escaped) <= SHOWN_CHARACTERS else f"{escaped[: SHOWN_CHARACTERS - 1]}…"
 
 

@@ -2,14 +2,19 @@
 
 The rule is that of the Particle Data Group (Review of Particle Physics, section 5.3): half of the interval keeps two
 significant digits where these are below 36, and one otherwise, so that 30.412 ± 20.1 reads 30 ± 20, and 8.31 ± 1.24
-reads 8.3 ± 1.2. Files keep every digit.
+reads 8.3 ± 1.2. A number of ours without an interval, which many decimals would make look sure, is read with few. A
+half is rounded away from zero. Files keep every digit.
 """
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Context, Decimal
 
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)  # digits enough for any float
+_NO_WIDTH = 1e-9  # of an interval: what computing leaves between ends that are one number
 _TWO_DIGITS_BELOW = 3.55  # first digits of half an interval
+FEW_OF_PERCENTAGES, FEW = 1, 2  # decimals of a number without an interval
 
 
 def interval_digits(low: float, high: float, most: int) -> int:
@@ -31,24 +36,56 @@ def interval_digits(low: float, high: float, most: int) -> int:
     return max(0, min(most, digits))
 
 
-def round_to_interval(value: float, low: float | None, high: float | None, most: int) -> tuple[str, str]:
+def few_digits(value: float, unit: str, most: int) -> int:
+    """Decimals of a number without an interval: one of a percentage, two of any other, more where it would read 0.
+
+    Example:
+        >>> few_digits(34.483, "%", 3), few_digits(0.8243, "", 4), few_digits(0.0042, "", 3)
+        (1, 2, 3)
+    """
+    few = min(most, FEW_OF_PERCENTAGES if unit == "%" else FEW)
+    return next((digits for digits in range(few, most) if value == 0 or float(_fixed_ascii(value, digits))), most)
+
+
+def round_to_interval(
+    value: float, low: float | None, high: float | None, most: int, unit: str | None = None
+) -> tuple[str, str]:
     """A number and its interval as texts of the same decimals.
 
     Args:
         value, low, high: in the unit that is shown. Without an end, or with equal ends, there is no interval: one that
             no resample widens, as with two speakers, could not be estimated.
-        most: decimals of a number without an interval, and the most of any.
+        most: the most decimals.
+        unit: of a number of ours, which without an interval has `few_digits`; None of a number that was printed
+            elsewhere, which keeps `most`.
 
     Returns:
-        Such as ``("30", "10 to 50")``, or ``("30.412", "")`` without an interval; minus signs are true ones.
+        Such as ``("30", "10 to 51")``, or ``("30.4", "")`` without an interval; minus signs are true ones.
     """
-    if low is None or high is None or low == high:
-        return fixed(value, most), ""
+    if low is None or high is None or not has_width(low, high):
+        return fixed(value, most if unit is None else few_digits(value, unit, most)), ""
     digits = interval_digits(low, high, most)
     return fixed(value, digits), f"{fixed(low, digits)} to {fixed(high, digits)}"
 
 
+def has_width(low: float, high: float) -> bool:
+    """Whether two ends make an interval: False of one number that was computed in two ways."""
+    return not math.isclose(low, high, rel_tol=_NO_WIDTH, abs_tol=_NO_WIDTH)
+
+
 def fixed(value: float, digits: int) -> str:
-    """A number with so many decimals and a true minus sign; zero has none."""
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "\u2212")
+    """A number with so many decimals and a true minus sign; zero has none.
+
+    Example:
+        >>> fixed(62.5, 0), fixed(-0.125, 2), fixed(-0.001, 2)
+        ('63', '−0.13', '0.00')
+    """
+    return _fixed_ascii(value, digits).replace("-", "\u2212")
+
+
+def _fixed_ascii(value: float, digits: int) -> str:
+    """The same with the minus sign of programs."""
+    if not math.isfinite(value):
+        return f"{value}"
+    rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), context=_EXACT)
+    return f"{rounded if rounded else abs(rounded):f}"

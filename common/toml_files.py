@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 from common.errors import ProblemsError
+from common.problems import STEERING
 
 LARGEST_TOML_BYTES = 1 << 18
 MOST_ENTRIES = 20_000  # keys, items of lists and tables
 MOST_PARTS = 8  # of a key such as data_sets.vctk_dev.role
 MOST_LEVELS = 16  # of lists and tables in one another
+LONGEST_TEXT = 200  # characters of a text or name that pages print in a line
+_PLACE_CHARACTERS = 80
 _SIGN = re.compile(r'"""|' r"'''" r"|[\"'#\n.=,\[\]{}]")
 # What stands between each kind of quotation marks, and the end of a comment.
 _REST = {
@@ -41,6 +45,27 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
     except ValueError as error:
         found = f": {error}" if isinstance(error, tomllib.TOMLDecodeError) else " a number of thousands of digits"
         raise ProblemsError(f"{file}: expected a readable TOML file, found{found}.") from error
+
+
+def find_unprintable(value: Any, place: str) -> Iterator[str]:
+    """A sentence for each text or name below `place` that no page can print: too long, or with what steers a page."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _text_problems(name, f"a name in {place}")
+            yield from find_unprintable(inner, f"{place}.{STEERING.sub('?', name[:_PLACE_CHARACTERS])}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from find_unprintable(inner, f"{place}[{number}]")
+    elif isinstance(value, str):
+        yield from _text_problems(value, place)
+
+
+def _text_problems(text: str, place: str) -> Iterator[str]:
+    if len(text) > LONGEST_TEXT:
+        yield f"{place}: expected at most {LONGEST_TEXT} characters, found {len(text):,}."
+    if sign := STEERING.search(text):
+        kind = "a line without control characters and signs of direction"
+        yield f"{place}: expected {kind}, found U+{ord(sign[0]):04X} at character {sign.start() + 1}."
 
 
 def _find_problems(text: str, file: str) -> list[str]:

@@ -46,7 +46,7 @@ from portal.submissions.models import SubmittedFile
 from speech.audio.files import AudioError
 
 # A method compiles or loads what it needs at its first call; this one is shown as a stage of its own.
-PREPARING = "Preparing the method (the first time on a machine takes some 15 s)"
+PREPARING = "Preparing the method (the first time on a machine takes about 15 s)"
 ANONYMISING = "Anonymising"
 SILENCE = (np.zeros(1600, np.int16), 16_000)
 CHUNK = 500

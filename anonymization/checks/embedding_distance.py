@@ -192,7 +192,7 @@ def _directions(vectors: Sequence[Vector]) -> npt.NDArray[np.float64]:
         raise MethodError(f"Expected vectors of one shape (d,); found {', '.join(sorted(map(str, shapes)))}.")
     values = np.stack(vectors).astype(np.float64)
     if not np.isfinite(values).all():
-        raise MethodError("Expected vectors of finite numbers; found NaN or infinity. Look at the engine.")
+        raise MethodError("Expected vectors of finite numbers; found NaN or infinity. Check the engine.")
     rounding = 1e-12 * np.abs(values).max(axis=0)
     values -= values.mean(axis=0)
     spread = values.std(axis=0)

@@ -38,7 +38,7 @@ class VoiceReport:
 
     Attributes:
         n_assignments: how many were given.
-        n_speakers: speakers with a voice of their own, each counted once for a role and a split.
+        n_speakers: who has a voice of their own, whatever the role and the split.
         n_utterances: utterances with a voice of their own.
         n_voices: different voices among all.
         distance: by how much any two voices had to differ at least; 0 where nothing was promised.
@@ -58,7 +58,11 @@ class VoiceReport:
     @property
     def voices_differ(self) -> bool:
         """Whether voices differ as they must (rule (d)), as far as they tell."""
-        return not self._breaches
+        return not self._breaches and not self._is_one_for_all
+
+    @property
+    def _is_one_for_all(self) -> bool:
+        return any(problem.code == _ONE_FOR_ALL for problem in self.problems)
 
     @property
     def _breaches(self) -> list[Problem]:
@@ -77,7 +81,7 @@ class VoiceReport:
     def _verdict(self) -> str:
         if errors := sum(problem.count for problem in self._breaches):
             return f"Voices do not differ as required: {_counted(errors, 'problem')}."
-        if any(problem.code == _ONE_FOR_ALL for problem in self.problems):
+        if self._is_one_for_all:
             return "This method gives everybody one voice, so voices do not differ."
         return "Voices differ as required."
 
@@ -110,7 +114,7 @@ def check_target_voices(assignments: Iterable[Assignment], *, file: str = "voice
     problems.keep(_alike_targets(speakers, file))
     return VoiceReport(
         n_assignments=len(rows),
-        n_speakers=len(speakers),
+        n_speakers=len({speaker for _, _, speaker in speakers}),
         n_utterances=len({(row.role, row.split, row.utterance) for row in rows if row.level == "utterance"}),
         n_voices=len({row.voice.target for row in rows}),
         distance=0.0,
@@ -166,7 +170,7 @@ def check_voices(
             problems.keep(_too_close(nearest, distance, file))
     return VoiceReport(
         n_assignments=len(rows),
-        n_speakers=len(at_speaker_level),
+        n_speakers=len({speaker for _, _, speaker in at_speaker_level}),
         n_utterances=len({(row.role, row.split, row.speaker, row.utterance) for row in at_utterance_level}),
         n_voices=min(1, len(rows)) if one_for_all else len({_voice(row) for row in rows}),
         distance=distance,

@@ -138,13 +138,17 @@ def _read_plain(folder: Path, reading: Reading) -> Source:
     speakers = _speakers(folder, files, reading, source)
     role, split = reading.role or "trial", reading.split or UNDIVIDED
     if files:
-        source.notes.append(f"The role is {role}, the split {split}{_as_said(reading)}.")
+        source.notes.append(f"The role is {role}{_name_split(split, 'the split')}{_as_said(reading)}.")
     for file in files:
         if not speakers.get(file):
             continue
         name, output = file.with_suffix("").as_posix(), file.with_suffix(f".{reading.container}").as_posix()
         source.utterances.append(Utterance(name, speakers[file], role, split, folder / file, output))
     return source
+
+
+def _name_split(split: str, words: str) -> str:
+    return "" if split == UNDIVIDED else f", {words} {split}"
 
 
 def _is_hidden(file: PurePosixPath) -> bool:
@@ -317,7 +321,7 @@ def _read_directory(data_set: DataSet, reading: Reading, source: Source) -> None
             output = f"{prefix}wav/{name}.{reading.container}"
             role: Role = "enrolment" if name in enrolled else others
             source.utterances.append(Utterance(name, speakers[name], role, split, audio, output, data_set.name))
-    source.notes.append(f"{data_set.name}: role {others} ({how}), split {split}.")
+    source.notes.append(f"{data_set.name}: role {others} ({how}){_name_split(split, 'split')}.")
     if any(problem.line is not None for problem in paths.problems):
         return  # lines of wav.scp were refused, which is why their utterances are missing there
     for name in sorted(speakers.keys() - paths.content.keys()):

@@ -62,9 +62,9 @@ from speech.audio.files import AudioError
 from speech.model_files.store import compute_sha256
 
 DESCRIPTION = (
-    "The voices that run would give to a folder, as CSV on standard output or in a file; with --check, whether a file "
-    "of voices fulfils rule (d) of the task: one voice for each speaker, different between speakers and between "
-    "enrolment and trial."
+    "The voices that run would give to a folder, as CSV on standard output or in a file. With --check, a file of "
+    "voices is checked against rule (d) of the task: each speaker has one voice, no two speakers share one, and "
+    "enrolment and trial voices differ."
 )
 GENDERS = "spk2gender"
 
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parser.add_argument("source", type=Path, nargs="?", metavar="IN", help="as for run; not needed with --check")
     add_method(parser)
-    parser.add_argument("--seed", type=seed, help="what the voices are drawn from")
+    parser.add_argument("--seed", type=seed, help="seed of the voices")
     add_targets(parser)
     add_reading(parser)
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write them there")

@@ -141,7 +141,7 @@ def explain(
         at_s = find_best_instant(samples[: min(samples.size, output.size)], rate)
     if not 0 <= at_s <= latest_s:
         limits = f"between 0 and {latest_s:.2f} s, where both recordings are"
-        raise MethodError(f"The instant must lie {limits}; found {at_s:g} s.")
+        raise MethodError(f"The instant must be {limits}; found {at_s:g} s.")
     inside = Inside()
     if isinstance(method, Method) and method.inspect is not None and voice is not None:
         # The numbers of a run of an earlier version of the method may have had other names.
@@ -151,7 +151,12 @@ def explain(
     original, anonymised = look_at(samples, rate, at_s), look_at(output, rate, at_s)
     if f0_hz is not None:
         original, anonymised = replace(original, f0_hz=f0_hz[0]), replace(anonymised, f0_hz=f0_hz[1])
-    moves = pair_resonances(original.peaks_hz.tolist(), anonymised.peaks_hz.tolist(), inside.expected)
+    before, after = original.peaks_hz.tolist(), anonymised.peaks_hz.tolist()
+    expected = inside.expected
+    if not inside.sentences:  # nothing tells where the method moves them to
+        factor = find_common_factor(before, after)
+        expected = lambda hertz: hertz * factor  # noqa: E731
+    moves = pair_resonances(before, after, expected)
     return Explanation(
         title=method.title if method else "",
         at_s=at_s,
@@ -359,6 +364,21 @@ def pair_resonances(
         else:
             j -= 1
     return tuple(reversed(pairs))
+
+
+def find_common_factor(before_hz: Sequence[float], after_hz: Sequence[float]) -> float:
+    """By how much all resonances moved together, at most 0.4 octaves: 1, or the ratio of two of them that fits best.
+
+    A ratio fits by how near each resonance of either voice comes to one of the other; what has none near counts alike.
+    """
+    before, after = np.log2(np.asarray(before_hz, float)), np.log2(np.asarray(after_hz, float))
+    if not before.size or not after.size:
+        return 1.0
+    moved = (after[None, :] - before[:, None]).ravel()
+    tried = np.concatenate([[0.0], sorted(moved[np.abs(moved) <= _FARTHEST_OCTAVES], key=abs)])
+    away = np.abs(before[None, :, None] + tried[:, None, None] - after[None, None, :])
+    cost = sum(np.minimum(away.min(axis), _FARTHEST_OCTAVES / 2).sum(axis=1) for axis in (1, 2))
+    return float(2 ** tried[int(np.argmin(cost))])
 
 
 def _all_pole_model(wave: Floats, window: Floats, rate: int) -> Floats:

@@ -520,7 +520,7 @@ def validate_voice(method: Anonymizer, voice: PseudoSpeaker) -> None:
             raise MethodError(f"{parameter.name} of {method.name} is a number; found {value!r}.")
         if not parameter.holds(value):
             span = parameter.describe_range("outside")
-            raise MethodError(f"{parameter.name} of {method.name} lies from {span}; found {value:g}.")
+            raise MethodError(f"{parameter.name} of {method.name} must be from {span}; found {value:g}.")
 
 
 def complete_options(method: Anonymizer, options: Options | None) -> dict[str, OptionValue]:

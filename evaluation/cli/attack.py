@@ -36,11 +36,11 @@ from speech.encoders import registry
 from speech.encoders.contract import Device, SpeakerEncoder
 
 DESCRIPTION = (
-    "Attack anonymised speech: extract speaker vectors, score every trial as unprotected, ignorant and lazy-informed "
-    "attackers do (with an attacker trained on anonymised speech: semi-informed), write Kaldi score files and "
-    "similarity matrices in the layout of the challenge, and measure them. What was extracted is kept in OUT. The "
-    "engines mean-f0 and words know a single trait: how much the mean F0 or the words alone disclose. Words are those "
-    "of the file text in each directory, or of text files named by --original and --anonymised."
+    "Attack anonymised speech: extract speaker vectors and score every trial as unprotected, ignorant and "
+    "lazy-informed attackers do (with an attacker trained on anonymised speech: semi-informed). Kaldi score files and "
+    "similarity matrices are written in the layout of the challenge and measured. Vectors are kept in OUT. The engines "
+    "mean-f0 and words measure how much the mean F0 or the words alone disclose. Words are read from the file text in "
+    "each directory, or from text files given by --original and --anonymised."
 )
 TRAINED = "trained"
 READY = "ready-vectors"

@@ -14,14 +14,14 @@ from evaluation.metrics.catalogue import Direction, find_metric
 
 DESCRIPTION = (
     "Two results side by side. Each is a result file, a results directory, or FOLDER/SYSTEM for one of several systems "
-    "in a folder. The difference is the second less the first."
+    "in a folder. The difference is the second minus the first."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("first", type=Path, metavar="A", help="a result")
-    parser.add_argument("second", type=Path, metavar="B", help="another one")
+    parser.add_argument("first", type=Path, metavar="A", help="first result")
+    parser.add_argument("second", type=Path, metavar="B", help="second result")
     parser.add_argument("--metric", metavar="KEY", help="only this metric, such as eer, wer, pitch_correlation")
     tables.add_recipe_argument(parser)
 

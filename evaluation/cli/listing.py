@@ -24,7 +24,7 @@ ESTIMATORS = (
     ("G_VD, De-Identification", "plan", "equations 1 to 3 of the plan, without calibration"),
     ("WER", "tglarge", "rescored by the large language model; counts in 2020 and 2022"),
     ("WER", "tgsmall", "first pass with the small language model"),
-    ("interval", "expanded", "quantiles of resampled speakers, further out the fewer there are (default)"),
+    ("interval", "expanded", "quantiles of resampled speakers, widened for few speakers (default)"),
     ("interval", "percentile", "the same quantiles for any number of speakers; also basic and bca"),
 )
 

@@ -27,12 +27,11 @@ from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples
 from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 
 DESCRIPTION = (
-    "Transcribe WAV or FLAC files, folders or Kaldi directories with a recogniser that runs here, or take a "
-    "recogniser's own text, and count the word errors against a transcript, with 95 % intervals over speakers."
+    "Transcribe WAV or FLAC files, folders or Kaldi directories with a recogniser that runs here, or read the text "
+    "of another recogniser. With transcripts, word errors are counted, with 95 % intervals over speakers."
 )
 LONGEST_S = 4 * 3600.0
 AT_ONCE = {"cpu": 1, "cuda": 32}
-SEED = 2022
 _LISTINGS = {"utt2spk": read_utt2spk, "spk2gender": read_spk2gender}
 
 
@@ -67,14 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", type=Path, metavar="FILE", help="transcripts (Kaldi text) to count errors against")
     parser.add_argument("--originals", type=Path, metavar="FILE", help="hypotheses of the original speech (Kaldi text)")
     parser.add_argument("--utt2spk", type=Path, metavar="FILE", help="speakers (default: beside the text or the audio)")
-    parser.add_argument("--spk2gender", type=Path, metavar="FILE", help="genders (default: likewise)")
+    parser.add_argument(
+        "--spk2gender", type=Path, metavar="FILE", help="genders (default: beside the text or the audio)"
+    )
     usual = f"default {WRITTEN_ENGLISH.name}, of --hypotheses {CHALLENGE_2022.name}"
     parser.add_argument("--rule", choices=tuple(RULES), help=f"how texts are made comparable ({usual})")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the hypotheses; what is in it is not done again"
-    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the hypotheses; those already in it are kept")
     parser.add_argument("--worst", type=count, default=10, metavar="N", help="utterances to show (default 10)")
-    parser.add_argument("--seed", type=count, default=SEED, metavar="N", help=f"of the resamples (default {SEED})")
+    parser.add_argument(
+        "--seed", type=count, metavar="N", help="seed of the resamples (default: names of the speakers)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -209,7 +210,7 @@ def _report(options: argparse.Namespace, listed: _Listed, heard: _Heard) -> Reco
     return recognition_report(
         wanted,
         heard.hypotheses,
-        random=np.random.default_rng(options.seed),
+        random=None if options.seed is None else np.random.default_rng(options.seed),
         speakers=listed.speakers,
         genders=listed.genders,
         originals=listed.originals,

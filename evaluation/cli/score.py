@@ -31,9 +31,9 @@ from evaluation.notebook import FIGURE_ENDINGS, save_det
 from evaluation.scoring.recomputation import encode_trials, join_files
 
 DESCRIPTION = (
-    "Equal error rates by three estimators, C_llr, min C_llr, linkability, ZEBRA, AUC and minDCF of Kaldi score files, "
-    "and privacy beyond the EER: few false alarms, ranks, single speakers; with intervals over speakers and a DET "
-    "figure on request."
+    "Detection metrics of Kaldi score files: equal error rates by three estimators, C_llr, min C_llr, linkability, "
+    "ZEBRA, AUC and minDCF. Also privacy beyond the EER: targets found at few false alarms, ranks, single speakers. "
+    "Intervals over speakers and a DET figure on request."
 )
 LEVEL = 0.95
 _IN_PERCENT = {"kaldi_eer", "rocch_eer", "speechbrain_eer"}
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="95 %% intervals from N resamples of the speakers, such as 1000",
     )
-    parser.add_argument("--seed", type=int, metavar="S", help="of the resamples (default 0)")
+    parser.add_argument("--seed", type=int, metavar="S", help="seed of the resamples (default: names of the speakers)")
     parser.add_argument(
         "--utt2spk", type=Path, metavar="FILE", help="speaker of each trial utterance (default: beside the trials)"
     )
@@ -151,7 +151,8 @@ def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> 
     speaker_of = read_utt2spk(path, str(path)).content
     columns = [_speakers(one.joined, speaker_of, path) for one in results]
     everyone = sorted({name for models, owners in columns for name in (*models, *owners)})
-    draws = draw_speakers(everyone, options.bootstrap, np.random.default_rng(options.seed or 0))
+    random = None if options.seed is None else np.random.default_rng(options.seed)
+    draws = draw_speakers(everyone, options.bootstrap, random)
     found = []
     for one, sides in zip(results, columns, strict=True):
         scores, targets = one.joined.scores, one.joined.targets
@@ -235,7 +236,8 @@ def _limits(intervals: Mapping[str, Interval], key: str) -> str:
 
 
 def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) -> None:
-    drawn = f"{options.bootstrap} resamples of the speakers of trials and models, seed {options.seed or 0}"
+    seed = "drawn by their names" if options.seed is None else f"seed {options.seed}"
+    drawn = f"{options.bootstrap} resamples of the speakers of trials and models, {seed}"
     notes = [f"Intervals: {drawn}."] if options.bootstrap else []
     notes += [f"DET figure: {path}" for path in options.det]
     if any(one.metrics.kaldi_eer > 0.5 for one in results):
@@ -261,7 +263,7 @@ def _content(options: argparse.Namespace, results: Sequence[_Result], problems: 
     units = {key: metric.unit for key, metric in DETECTION_METRICS.items()}
     content: dict[str, object] = {"trials": str(options.trials), "units": units, "results": rows}
     if options.bootstrap:
-        content["bootstrap"] = {"resamples": options.bootstrap, "seed": options.seed or 0, "level": LEVEL}
+        content["bootstrap"] = {"resamples": options.bootstrap, "seed": options.seed, "level": LEVEL}
     return content | {"problems": problem_rows(problems)}
 
 

@@ -24,8 +24,8 @@ from speech.encoders.contract import Device
 
 DESCRIPTION = (
     "Trains ECAPA-TDNN, or an x-vector network, on anonymised speech, as a semi-informed attacker would: a folder for "
-    "each seed with the weights, the recipe and the values of every epoch as CSV. Epochs are kept, so that a stopped "
-    "training goes on with --resume."
+    "each seed with the weights, the recipe and the values of every epoch as CSV. After each epoch the state "
+    "is kept, so a stopped training continues with --resume."
 )
 RECIPE = "training.json"
 LARGEST_SEED = 2**63 - 1  # of torch
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--preset",
         default="small",
         choices=list(PRESETS),
-        help="recipe; x-vector trains that network, the others ECAPA-TDNN (default small)",
+        help="recipe (default small); spane, vpc24 and small train ECAPA-TDNN, the others an x-vector network",
     )
     parser.add_argument(
         "--variant", default="none", choices=list(VARIANTS), help="what to do about targets (default none)"
@@ -69,7 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one training for each (default 1 2 3)",
     )
     parser.add_argument("--resume", action="store_true", help="continue the training in OUT")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: cuda where it is")
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="where it runs (default auto: cuda if present)",
+    )
     parser.add_argument(
         "--processes",
         type=number_from(1, "a number of processes of 1 or more"),

@@ -36,8 +36,8 @@ from evaluation.scoring.results.folders import SystemResults, track_average
 
 DESCRIPTION = (
     "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "
-    "or FOLDER/SYSTEM for one of these. Every number, every problem by kind, averages recomputed, conditions met; with "
-    "--data also every EER, C_llr, linkability and ZEBRA value from the score files of a submission."
+    "or FOLDER/SYSTEM for one of these. Prints every number, every problem by kind, recomputed averages and conditions "
+    "met. With --data, EER, C_llr, linkability and ZEBRA are also recomputed from the score files of a submission."
 )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from common.rounding import fixed
 from evaluation.figures.style import (
     ImageFormat,
     Look,
@@ -146,4 +147,4 @@ def describe_systems(bars: Iterable[SystemBar], metric: Metric, minimum: float |
 
 def format_value(value: float) -> str:
     """Two digits, with a true minus sign."""
-    return f"{value:.2f}".replace("-", "−")
+    return fixed(value, 2)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MetricInputError
+from common.rounding import fixed
 from evaluation.figures.style import TEXT, ImageFormat, Palette, Size, Theme, draw_plot
 from evaluation.metrics.catalogue import DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS
 from evaluation.metrics.voice_similarity import SimilarityMatrix, VoiceDistinctiveness
@@ -64,7 +65,7 @@ def describe(voices: VoiceDistinctiveness) -> str:
     ]
     if voices.de_identification_score is not None:
         sentences.append(f"{DE_IDENTIFICATION.label}: {voices.de_identification_score:.3f}.")
-    sentences.append(f"{GAIN_OF_VOICE_DISTINCTIVENESS.label}: {voices.gain_db:.2f} dB.")
+    sentences.append(f"{GAIN_OF_VOICE_DISTINCTIVENESS.label}: {fixed(voices.gain_db, 2)} dB.")
     return " ".join(sentences)
 
 

@@ -355,7 +355,7 @@ def _extra(scores: ScoreTable, trials: TrialTable, row: int) -> Problem:
 
 def _of_others(scores: ScoreTable, trials: TrialTable) -> Problem:
     found = f"{len(scores.lines):,} lines and none of them of a trial; the first is of “{scores.pairs[0].decode()}”"
-    remedy = "Put the scores of this data set here; upper and lower case of names count."
+    remedy = "Put the scores of this data set here; names are case-sensitive."
     return Problem("other-trials", scores.name, f"scores of {trials.name}", found, remedy, line=int(scores.lines[0]))
 
 

@@ -202,16 +202,17 @@ def _jackknife_variance(left_out: calibration.Floats) -> float:
     return (known.size - 1) * float(np.var(known)) if known.size > 1 else 0.0
 
 
-def draw_speakers(speakers: ArrayLike, resamples: int, random: np.random.Generator) -> SpeakerDraws:
+def draw_speakers(speakers: ArrayLike, resamples: int, random: np.random.Generator | None = None) -> SpeakerDraws:
     """Draw as many speakers as there are, with replacement, for each resample.
 
     Draw once for all systems and measures of a set, and for all sets of the same speakers (VCTK common and different);
-    sets of other speakers get draws of their own from the same generator.
+    sets of other speakers get draws of their own.
 
     Args:
         speakers: those of all trials and models; repeated names count once, the order does not matter.
         resamples: how many, 1,000 as a rule.
-        random: the same state gives the same draws.
+        random: the same state gives the same draws. Without it the names of the speakers are the seed, so that a number
+            has the same interval wherever it is computed.
 
     Raises:
         MetricInputError: fewer than two speakers, or fewer than one resample.
@@ -221,6 +222,7 @@ def draw_speakers(speakers: ArrayLike, resamples: int, random: np.random.Generat
         raise MetricInputError(f"Expected at least 2 speakers to draw from, found {len(names)}.")
     if resamples < 1:
         raise MetricInputError(f"Expected at least 1 resample, found {resamples}.")
+    random = random or np.random.default_rng([ord(letter) for letter in " ".join(names)])
     counts = random.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
     return SpeakerDraws(names, counts.astype(np.int64))
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_type_hints
 
 from common.errors import ProblemsError
-from common.toml_files import parse_toml
+from common.toml_files import find_unprintable, parse_toml
 from evaluation.protocols.evaluators import (
     BY_TEAMS,
     AveragedMetric,
@@ -343,6 +343,8 @@ def parse_recipe(
         table = parse_toml(text, file)
     except ProblemsError as error:
         raise RecipeError(*error.problems) from error
+    if unprintable := list(islice(find_unprintable(table, "recipe"), MOST_PROBLEMS)):
+        raise RecipeError(*(f"{file}: {problem}" for problem in unprintable))
     reader = _RecipeReader(table, metric_problem or (lambda *_: ""), engines)
     recipe = reader.recipe()
     if recipe is None or reader.problems:

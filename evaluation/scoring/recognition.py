@@ -107,7 +107,7 @@ def recognition_report(
     references: Mapping[str, str],
     hypotheses: Mapping[str, str],
     *,
-    random: np.random.Generator,
+    random: np.random.Generator | None = None,
     speakers: Mapping[str, str] | None = None,
     genders: Mapping[str, str] | None = None,
     originals: Mapping[str, str] | None = None,
@@ -119,7 +119,8 @@ def recognition_report(
     Args:
         references: utterance → transcript.
         hypotheses: utterance → what was recognised; empty is a hypothesis (all words deleted), absent is none.
-        random: for the resamples; the same state gives the same intervals.
+        random: for the resamples; the same state gives the same intervals. Without it they follow from the speakers,
+            as `draw_speakers` says.
         speakers: utterance → speaker; without it, or with utterances that have none, there are no intervals.
         genders: speaker → ``f`` or ``m``.
         originals: utterance → what the same recogniser made of the original speech.
@@ -175,7 +176,7 @@ def _counted(references: Mapping[str, str], hypotheses: Mapping[str, str], rule:
 
 
 def _group(
-    group: str, members: Sequence[RecognizedUtterance], random: np.random.Generator, resamples: int
+    group: str, members: Sequence[RecognizedUtterance], random: np.random.Generator | None, resamples: int
 ) -> GroupErrors:
     """Of the members, those without a hypothesis included, which only the honest rate counts."""
     present = [one for one in members if not one.errors.is_missing]

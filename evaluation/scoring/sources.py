@@ -176,8 +176,7 @@ class Work:
         if len(names) < 2:
             return None
         if names not in self._draws:
-            seed = [ord(letter) for letter in " ".join(names)]
-            self._draws[names] = draw_speakers(names, RESAMPLES, np.random.default_rng(seed))
+            self._draws[names] = draw_speakers(names, RESAMPLES)
         return self._draws[names]
 
 

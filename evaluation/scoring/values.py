@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from common.rounding import has_width
 from evaluation.formats.results import CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, Metric, find_metric
 from evaluation.protocols.recipes import Average, Gate, Recipe, Track
@@ -122,7 +123,7 @@ class Number:
 
     @property
     def has_interval(self) -> bool:
-        return self.low is not None and self.high is not None and self.low != self.high
+        return self.low is not None and self.high is not None and has_width(self.low, self.high)
 
     @property
     def is_average(self) -> bool:

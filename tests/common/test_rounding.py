@@ -2,20 +2,22 @@
 
 import pytest
 
-from common.rounding import round_to_interval
+from common.rounding import few_digits, round_to_interval
 
 
 @pytest.mark.parametrize(
     ("number", "most", "read"),
     [
-        ((30.412, 10.3, 50.5), 3, ("30", "10 to 50")),
+        ((30.412, 10.3, 50.5), 3, ("30", "10 to 51")),
         ((8.314, 7.07, 9.55), 3, ("8.3", "7.1 to 9.6")),
         ((0.6234, 0.55, 0.70), 3, ("0.62", "0.55 to 0.70")),
         ((46.21, 41.0, 50.3), 1, ("46", "41 to 50")),
-        ((0.123456, 0.1234, 0.1235), 3, ("0.123", "0.123 to 0.123")),
+        ((0.123456, 0.1234, 0.1235), 3, ("0.123", "0.123 to 0.124")),
         ((5.0, 5.0, 5.0), 2, ("5.00", "")),
+        ((0.0, -1e-15, 0.0), 3, ("0.000", "")),
+        ((37.5, 12.5, 62.5), 3, ("38", "13 to 63")),
         ((-0.3, -20.0, 19.6), 2, ("0", "−20 to 20")),
-        ((1234.5, 200.0, 2300.0), 1, ("1234", "200 to 2300")),
+        ((1234.5, 200.0, 2300.0), 1, ("1235", "200 to 2300")),
         ((30.412, None, 50.5), 3, ("30.412", "")),
         ((0.5, float("-inf"), 1.0), 2, ("0.50", "−inf to 1.00")),
     ],
@@ -23,3 +25,22 @@ from common.rounding import round_to_interval
 def test_numbers_are_rounded_to_their_interval(number, most, read):
     value, low, high = number
     assert round_to_interval(value, low, high, most) == read
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "most", "read"),
+    [
+        (34.483, "%", 3, "34.5"),
+        (0.04, "%", 3, "0.04"),
+        (0.0, "%", 3, "0.0"),
+        (0.8243, "", 4, "0.82"),
+        (-0.0042, "bit", 3, "−0.004"),
+        (0.00001, "", 3, "0.000"),
+        (17.3, "dB", 1, "17.3"),
+        (3.0, "", 0, "3"),
+        (34.483, None, 3, "34.483"),
+    ],
+)
+def test_numbers_of_ours_without_an_interval_have_few_decimals(value, unit, most, read):
+    assert round_to_interval(value, None, None, most, unit) == (read, "")
+    assert unit is None or few_digits(value, unit, most) == len(read.partition(".")[2])

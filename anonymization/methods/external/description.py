@@ -196,7 +196,7 @@ def _folder(source: Path, text: str) -> Path:
                 f"{source}: the command may read all of {folder}, which holds {what}. Put it in a folder of its own."
             )
     if folder.resolve().is_relative_to(data.resolve()):
-        raise MethodError(f"{source}: the command may read {folder}, which lies in the data of the portal. Move it.")
+        raise MethodError(f"{source}: the command may read {folder}, which is inside the data of the portal. Move it.")
     return folder
 
 

@@ -42,7 +42,7 @@ def measure_folders(folders: Iterable[str]) -> int:
 
 def _measure_folder(name: str, parent: int | None, files: Iterable[int], deepest: int) -> int:
     if deepest < 0:
-        raise UnmeasuredError(f"folders lie in each other more than {DEEPEST} deep")
+        raise UnmeasuredError(f"folders are nested more than {DEEPEST} deep")
     try:
         folder = _open_folder(name, parent)
     except (FileNotFoundError, NotADirectoryError):

@@ -109,7 +109,7 @@ class ExternalCommand(description.Description):
             return f"{self.name} cannot run: {error}"
         data = description.find_portal_data()
         if data.exists() and (within := [each for each in opened if data.resolve().is_relative_to(each.resolve())]):
-            return f"{self.name} would read the data of the portal, which lie in {within[0]}. Move PORTAL_DATA_DIR."
+            return f"{self.name} would read the data of the portal, which are in {within[0]}. Move PORTAL_DATA_DIR."
         return ""
 
     def anonymize_batch(
@@ -316,7 +316,7 @@ def check_folder(folder: Path, expected: Collection[str]) -> str:
         return f"It left no output for {missing[0]}{others}; {len(found & set(expected))} of {len(expected)} are there."
     if extra := sorted(found - set(expected)):
         others = f" and {len(extra) - 1} others" if len(extra) > 1 else ""
-        return f'It left a file that nobody asked for: "{_shown(extra[0])}"{others}. Expected one for each input only.'
+        return f'It left an unexpected file: "{_shown(extra[0])}"{others}. Expected one for each input only.'
     return ""
 
 

@@ -94,14 +94,14 @@ class WorldParameters:
     def __post_init__(self) -> None:
         if not _MIN_FACTOR <= self.formant_factor <= _MAX_FACTOR:
             raise MethodError(
-                f"The formant factor lies from {_MIN_FACTOR:g} to {_MAX_FACTOR:g}; found {self.formant_factor}."
+                f"The formant factor must be from {_MIN_FACTOR:g} to {_MAX_FACTOR:g}; found {self.formant_factor}."
             )
         if self.f0_mean_hz is not None and not _MIN_MEAN_HZ <= self.f0_mean_hz <= _MAX_MEAN_HZ:
             raise MethodError(
-                f"The mean F0 lies from {_MIN_MEAN_HZ:g} to {_MAX_MEAN_HZ:g} Hz; found {self.f0_mean_hz}."
+                f"The mean F0 must be from {_MIN_MEAN_HZ:g} to {_MAX_MEAN_HZ:g} Hz; found {self.f0_mean_hz}."
             )
         if self.f0_spread_semitones is not None and not 0 <= self.f0_spread_semitones <= 12:
-            raise MethodError(f"The spread of F0 lies from 0 to 12 semitones; found {self.f0_spread_semitones}.")
+            raise MethodError(f"The spread of F0 must be from 0 to 12 semitones; found {self.f0_spread_semitones}.")
         if self.f0 not in get_args(Estimator):
             raise MethodError(f'F0 is found by {", ".join(get_args(Estimator))}; found "{self.f0}".')
         if self.level not in get_args(Level):

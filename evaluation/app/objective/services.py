@@ -149,7 +149,8 @@ def describe_found(job: Job) -> str:
     if unlike:
         parts.append(f"{unlike:,} reported number{' differs' if unlike == 1 else 's differ'} from ours")
     if missing:
-        parts.append(f"{missing:,} that the recipe asks for {'is' if missing == 1 else 'are'} missing")
+        number, verb = ("number", "is") if missing == 1 else ("numbers", "are")
+        parts.append(f"{missing:,} {number} that the recipe requires {verb} missing")
     return "; ".join(parts) + "."
 
 

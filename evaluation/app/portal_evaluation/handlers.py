@@ -63,7 +63,7 @@ def evaluate_originals(context: JobContext) -> dict[str, Any]:
     if not averages:
         raise JobFailure(
             "No average of the original speech could be computed.",
-            remedy="Import the trial lists, transcripts and recordings that the edition asks for, then run this again.",
+            remedy="Import the trial lists, transcripts and recordings that the edition requires, then run this again.",
             actor=Actor.ORGANIZER,
         )
     return {"recipe": context.parameters["recipe"], "averages": averages}

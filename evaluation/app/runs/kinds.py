@@ -80,7 +80,7 @@ ATTACK = EngineRunKind(
 )
 RECOGNITION = EngineRunKind(
     Kind.RECOGNITION,
-    "1",
+    "2",
     "recognition",
     counts_by="engine",
     data_set_job="hypotheses",

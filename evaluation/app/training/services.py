@@ -164,7 +164,7 @@ def _require_another(run: EvaluationRun) -> None:
         is_same = {name: other.parameters.get(name) for name in run.parameters} == run.parameters
         if is_same and speech_of_training(other.parameters) is speech_of_training(run.parameters):
             raise NotPossible(
-                f"The same training is under way already as training {other.pk}. Cancel it first, or change something."
+                f"The same training is under way already as training {other.pk}. Cancel it first, or change a setting."
             )
 
 

@@ -131,10 +131,7 @@ def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
             f"Within a condition the {utility.better} average {label} of the {policy.split} sets is better; equal "
             "values share a rank, the higher EER first."
         )
-    for gate in policy.gates:
-        sign = "reach" if gate.inclusive else "exceed"
-        label = find_metric(gate.metric, gate.estimator).label
-        sentences.append(f"{label} must {sign} {gate.minimum:g} {_groups_in_words(gate)}.")
+    sentences += map(gate_in_words, policy.gates)
     sentences.append(
         "Of a team’s systems the best one is ranked in each condition; the others are listed."
         if policy.several_systems == "best"
@@ -151,17 +148,25 @@ def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
     return sentences
 
 
+def gate_in_words(gate: Gate) -> str:
+    """Such as ``Pitch correlation ρF0 must exceed 0.3 on the mean of a and b.``"""
+    sign = "reach" if gate.inclusive else "exceed"
+    return f"{find_metric(gate.metric, gate.estimator).label} must {sign} {gate.minimum:g} {_groups_in_words(gate)}."
+
+
 def _groups_in_words(gate: Gate) -> str:
-    """Such as ``on tones_trials_f`` or ``on the mean of each pair: a and b; c and d``."""
+    """Such as ``on a``, ``on the mean of each of these: a and b; c and d`` or ``on a; on the mean of b and c``."""
     if all(len(group) == 1 for group in gate.groups):
         names = [group[0] for group in gate.groups]
         return f"on {names[0]}" if len(names) == 1 else f"on each of {', '.join(names)}"
+    if any(len(group) == 1 for group in gate.groups):
+        return "; ".join(f"on {'the mean of ' if len(group) > 1 else ''}{' and '.join(group)}" for group in gate.groups)
     groups = "; ".join(" and ".join(group) for group in gate.groups)
     return f"on the mean of {groups}" if len(gate.groups) == 1 else f"on the mean of each of these: {groups}"
 
 
 def _conditions_in_words(policy: LeaderboardPolicy, reach: str, limits: str) -> str:
-    start = f"A condition asks for an average EER of {reach} its limit ({limits} %), unrounded"
+    start = f"A condition requires an average EER of {reach} its limit ({limits} %), unrounded"
     if policy.policy == "cumulative":
         return f"{start}; a system competes in every condition that it meets."
     return f"{start}, and ends where the next begins; a system competes in one condition only."

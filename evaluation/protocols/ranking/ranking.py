@@ -33,6 +33,7 @@ from evaluation.protocols.ranking.rankings import (
 from evaluation.protocols.recipes import Gate, MetricName, Utility
 
 CHANCE_EER = 50.0
+ABOVE_CHANCE = "An EER above 50 % usually means a broken attacker, not more privacy."
 SHOWN_MISSING = 3
 UNKNOWN = Measured(math.nan)
 
@@ -125,7 +126,8 @@ def reasons_against(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ..
         if measured is None:
             found.append(Reason("missing", f"There is no average {label}{_why(entry, name.metric)}."))
         elif not 0 <= measured.value <= most or math.isinf(measured.value):
-            found.append(Reason("impossible", f"An average {label} of {measured.value:g} % is no rate."))
+            wanted = "0 % or more" if math.isinf(most) else f"0 to {most} %"
+            found.append(Reason("impossible", f"The average {label} must be {wanted}; it is {measured.value:g} %."))
     if entry.kind == "system":
         found += _missing_gates(entry, policy)
         if policy.basis == "recomputed":
@@ -287,7 +289,7 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: Leaderboar
         elif limit is not None and eer.interval and eer.interval[0] < limit < eer.interval[1]:
             notes.append(Reason("interval-at-limit", f"The interval of its EER includes the limit of {limit:g} %."))
     if eer.value > CHANCE_EER:
-        notes.append(Reason("above-chance", "An EER above 50 % usually means a broken attacker, not more privacy."))
+        notes.append(Reason("above-chance", ABOVE_CHANCE))
     if entry.is_reported:
         notes.append(Reason("reported", "Reported: some of its numbers could not be recomputed."))
     if entry.is_late and policy.late == "ranked":
@@ -296,11 +298,11 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: Leaderboar
 
 
 def _ordered(rows: Sequence[Row], utility: Utility) -> list[Row]:
-    """The best utility first; equal ones by higher EER, then by name."""
+    """The best utility first; of equal ones the primary systems, then by higher EER, then by name."""
     sign = 1 if utility.better == "lower" else -1
 
-    def place(row: Row) -> tuple[float, float, str, str]:
-        return sign * row.utility.value, -row.privacy.value, row.entry.label, row.entry.key
+    def place(row: Row) -> tuple[float, bool, float, str, str]:
+        return sign * row.utility.value, row.entry.is_contrastive, -row.privacy.value, row.entry.label, row.entry.key
 
     return sorted(rows, key=place)
 

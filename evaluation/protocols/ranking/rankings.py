@@ -46,6 +46,7 @@ class Entry:
     Attributes:
         key: unique, such as the name of the system; `label` is what readers know it by.
         team: whose system; those of one team compete for one rank. Empty for a team of its own.
+        is_contrastive: of two with equal utility the primary one comes first.
         privacy: the average EER that decides the condition; None where it could not be computed.
         utilities: the averages that decide the rank, by metric.
         gate_values: of each gate's metric, the value of each data set.
@@ -62,6 +63,7 @@ class Entry:
     title: str = ""
     kind: Kind = "system"
     is_late: bool = False
+    is_contrastive: bool = False
     privacy: Measured | None = None
     utilities: Mapping[str, Measured] = field(default_factory=dict)
     gate_values: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)

@@ -102,7 +102,7 @@ def _printed(file: ResultFile) -> Iterator[Problem]:
         for written, official, lowest, highest in shows:
             value = float(written)
             if not math.isfinite(value):
-                remedy = "Find out why the evaluation gave no number."
+                remedy = "Check why the evaluation gave no number."
                 yield Problem("not-finite", file.name, "a finite number", f"“{written}”", remedy, line=entry.line)
             elif not lowest <= value <= highest:
                 expected = f"{_title(entry)} within {lowest:g} to {highest:g}"

@@ -143,7 +143,7 @@ def test_explain_draws_a_moment_of_a_recording(shell, tmp_path):
         (("mcadams-2022", "gone.wav"), "gone.wav: expected a readable file"),
         (("mcadams-2022", ONE, "--at", "99"), "found 99 s"),
         (("mcadams-2022", ONE, "--figure", "x.bmp"), "expected a figure that ends in .svg"),
-        (("mcadams-2022", ONE, "--parameter", "alpha=2"), "alpha of mcadams-2022 lies from 0.5 to 0.9"),
+        (("mcadams-2022", ONE, "--parameter", "alpha=2"), "alpha of mcadams-2022 must be from 0.5 to 0.9"),
         (("mcadams-2022", ONE, "--parameter", "alpha"), "--parameter: expected name=number, found “alpha”"),
         (("mcadams-2022", ONE, "--figure", "gone/x.svg"), "expected a file that can be written"),
     ],

@@ -96,7 +96,7 @@ def test_archive_with_lists_for_both_roles_gives_each_utterance_its_role(shell, 
     assert answer.json["inferred"] == [
         "libri_dev: role trial (but for the utterances of enrolls, which are enrolment), split dev."
     ]
-    assert answer.json["voices"]["n_speakers"] == 4
+    assert answer.json["voices"]["n_speakers"] == 2
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"enrolls", "trials_f", "wav.scp", "wav"}
     assert len(kaldi.read_wav_scp(tmp_path / "out/wav.scp").content) == 6
 

@@ -13,7 +13,15 @@ import soundfile
 from scipy.signal import lfilter
 
 from anonymization.explanation.drawing import answer_drawing, request_drawing
-from anonymization.explanation.explain import cut_frame, explain, find_best_instant, find_f0, look_at, pair_resonances
+from anonymization.explanation.explain import (
+    cut_frame,
+    explain,
+    find_best_instant,
+    find_common_factor,
+    find_f0,
+    look_at,
+    pair_resonances,
+)
 from anonymization.methods.contract import Method, MethodError, PseudoSpeaker
 from anonymization.methods.mcadams.engine import fit_polynomial
 from anonymization.methods.registry import get_method
@@ -115,6 +123,14 @@ def test_resonance_that_is_far_from_where_it_is_expected_stays_alone():
     assert pair_resonances([500], [500], lambda hertz: hertz * 1.4) == ()
 
 
+def test_resonances_that_moved_by_one_factor_are_paired_by_it():
+    before, after = [386, 1250, 2680, 3435, 5184], [454, 1443, 3165, 4085, 6100]
+    factor = find_common_factor(before, after)
+    assert factor == pytest.approx(1.18, abs=0.01)
+    assert pair_resonances(before, after, lambda hertz: hertz * factor) == tuple(zip(before, after, strict=True))
+    assert find_common_factor(before, before) == find_common_factor([], after) == find_common_factor([500], [900]) == 1
+
+
 # Which instant -------------------------------------------------------------------------------------
 
 
@@ -140,7 +156,7 @@ def test_best_instant_of_noise_is_loud_and_of_silence_the_first():
 @pytest.mark.parametrize("at_s", [-0.01, 0.51, 1e9, float("nan"), float("inf")])
 def test_instants_outside_are_refused_in_a_sentence(at_s):
     recording = vowel(120, VOWELS["a"])
-    with pytest.raises(MethodError, match=r"must lie between 0 and 0\.50 s, where both recordings are; found"):
+    with pytest.raises(MethodError, match=r"must be between 0 and 0\.50 s, where both recordings are; found"):
         explain(None, recording, recording, RATE_HZ, at_s=at_s)
 
 

@@ -203,9 +203,9 @@ PROBLEMS = {
     "nothing": ("print('no model')", r"It left no output for 000001.wav; 0 of 1 are there. The last .*: no model"),
     "more": (
         "copy()\nfor n in range(3): (output / f'extra\\n{n}').touch()",
-        r'It left a file that nobody asked for: "extra\?0" and 2 others',
+        r'It left an unexpected file: "extra\?0" and 2 others',
     ),
-    "hidden": ("copy()\n(output / '.cache').mkdir()", 'It left a file that nobody asked for: ".cache"'),
+    "hidden": ("copy()\n(output / '.cache').mkdir()", 'It left an unexpected file: ".cache"'),
     "link": ("(output / '000001.wav').symlink_to(source / '000001.wav')", "expected a file of its own, found a link"),
     "link-to-secrets": (
         "(output / '000001.wav').symlink_to('/etc/shadow')",
@@ -274,7 +274,7 @@ def test_pipe_in_place_of_an_output_does_not_hang(tmp_path):
 
 def test_foreign_voice_and_option_are_refused_before_anything_runs(tmp_path):
     command = make_command(tmp_path / "own", "", parameters=[WARMTH])
-    with pytest.raises(MethodError, match=r"warmth of hush lies from 0 to 2 K, outside 0.9 to 1.1; found 1."):
+    with pytest.raises(MethodError, match=r"warmth of hush must be from 0 to 2 K, outside 0.9 to 1.1; found 1."):
         command.anonymize(noise(10), 16_000, voice(warmth=1.0))
     with pytest.raises(MethodError, match="hush takes the parameters warmth; the pseudo-speaker has none"):
         command.anonymize(noise(10), 16_000, PseudoSpeaker("00", {}))
@@ -352,7 +352,7 @@ def test_mistake_in_a_description_is_told_with_its_place(changes, sentence, tmp_
 def test_data_of_the_portal_within_the_system_is_told(tmp_path, monkeypatch):
     command = make_command(tmp_path / "own", "", isolation="limited")
     monkeypatch.setenv("PORTAL_DATA_DIR", "/usr/bin")
-    assert command.missing() == "hush would read the data of the portal, which lie in /usr. Move PORTAL_DATA_DIR."
+    assert command.missing() == "hush would read the data of the portal, which are in /usr. Move PORTAL_DATA_DIR."
 
 
 def test_command_beside_the_data_of_the_portal_is_refused(tmp_path, monkeypatch):
@@ -362,7 +362,7 @@ def test_command_beside_the_data_of_the_portal_is_refused(tmp_path, monkeypatch)
     with pytest.raises(MethodError, match="which holds the data of the portal"):
         load_command(describe(own))
     monkeypatch.setenv("PORTAL_DATA_DIR", str(tmp_path))
-    with pytest.raises(MethodError, match="which lies in the data of the portal"):
+    with pytest.raises(MethodError, match="which is inside the data of the portal"):
         load_command(describe(own))
 
 

@@ -69,7 +69,7 @@ def test_batch_needs_memory_for_few_utterances_beside_its_output():
 
 def test_voice_that_does_not_fit_is_refused_before_any_work():
     items = [*make_items(), Item(noise(100), PseudoSpeaker("00", {"alpha": 0.95}))]
-    with pytest.raises(MethodError, match=r"alpha of mcadams-2022 lies from 0.5 to 0.9; found 0.95"):
+    with pytest.raises(MethodError, match=r"alpha of mcadams-2022 must be from 0.5 to 0.9; found 0.95"):
         BY_NAME["mcadams-2022"].anonymize_batch(items, 16_000)
 
 

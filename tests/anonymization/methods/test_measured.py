@@ -7,6 +7,7 @@ from django.conf import settings
 from anonymization.methods.measured import find_measured, read_measurements
 from anonymization.methods.registry import get_method, methods
 from benchmarks._comparison import document_rows, keep
+from common.rounding import fixed
 from portal.systems.anonymization.charts import list_measured
 
 
@@ -29,8 +30,8 @@ def test_page_shows_a_method_beside_the_original_speech():
     rows = [[cell.text for cell in row.cells] for row in group.rows]
     found = find_measured(get_method("t04"))
     assert [row[0] for row in rows] == ["original", "t04"]
-    assert rows[1][1] == f"{100 * found.word_errors:.1f} %"
-    assert rows[1][2] == f"{100 * found.ignorant['wespeaker-resnet34']:.1f} %"
+    assert rows[1][1] == f"{fixed(100 * found.word_errors, 1)} %"
+    assert rows[1][2] == f"{fixed(100 * found.ignorant['wespeaker-resnet34'], 1)} %"
 
 
 def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):

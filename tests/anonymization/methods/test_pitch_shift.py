@@ -285,7 +285,7 @@ def test_method_shifts_by_the_voice_and_takes_its_options(method, vowels):
 
 
 def test_shift_inside_the_gap_is_refused(vowels):
-    with pytest.raises(MethodError, match=r"shift of pitch-shift-psola lies from -600 to 600 cents.*found 50"):
+    with pytest.raises(MethodError, match=r"shift of pitch-shift-psola must be from -600 to 600 cents.*found 50"):
         METHODS[0].anonymize(vowels, 16_000, PseudoSpeaker("00", {"shift": 50.0}))
 
 

@@ -370,7 +370,7 @@ def test_hidden_files_count_and_are_removed(code, tmp_path):
 
 def test_folders_too_deep_to_measure_end_the_command_and_are_removed(tmp_path):
     code = "copy()\nos.chdir(os.environ['HOME'])\nfor _ in range(300):\n  os.mkdir('d' * 250); os.chdir('d' * 250)"
-    with pytest.raises(MethodError, match="it wrote cannot be measured: folders lie in each other more than 100 deep"):
+    with pytest.raises(MethodError, match="it wrote cannot be measured: folders are nested more than 100 deep"):
         make_command(tmp_path / "own", code).anonymize_batch(items(1600), 16_000)
 
 

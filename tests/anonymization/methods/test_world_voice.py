@@ -289,10 +289,10 @@ def test_method_keeps_the_voice_between_utterances(shared):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"formant_factor": 3.0}, "The formant factor lies from 0.5 to 2; found 3.0."),
-        ({"formant_factor": float("nan")}, "The formant factor lies from 0.5 to 2; found nan."),
-        ({"f0_mean_hz": 5.0}, "The mean F0 lies from 50 to 500 Hz; found 5.0."),
-        ({"f0_spread_semitones": -1.0}, "The spread of F0 lies from 0 to 12 semitones; found -1.0."),
+        ({"formant_factor": 3.0}, "The formant factor must be from 0.5 to 2; found 3.0."),
+        ({"formant_factor": float("nan")}, "The formant factor must be from 0.5 to 2; found nan."),
+        ({"f0_mean_hz": 5.0}, "The mean F0 must be from 50 to 500 Hz; found 5.0."),
+        ({"f0_spread_semitones": -1.0}, "The spread of F0 must be from 0 to 12 semitones; found -1.0."),
         ({"f0": "praat"}, 'F0 is found by autocorrelation, dio, harvest; found "praat".'),
         ({"level": "loud"}, 'The level must be "kept" or "peak"; found "loud".'),
     ],

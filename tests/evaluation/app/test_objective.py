@@ -451,8 +451,8 @@ def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
         ({}, "No number was computed."),
         (
             {"values": 900, "recomputed": 864, "disagreements": 2, "missing": ["one"]},
-            "864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 that the recipe asks for is "
-            "missing.",
+            "864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 number that the recipe "
+            "requires is missing.",
         ),
     ],
 )

@@ -179,6 +179,11 @@ def test_of_two_equal_systems_of_a_team_the_more_private_is_ranked():
     assert found.rows[1].reasons[0].text == "Of this team T1-c1 is ranked, which has an equal WER and comes first."
 
 
+def test_of_two_equal_systems_of_a_team_the_primary_one_is_ranked():
+    found = table([entry("T1-p1", 16, 8), entry("T1-c1", 17, 8, is_contrastive=True)])
+    assert ranks(found) == [("T1-p1", 1), ("T1-c1", None)]
+
+
 def test_system_that_may_not_be_ranked_does_not_stand_in_for_its_team():
     found = table([entry("T1-p1", 16, 9), entry("T1-c1", 17, 8, is_late=True), entry("T1-c2", 17, 7, rho=0.2)])
     assert ranks(found) == [("T1-c2", None), ("T1-c1", None), ("T1-p1", 1)]
@@ -269,9 +274,9 @@ def test_claimed_value_of_a_gate_counts_as_a_claim():
         ({"eer": None}, "There is no average EER (Kaldi)."),
         ({"wer": None, "missing": {"wer": ("libri_test_asr",)}}, "There is no average WER; missing: libri_test_asr."),
         ({"rho": {}}, f"Pitch correlation ρF0 is missing for {', '.join(SETS)}."),
-        ({"eer": float("nan")}, "An average EER (Kaldi) of nan % is no rate."),
-        ({"eer": 101}, "An average EER (Kaldi) of 101 % is no rate."),
-        ({"wer": -1}, "An average WER of -1 % is no rate."),
+        ({"eer": float("nan")}, "The average EER (Kaldi) must be 0 to 100 %; it is nan %."),
+        ({"eer": 101}, "The average EER (Kaldi) must be 0 to 100 %; it is 101 %."),
+        ({"wer": -1}, "The average WER must be 0 % or more; it is -1 %."),
         ({"reasons": (Reason("failed-check", "Trials are missing."),)}, "Trials are missing."),
     ],
 )

@@ -8,7 +8,14 @@ import pytest
 
 from evaluation.formats.kaldi import read_trials, read_utt2spk
 from evaluation.protocols import recipes
-from evaluation.protocols.recipes import RecipeError, list_hash, load_recipe, read_recipe, shipped_editions
+from evaluation.protocols.recipes import (
+    RecipeError,
+    list_hash,
+    load_recipe,
+    parse_recipe,
+    read_recipe,
+    shipped_editions,
+)
 
 DATA = Path("../shared/vpc-librispeech/data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")
@@ -149,6 +156,30 @@ def test_problem_of_a_recipe_is_named(tmp_path, change, sentence):
     with pytest.raises(RecipeError, match=sentence) as caught:
         read_recipe(path)
     assert str(caught.value).startswith("mine.toml: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (('"VoicePrivacy 2022"', r'"a\u202egnp"'), "title: expected a line without control characters and signs of"),
+        (('"VoicePrivacy 2022"', r'"a\u202egnp"'), "found U+202E at character 2."),
+        (('"VoicePrivacy 2022"', r'"\u0000"'), "recipe.title: expected a line without"),
+        (('"VoicePrivacy 2022"', f'"{200_000 * "x"}"'), "title: expected at most 200 characters, found 200,000."),
+        (('"equal rank,', r'"\u001b[31m'), "recipe.tracks.main.ranking.ties: expected a line without"),
+        (('"Average WER"', '"""Average\nWER"""'), "recipe.tracks.main.averages[1].label: expected a line without"),
+        (('["0.0",', r'["\u2066",'), "recipe.results.word_insertion_penalties[0]: expected a line without"),
+        (("[tracks.main]", r'[tracks."\u202e"]'), "a name in recipe.tracks: expected a line without"),
+        (("[tracks.main]", f'[tracks."{201 * "x"}"]'), "a name in recipe.tracks: expected at most 200 characters"),
+    ],
+)
+def test_text_that_no_page_can_print_is_refused(change, sentence):
+    """Such text reads as other text, is taken by no PostgreSQL, or fills every page that names it."""
+    text = (recipes.FOLDER / "2022.toml").read_text()
+    assert change[0] in text
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(text.replace(*change), file="mine.toml")
+    assert any(sentence in problem for problem in caught.value.problems)
+    assert all(problem.isprintable() and len(problem) < 400 for problem in caught.value.problems)
 
 
 def test_missing_recipe_is_refused(tmp_path):

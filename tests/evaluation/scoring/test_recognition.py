@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import MetricInputError
+from common.progress import ignore_progress
+from evaluation.metrics.bootstrap import bootstrap_ratio
 from evaluation.metrics.word_errors import WordErrorCounts, clip_word_errors, count_word_errors
 from evaluation.scoring.recognition import recognition_report
+from evaluation.scoring.results.folders import SystemResults
+from evaluation.scoring.sources import Sources, Work
 
 REFERENCES = {"a1": "ONE TWO", "a2": "THREE FOUR", "b1": "FIVE", "c1": "SIX SEVEN EIGHT"}
 HYPOTHESES = {"a1": "One, two!", "a2": "three for", "b1": "", "c1": "6, 7, 8"}
@@ -50,6 +56,25 @@ def test_intervals_hold_the_rate_and_need_two_speakers():
 
 def test_the_same_generator_gives_the_same_report():
     assert report() == report()
+
+
+def test_a_rate_has_the_interval_that_the_numbers_of_an_edition_have():
+    """Both draw by the names of the speakers, so that no two pages differ."""
+    spoken = {f"{speaker}{n}": " ".join("ABCDEFG"[: n + 3]) for n in range(5) for speaker in "abcdefgh"}
+    heard = {name: " ".join("ABCDEFGH"["aceg".count(name[0]) : int(name[1]) + 3]) for name in spoken}
+    owners = {name: name[0] for name in spoken}
+    found = recognition_report(spoken, heard, speakers=owners)
+    nobody = SystemResults("", "", (), (), (), (), ())
+    work = Work(Path(), nobody, Sources(None, None), ignore_progress, ignore_progress)
+    counted = [one.errors.counts for one in found.utterances]
+    names = [one.speaker for one in found.utterances]
+    ratio = bootstrap_ratio(
+        [one.errors for one in counted], [one.reference_words for one in counted], names, work.draws(names)
+    )
+    assert found.overall.interval == ratio.find_interval()
+    assert found.overall.interval.lower < found.overall.interval.estimate < found.overall.interval.upper < 1
+    other = recognition_report(spoken, heard, speakers=owners, random=np.random.default_rng(1))
+    assert found.overall.interval != other.overall.interval
 
 
 def test_utterances_on_one_side_only_are_named_and_left_out():
