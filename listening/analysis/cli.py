@@ -107,6 +107,17 @@ PROGRAM = "python -m listening.analysis"
 BUNDLE = "bundle.zip"
 _OWN_NAMES = (bundle.RESULTS, BUNDLE, bundle.TABLES.rstrip("/"), bundle.FIGURES.rstrip("/"))
 FORMATS: tuple[ImageFormat, ...] = ("svg", "pdf", "png")
+_SETTINGS = {
+    "normalisation": "how ratings become ranks: rank01/avg or midrank",
+    "resamples": "resamples of listeners for the intervals",
+    "permutations": "permutations of the tests",
+    "level": "coverage of the intervals",
+    "correction": "correction over all pairs of systems: holm or bh",
+    "seed": "seed of every draw",
+    "least_clusters": "fewest listeners for an interval",
+    "partial_trials": "ratings of a task that an unfinished session needs for normalised scores",
+    "partial_of_each_kind": "of these, at least so many of original and of anonymised speech each",
+}
 _EPILOGUE = (
     "Exit code: 0 done, 1 tables differ or the bundle was changed (reproduce), 2 bad usage or unreadable input, "
     "130 interrupted."
@@ -120,18 +131,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog=PROGRAM, description=__doc__.split("\n")[0], epilog=_EPILOGUE, allow_abbrev=False)
+    parser = Parser(
+        prog=PROGRAM, description="Analyse the answers of listening tests.", epilog=_EPILOGUE, allow_abbrev=False
+    )
     commands = parser.add_subparsers(metavar="command", required=True)
     run = commands.add_parser("run", help="analyse a CSV of ratings, or a zip of inputs", epilog=_EPILOGUE)
-    run.add_argument("ratings", type=Path, help="CSV (or .csv.gz) of ratings, see describe ratings; or a zip of inputs")
-    run.add_argument("out", type=Path, help="folder for tables, figures and the bundle; made if it is not there")
-    run.add_argument("--original", metavar="NAME", help="which system is unprotected speech; usually original (or ref)")
     run.add_argument(
-        "--scale", action="append", metavar="[TASK=]LOW-HIGH", help="scale of a task or of all; else found in the data"
+        "ratings",
+        type=Path,
+        help="CSV (or .csv.gz) of ratings, see describe ratings; or a zip of inputs with its own settings",
     )
-    run.add_argument("--unconverted", default="team34", metavar="NAME", help="in the form of 2020: unconverted speech")
-    run.add_argument("--objective", type=Path, metavar="CSV", help="measures by system and utterance, see describe")
-    run.add_argument("--title", default="", help="of the study")
+    run.add_argument("out", type=Path, help="folder for tables, figures and the bundle; made if it is not there")
+    run.add_argument("--original", metavar="NAME", help="name of unprotected speech (default original, or ref)")
+    run.add_argument(
+        "--scale",
+        action="append",
+        metavar="[TASK=]LOW-HIGH",
+        help="scale of one task or of all (default: lowest and highest rating)",
+    )
+    run.add_argument(
+        "--unconverted",
+        default="team34",
+        metavar="NAME",
+        help="unconverted speech in the form of 2020 (default team34)",
+    )
+    run.add_argument("--objective", type=Path, metavar="CSV", help="objective measures; columns: describe inputs")
+    run.add_argument("--title", default="", help="title of the study")
     _add_settings(run)
     run.set_defaults(run=_run)
     again = commands.add_parser("reproduce", help="analyse a bundle again and compare every table", epilog=_EPILOGUE)
@@ -139,13 +164,20 @@ def _parser() -> Parser:
     again.add_argument("out", type=Path, help="folder for tables and figures; made if it is not there")
     again.set_defaults(run=_reproduce)
     for command in (run, again):
-        command.add_argument("--scores", choices=("raw", "normalised"), default="normalised", help="shown in the end")
+        command.add_argument(
+            "--scores",
+            choices=("raw", "normalised"),
+            default="normalised",
+            help="scores that are printed (default normalised)",
+        )
         command.add_argument("--no-figures", action="store_true", help="tables only")
         command.add_argument(
-            "--formats", default=",".join(FORMATS), help=f"of the figures, by commas: {', '.join(FORMATS)}"
+            "--formats", default=",".join(FORMATS), help=f"formats of the figures (default {','.join(FORMATS)})"
         )
     describe = commands.add_parser("describe", help="explain columns and tables", epilog=_EPILOGUE)
-    describe.add_argument("names", nargs="*", metavar="NAME", help="ratings, inputs, or tables; else everything")
+    describe.add_argument(
+        "names", nargs="*", metavar="NAME", help="ratings, inputs, or names of tables (default: everything)"
+    )
     describe.set_defaults(run=_describe)
     return parser
 
@@ -155,7 +187,8 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
     for one in fields(Settings):
         value = usual[one.name]
         option = "--" + one.name.replace("_", "-")
-        command.add_argument(option, type=type(value), help=f"usually {value}", default=None)
+        words = f"{_SETTINGS[one.name]} (default {value})"
+        command.add_argument(option, type=type(value), metavar="VALUE", help=words.replace("%", "%%"), default=None)
 
 
 def _run(options: argparse.Namespace) -> int:

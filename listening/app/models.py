@@ -363,8 +363,8 @@ class Session(_Row):
         ACTIVE = "active"
         FINISHED = "finished"
         SCREENED_OUT = "screened-out", "screened out"
-        FAILED_ATTENTION = "failed-attention", "failed the attention checks"
-        TECHNICAL = "technical", "ended by a technical fault"
+        FAILED_ATTENTION = "failed-attention", "missed control trials"
+        TECHNICAL = "technical", "ended by a technical error"
         EXPIRED = "expired", "lost its block"
         WITHDRAWN = "withdrawn"
 

@@ -452,8 +452,11 @@ class _Search:
         return (to_one * differs) @ _WEIGHTS, (to_other * differs) @ _WEIGHTS
 
     def _added(self, counts: Ints, of: Ints, by: int) -> Ints:
+        """What one more or one less (`by`) adds to the excess of counts."""
         low, high = self.groups.lowest[of], self.groups.highest[of]
-        return count_excess(counts + by, low, high) - count_excess(counts, low, high)
+        if by == 1:
+            return np.asarray(np.subtract(counts >= high, counts < low, dtype=np.int64))
+        return np.asarray(np.subtract(counts <= low, counts > high, dtype=np.int64))
 
 
 _ATTEMPTS, _LARGE = 8, 1000  # trials; from there on a third of the attempts, which take seconds each
@@ -497,8 +500,8 @@ def _nothing_found(request: DesignRequest, blocks: int, attempts: int, found: st
         f"No allocation was found in {attempts} attempts for {blocks} sessions of {request.trials} trials: in the best"
         f" one {found}. The rules that a session meets no utterance twice and has its share of systems, classes, sexes"
         f" and speakers leave too little room together. More utterances of each speaker, fewer than {request.trials}"
-        " trials for each evaluator, more evaluators, or a rule that may give way (utterances may repeat, sexes as in"
-        " the pool) would give it; another seed may find a way, too."
+        " trials for each evaluator, more evaluators, or a relaxed rule (utterances may repeat, sexes as in the pool)"
+        " would help. Another seed may help, too."
     )
 
 

@@ -226,6 +226,31 @@ def _guesses(
     return check_problems(f"guesses of {what}", most, " and ".join(found), problems)
 
 
+def describe_power(name: str, required: str, numbers: Mapping[str, int]) -> str:
+    """What a check that allows for chance can find at all, in a sentence; empty for one that fails by a single breach.
+
+    Args:
+        name, required: of the check.
+        numbers: of the certificate that holds it.
+    """
+    if name.startswith("guesses of "):
+        if required.count(" 100.0 % by ") == 2:
+            return f"Cannot fail with {numbers['evaluators']} evaluators: any share could be chance."
+        return "Finds an order by which more than this is guessed; what gives less away passes."
+    if name not in ("places by kind", "places by class", "places by system"):
+        return ""
+    evaluators, trials, originals = (numbers[key] for key in ("evaluators", "trials", "originals"))
+    part = {"kind": originals, "class": trials / 2, "system": (trials - originals) / max(1, numbers["systems"])}
+    what = name.removeprefix("places by ")
+    bounds = bound_by_chance(evaluators, part[what] / trials)
+    if bounds == Bounds(0, evaluators):
+        return f"Cannot fail with {evaluators} evaluators: any order could be chance."
+    group = {"kind": "originals", "class": "targets", "system": "a system"}[what]
+    ends = [f"fewer than {bounds.lowest}"] if bounds.lowest else []
+    ends += [f"more than {bounds.highest}"] if bounds.highest < evaluators else []
+    return f"Finds {group} at a place for {' or '.join(ends)} of {evaluators} evaluators at best."
+
+
 def _kind(trial: Candidate) -> str:
     return "anonymised" if trial.system else "original"
 

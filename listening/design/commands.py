@@ -103,16 +103,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog=PROGRAM, description="Designs of listening tests and their balance certificates.")
     commands = parser.add_subparsers(metavar="command", required=True)
-    plan = commands.add_parser("plan", help="make a design of a CSV of trials and print its certificate")
+    plan = commands.add_parser("plan", help="make a design from a CSV of trials and print its certificate")
     plan.add_argument("candidates", type=Path, help=f"CSV with the columns {', '.join(COLUMNS)}")
-    plan.add_argument("--evaluators", type=int, default=52)
-    plan.add_argument("--trials", type=int, default=52, help="of each evaluator")
-    plan.add_argument("--originals", type=int, default=26, help="among the trials of each evaluator")
-    plan.add_argument("--seed", type=int, default=2022)
-    plan.add_argument("--sources-may-repeat", action="store_true", help="trial utterances in a session")
-    plan.add_argument("--enrolments-may-repeat", action="store_true", help="enrolment utterances in a session")
-    plan.add_argument("--sexes-as-in-pool", action="store_true", help="instead of half of each sex")
-    plan.add_argument("--out", type=Path, help="file for the design with its request, to be checked again")
+    plan.add_argument("--evaluators", type=int, default=52, metavar="N", help="number of evaluators (default 52)")
+    plan.add_argument("--trials", type=int, default=52, metavar="N", help="trials of each evaluator (default 52)")
+    plan.add_argument(
+        "--originals", type=int, default=26, metavar="N", help="trials of original speech among them (default 26)"
+    )
+    plan.add_argument("--seed", type=int, default=2022, metavar="N", help="seed of the design (default 2022)")
+    plan.add_argument(
+        "--sources-may-repeat", action="store_true", help="allow a trial utterance more than once in a session"
+    )
+    plan.add_argument(
+        "--enrolments-may-repeat", action="store_true", help="allow an enrolment utterance more than once in a session"
+    )
+    plan.add_argument(
+        "--sexes-as-in-pool", action="store_true", help="women and men as often as in the CSV, not half and half"
+    )
+    plan.add_argument("--out", type=Path, metavar="FILE", help="write the design and its request, for check")
     plan.set_defaults(run=_plan)
     check = commands.add_parser("check", help="check a saved design again")
     check.add_argument("design", type=Path, help="file that plan --out wrote")
@@ -131,7 +139,9 @@ def _plan(options: argparse.Namespace) -> int:
         try:
             options.out.write_text(write_design(request, design), encoding="utf-8")
         except OSError as error:
-            raise CommandError(f"{options.out}: {error.strerror}.") from None
+            raise CommandError(
+                f"{options.out}: expected a file that can be written, found “{error.strerror}”."
+            ) from None
     return _show(certify(request, design), as_json=options.json)
 
 
@@ -144,9 +154,9 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}.") from None
+        raise CommandError(f"{path}: expected a readable file, found “{error.strerror}”.") from None
     except UnicodeDecodeError:
-        raise CommandError(f"{path}: expected UTF-8 text.") from None
+        raise CommandError(f"{path}: expected UTF-8 text, found other bytes. Save it as UTF-8.") from None
 
 
 def _show(certificate: Certificate, *, as_json: bool) -> int:

@@ -152,7 +152,7 @@ def _too_many_boards(request: BoardRequest) -> str:
     """Nobody meets a recording twice, so the speakers can run out of them; say how many boards do work."""
     words = (
         f"{request.boards} boards of {request.samples} samples for one evaluator: the speakers have too few "
-        "utterances, for nobody meets a recording twice."
+        "utterances, as nobody hears a recording twice."
     )
     for boards in range(request.boards - 1, 0, -1):
         fewer = replace(request, boards=boards)

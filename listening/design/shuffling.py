@@ -10,9 +10,8 @@ Arrays are of shape (sessions, places) unless they say otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -72,15 +71,21 @@ class _Shuffling:
         self.needs, self.sizes = needs, quarter_sizes(request.trials)
         self.quarter = np.array(quarter_of_place(request.trials))
         self.in_quarter = np.eye(QUARTERS, dtype=np.float32)[self.quarter]
-        self.order = np.tile(np.arange(request.trials), (len(blocks), 1))
         system = {name: number for number, name in enumerate(("", *request.systems))}
         speaker = {
             name: number for number, name in enumerate({**needs.originals.speakers, **needs.anonymised.speakers})
         }
-        self.speaker = _table(blocks, lambda one: speaker[one.speaker], np.int16)
-        self.system = _table(blocks, lambda one: system[one.system], np.int16)
-        self.target = _table(blocks, lambda one: bool(one.is_target), np.bool_)
-        self.kept = (self.order, self.speaker, self.system, self.target)
+        # One table of four, which an exchange changes at once; the others are what it shows of each.
+        self.kept = np.array(
+            [
+                [range(request.trials)] * len(blocks),
+                [[speaker[one.speaker] for one in block] for block in blocks],
+                [[system[one.system] for one in block] for block in blocks],
+                [[bool(one.is_target) for one in block] for block in blocks],
+            ],
+            dtype=np.int32,
+        )
+        self.order, self.speaker, self.system, self.target = self.kept
         self.parts = [self._parts(groups) for groups in (self.system == 0, self.target)]
         self.heard = heard.tolist()
         self.may_stand = [
@@ -108,8 +113,7 @@ class _Shuffling:
         self._exchange(undone, one[undone], other[undone])
 
     def _exchange(self, rows: Ints, one: Ints, other: Ints) -> None:
-        for table in self.kept:
-            table[rows, one], table[rows, other] = table[rows, other], table[rows, one]
+        self.kept[:, rows, one], self.kept[:, rows, other] = self.kept[:, rows, other], self.kept[:, rows, one]
 
     def _keeps_rules(self) -> Flags:
         """Which sessions keep every rule within a session."""
@@ -150,7 +154,3 @@ class _Shuffling:
         ]
         low, high = ([[getattr(one, end) for one in row] for row in bounds] for end in ("lowest", "highest"))
         return np.array(low), np.array(high)
-
-
-def _table(blocks: Sequence[Sequence[Candidate]], value: Callable[[Candidate], int], kind: type) -> Any:
-    return np.array([[value(one) for one in block] for block in blocks], dtype=kind)

@@ -86,18 +86,26 @@ def parse_settings(given: Mapping[str, Any]) -> Settings:
 
 
 def _out_of_range(chosen: Settings) -> list[str]:
-    ranges: dict[str, bool] = {
-        "normalisation as rank01/avg or midrank": chosen.normalisation in ("rank01/avg", "midrank"),
-        "correction as holm or bh": chosen.correction in ("holm", "bh"),
-        "resamples from 200 to 20000": 200 <= chosen.resamples <= 20_000,
-        "permutations from 200 to 20000": 200 <= chosen.permutations <= 20_000,
-        "level from 0.5 to 0.999": 0.5 <= chosen.level <= 0.999,
-        "seed from 0 to 2147483647": 0 <= chosen.seed < 2**31,
-        "least_clusters from 2 to 1000": 2 <= chosen.least_clusters <= 1000,
-        "partial_trials from 0 to 10000": 0 <= chosen.partial_trials <= 10_000,
-        "partial_of_each_kind from 0 to 10000": 0 <= chosen.partial_of_each_kind <= 10_000,
+    choices = {"normalisation": ("rank01/avg", "midrank"), "correction": ("holm", "bh")}
+    ranges: dict[str, tuple[float, float]] = {
+        "resamples": (200, 20_000),
+        "permutations": (200, 20_000),
+        "level": (0.5, 0.999),
+        "seed": (0, 2**31 - 1),
+        "least_clusters": (2, 1000),
+        "partial_trials": (0, 10_000),
+        "partial_of_each_kind": (0, 10_000),
     }
-    return [f"Expected {words}." for words, holds in ranges.items() if not holds]
+    values = chosen.as_data()
+    return [
+        f"Expected {name} as {' or '.join(known)}, found {values[name]!r}."
+        for name, known in choices.items()
+        if values[name] not in known
+    ] + [
+        f"Expected {name} from {low} to {high}, found {values[name]}."
+        for name, (low, high) in ranges.items()
+        if not low <= values[name] <= high
+    ]
 
 
 Scale = Mapping[str, tuple[float, float]]  # lowest and highest rating by task

@@ -130,6 +130,8 @@ def count_left_out(ratings: Ratings, settings: Settings) -> LeftOut:
     counts |= {"ratings_read": len(ratings), "ratings": len(counting)}
     for purpose in (PRACTICE, GOLD, BRIDGE):
         counts[f"{purpose}_ratings"] = int((ratings.purpose == purpose).sum())
+    if not counts[f"{PRACTICE}_ratings"]:
+        del counts[f"{PRACTICE}_ratings"]  # a study of the portal never analyses these
     counts["partial_sessions"] = _sessions(counting.rows(~counting.is_finished))
     counts["short_sessions"] = _sessions(counting.rows(short))
     flat = sorted(set(_flat_listeners(normalised, settings).tolist()))
@@ -174,7 +176,8 @@ def _notes(counts: Mapping[str, int], flat: Sequence[str], settings: Settings) -
             "out by standing rules."
         )
     kinds = {"practice": "practice_ratings", "control": "gold_ratings", "bridge": "bridge_ratings"}
-    if aside := [f"{_number(counts[key], 'rating')} of {kind} trials" for kind, key in kinds.items() if counts[key]]:
+    asides = {kind: counts.get(key, 0) for kind, key in kinds.items()}
+    if aside := [f"{_number(count, 'rating')} of {kind} trials" for kind, count in asides.items() if count]:
         said.append(f"{', '.join(aside)}: not in the scores.")
     if counts["short_ratings"]:
         said.append(

@@ -46,7 +46,7 @@ DELETED_WITH_A_SESSION = ("answers", "plays", "serves", "events", "screening_res
 ABOUT_SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES
 NOTE = (
     "Somebody withdrew after this was computed. Their answers are deleted, and with them everything about single "
-    "listeners and utterances; the figures over all listeners are those of then."
+    "listeners and utterances. The figures over all listeners were computed before that."
 )
 
 

@@ -399,7 +399,7 @@ def _stats(found: Any) -> list[dict[str, Any]]:
     per_trial = f"{duration(times.trial_s)} a trial" if times.trial_s is not None else ""
     return [
         {"label": "Started", "value": counts.starts},
-        {"label": "Under way", "value": counts.active, "note": "stalled ones among them"},
+        {"label": "Under way", "value": counts.active, "note": "stalled ones among them" if counts.stalled else ""},
         {"label": "Stalled", "value": counts.stalled, "note": "no contact for 2 min"},
         {"label": "Finished", "value": counts.finished},
         {"label": "Lost their block", "value": counts.expired},

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import ceil
 from statistics import median
 from types import SimpleNamespace
@@ -26,6 +26,7 @@ from listening.app.monitor.rules import sentence
 from listening.app.sessions.answers import BROKEN, NOTE
 from listening.app.sessions.payloads import SOUND_PROBLEMS
 from listening.app.sessions.selectors import STEPS, list_steps
+from listening.app.studies.rules import STALLED_AFTER, is_stalled
 
 State = Session.State
 PARTIAL = (State.EXPIRED, State.TECHNICAL)
@@ -95,33 +96,40 @@ def usable_answers(study: Study, *, without: Collection[int] = ()) -> QuerySet[A
     Args:
         without: sessions that are to be left out as well.
     """
-    answers = Answer.objects.filter(
-        session__study=study,
-        session__is_preview=False,
-        session__state__in=COUNTED,
+    sessions = Session.objects.filter(study=study, is_preview=False, state__in=COUNTED).exclude(pk__in=without)
+    return Answer.objects.filter(
+        session__in=sessions.exclude(standing_exclusion()).order_by(),
         task=study.tasks[-1] if study.tasks else "",
         trial__item__purpose=Item.Purpose.SCORED,
-    )
-    return answers.exclude(session__in=without).exclude(standing_exclusion("session")).order_by()
+    ).order_by()
 
 
 def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage:
-    """Coverage as it stands, or as it would stand without some sessions: four queries."""
+    """Coverage as it stands, or as it would stand without some sessions: two queries."""
+    is_board = study.form == Study.Form.LINKABILITY
+    system = f"item__{'samples__stimulus__' if is_board else ''}system__code"
     scored = Trial.objects.filter(block__study=study, item__purpose=Item.Purpose.SCORED).order_by()
-    system = "item__system__code"
-    if study.form == Study.Form.LINKABILITY:
-        system = "item__samples__stimulus__system__code"
-    answers = usable_answers(study, without=without)
-    cells: dict[tuple[str | None, bool | None], Cell] = {}
-    for code, is_target, count in scored.values_list(system, "item__is_target").annotate(Count("pk")):
-        cells[code, is_target] = Cell(planned=count)
-    by_state = answers.values_list(f"trial__{system}", "trial__item__is_target", "session__state")
-    for code, is_target, state, count in by_state.annotate(Count("pk")):
+    counts: dict[tuple[str | None, bool | None], Counter[str]] = defaultdict(Counter)
+    # Whose recordings an item has, and how many of each: a board has samples of several systems.
+    owners: dict[int, list[tuple[Counter[str], int]]] = defaultdict(list)
+    of_items = scored.values_list("item", system, "item__is_target")
+    for item, code, is_target, trials, planned in of_items.annotate(
+        trials=Count("pk", distinct=True), planned=Count("pk")
+    ):
+        counts[code, is_target]["planned"] += planned
+        owners[item].append((counts[code, is_target], planned // trials))
+    heard: set[int] = set()
+    answers = 0
+    by_state = usable_answers(study, without=without).values_list("trial__item", "session__state")
+    for item, state, count in by_state.annotate(count=Count("pk")):
         told = {State.FINISHED: "usable", State.ACTIVE: "under_way"}.get(State(state), "partial")
-        cells[code, is_target] = cells.get((code, is_target), Cell()) + Cell(**{told: count})
-    finished = answers.filter(session__state=State.FINISHED)
-    counts = finished.aggregate(heard=Count("trial__item", distinct=True), answers=Count("pk"))
-    return Coverage(_rows(cells), scored.aggregate(items=Count("item", distinct=True))["items"], **counts)
+        for owner, recordings in owners[item]:
+            owner[told] += recordings * count
+        if state == State.FINISHED:
+            heard.add(item)
+            answers += count
+    cells = {owner: Cell(**count) for owner, count in counts.items()}
+    return Coverage(_rows(cells), len(owners), len(heard), answers)
 
 
 def _rows(cells: dict[tuple[str | None, bool | None], Cell]) -> tuple[Row, ...]:
@@ -200,8 +208,6 @@ def _stimuli(study: Study, places: dict[Place, list[tuple[int, str]]]) -> list[t
 
 
 Step = Session.Step
-# An open page says that it is there every half minute; after four times in vain somebody has stopped for now.
-STALLED_AFTER = timedelta(minutes=2)
 GROUPS_OF_TRIALS = 6
 LEFT = (State.EXPIRED, State.WITHDRAWN, State.SCREENED_OUT, State.FAILED_ATTENTION, State.TECHNICAL)
 
@@ -322,11 +328,6 @@ def count_activity(now: datetime) -> tuple[int, int]:
     """How many evaluators listen now in all studies, and how many answers there are; without previews."""
     sessions = Session.objects.filter(is_preview=False, state=State.ACTIVE, last_seen_at__gt=now - STALLED_AFTER)
     return sessions.count(), Answer.objects.filter(session__is_preview=False).count()
-
-
-def is_stalled(session: Session, now: datetime) -> bool:
-    """Whether nothing was heard of an active session for `STALLED_AFTER`."""
-    return session.state == State.ACTIVE and now - (session.last_seen_at or session.started_at) >= STALLED_AFTER
 
 
 def _answered(study: Study) -> dict[int, int]:

@@ -189,9 +189,8 @@ def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions, check: Cal
         told = run_in_child(work, child_limits(text_bytes), check=check)  # once: somebody waits for the answer
     except ChildEnded as ended:
         raise AnalysisInputError(
-            f"{file_name}: expected ratings that are read in the time and memory that their size allows, found that "
-            f"the process that reads them was ended: {ended.how}. Correct the file, or import parts as studies of "
-            "their own."
+            f"{file_name}: the process that read it was stopped: {ended.how}. Correct the file, or import parts as "
+            "studies of their own."
         ) from None
     if "problems" in told:
         raise AnalysisInputError(told["problems"])

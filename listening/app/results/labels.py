@@ -86,12 +86,12 @@ def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: boo
     """A number and its interval as texts: ``46 %`` and ``41 to 50``; the interval is empty without both ends.
 
     Args:
-        digits: decimals of a number without an interval.
+        digits: the most decimals.
         is_share: whether it reads in percent.
     """
     factor = 100 if is_share else 1
     first, last = (factor * end if isinstance(end, (int, float)) else None for end in (low, high))
-    text, span = round_to_interval(factor * value, first, last, digits)
+    text, span = round_to_interval(factor * value, first, last, digits, "%" if is_share else "")
     return (f"{text} %" if is_share else text), span
 
 

@@ -25,7 +25,7 @@ MOST_NAMED = 3  # systems that do not differ from the best one; of more only the
 MOST_ROWS = 40  # of a panel; the tables have all
 PAIRS = "original-anonymised"  # the pairs that an attacker would look at
 ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
-WIDTH, LEFT, RIGHT = 360, 122, 296  # of a panel, and of its axis
+WIDTH, LEFT, RIGHT = 360, 122, 290  # of a panel, and of its axis
 BEST = {"naturalness": "sounds most natural", "intelligibility": "is easiest to understand"}
 
 
@@ -52,7 +52,7 @@ def _rated(shape: Shape, tasks: Sequence[str]) -> Iterator[str]:
     if quality:
         yield _best(shape, *quality[0], [systems for _, systems in quality[1:]])
     if "verifiability" in tasks:
-        yield _recognised(shape)
+        yield from _recognised(shape)
 
 
 def _by_mean(shape: Shape, task: str) -> list[System]:
@@ -80,12 +80,39 @@ def _best(shape: Shape, task: str, own: Sequence[System], others: Iterable[Seque
     return f"{said}."
 
 
-def _recognised(shape: Shape) -> str:
-    """With which system speakers are hardest to recognise, beside unprotected speech and guessing."""
+def _recognised(shape: Shape) -> Iterator[str]:
+    """With which system speakers are hardest to recognise, beside unprotected speech and guessing.
+
+    A rate above guessing, and not only by chance, is no privacy: such systems are named apart.
+    """
     systems = read_systems(shape, "verifiability")
-    own = _by(systems, lambda one: one.detection.get("eer"))
-    if not own:
-        return "How recognisable speakers are is not known: ratings of both kinds of pairs are needed."
+    known = _by(systems, lambda one: one.detection.get("eer"))
+    if not known:
+        yield "How recognisable speakers are is not known: ratings of both kinds of pairs are needed."
+    own = [one for one in known if not _is_reversed(one.detection)]
+    if own:
+        yield _hardest(shape, own, systems)
+    if confused := [one for one in known if _is_reversed(one.detection)]:
+        column = find_column(CONTENTS["detection"], "eer")
+        rates = [labels.number_and_span(one.detection, column)[0] for one in confused]
+        many = len(confused) > MOST_NAMED
+        names = f"{len(confused)} systems" if many else labels.listed([_name(shape, one) for one in confused])
+        rate = f"equal error rate{'' if len(confused) == 1 else 's'} "
+        rate += f"up to {rates[0]}" if many else labels.listed(rates)
+        yield (
+            f"With {names} listeners confused speakers more often than by guessing ({rate}, guessing 50 %): this "
+            "points to reversed answers or too few of them, not to privacy."
+        )
+
+
+def _is_reversed(row: Record) -> bool:
+    """Whether a rate is above guessing, with its whole interval where it has one."""
+    rate, low = as_number(row.get("eer")), as_number(row.get("eer_low"))
+    return rate is not None and min(rate, rate if low is None else low) > CHANCE
+
+
+def _hardest(shape: Shape, own: Sequence[System], systems: Iterable[System]) -> str:
+    """With which system of `own`, by their rates, speakers are hardest to recognise."""
     original = next((one.detection for one in systems if one.name == ORIGINAL), {})
     name, number = _name(shape, own[0]), _beside_original(own[0].detection, original, "detection", "eer")
     hardest = (
@@ -255,7 +282,7 @@ def _panel(
     """A row for each that has a number, the original first and the highest next; None where none has any.
 
     Args:
-        scale: ends of the axis; from 0 to what the numbers reach where it is None.
+        scale: ends of the axis, which goes on to what the numbers reach; from 0 where it is None.
         line: of what all are compared with, as `line_words` say.
     """
     known = [one for one in shown if as_number(one[3].get(name)) is not None]
@@ -264,7 +291,8 @@ def _panel(
     known.sort(key=lambda one: (one[3].get("system") != ORIGINAL, -float(one[3][name] or 0)))
     column = find_column(CONTENTS[table], name)
     ends = [as_number(row.get(f"{name}{end}")) for *_, row in known for end in ("", "_low", "_high")]
-    first, last = scale or (0.0, 1.1 * max([one for one in ends if one is not None], default=1.0) or 1.0)
+    most = max(one for one in ends if one is not None)
+    first, last = (scale[0], max(scale[1], most)) if scale else (0.0, 1.1 * most or 1.0)
 
     def x(value: float) -> float:
         return round(LEFT + min(1.0, max(0.0, (value - first) / (last - first))) * (RIGHT - LEFT), 1)
@@ -287,7 +315,7 @@ def _panel(
         )
     floor = TOP + ROW * len(rows)
     marks = [first, CHANCE if column.is_share and scale else (first + last) / 2]
-    marks += [] if column.is_share and scale else [last]
+    marks += [] if column.is_share and scale and last <= scale[1] else [last]
     factor = 100 if column.is_share else 1
     return {
         "title": title,

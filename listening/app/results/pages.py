@@ -109,8 +109,16 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
 def _of_task(shape: Shape, task: str, *names: str) -> list[Table]:
     """The rows of a task in tables of the reader's scores, where there are any."""
     caption, without = caption_of(task, shape), shape.without("task")
+    is_small = shape.results.counts.get("listeners", 0) < int(shape.results.settings.get("least_clusters", 0))
+    hiding = {"model_effects": without.without("se", "low", "high")} if is_small else {}  # no intervals anywhere
     shown = (
-        shown_table(name, caption, without, shape.records(name, task=task), csv=shape.reader.csv(shape.scores, name))
+        shown_table(
+            name,
+            caption,
+            hiding.get(name, without),
+            shape.records(name, task=task),
+            csv=shape.reader.csv(shape.scores, name),
+        )
         for name in names
     )
     return [one for one in shown if one is not None]
@@ -149,7 +157,7 @@ def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | N
     told = ""
     if matrix:
         pairs = labels.counted(matrix["pairs"], "pair")
-        told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else ": not tested"
+        told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else f": not tested{_by_mean(shape, task, by_rate)}"
     return {
         "name": task,
         "title": RATED_TASKS[task].title,
@@ -161,6 +169,15 @@ def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | N
         "figures": [one for one in figures if one["task"] == task and one["place"] == "comparison"],
         "left_out": 0 if few else len(records),
     }
+
+
+def _by_mean(shape: Shape, task: str, by_rate: Sequence[Record]) -> str:
+    """What the mean scores of a task say where its equal error rates are not tested; empty where nothing is."""
+    tested = [row for row in shape.records("differences", task=task) if row.get("is_told_apart") is not None]
+    if not by_rate or not tested:
+        return ""
+    apart = sum(bool(row["is_told_apart"]) for row in tested)
+    return f" by equal error rate, by mean score {apart} of {labels.counted(len(tested), 'pair')}"
 
 
 def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
@@ -284,7 +301,7 @@ def _rule(shape: Shape, name: str) -> dict[str, Any]:
         "words": words,
         "may_leave_out": name in FLAG_OF_RULE,
         "caught": len({row["listener"] for row in caught}),
-        "looked_at": len({row["listener"] for row in records}),
+        "looked_at": len({row["listener"] for row in records if row["value"] is not None}),
         "found": shown_table("screening", f"{title}: whom it would leave out", of, caught, title="Caught"),
         "effect": shown_table("exclusion_effect", effect, of, changed, title="Before and after"),
     }

@@ -98,7 +98,8 @@ class Measured:
         """Number and interval, rounded to it, whether it was only reported, and its letters."""
         if self.value is None:
             return Cell(note=self.missing)
-        text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits)
+        unit = None if self.is_reported else self.quantity.unit
+        text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits, unit)
         marks = ("reported",) if self.is_reported else ()
         return Cell(text, interval, marks=marks, aside=self.group, value=self.value)
 

@@ -165,7 +165,7 @@ def receive_take_over(token: str, body: bytes, now: datetime) -> dict[str, Any]:
 def receive_report(token: str, body: bytes, now: datetime) -> dict[str, Any]:
     """Note that a recording fails, and skip its trial where that is asked: to the end once, given up the second time.
 
-    Who gives up more than a tenth of the trials ends with a technical fault, so that nobody comes to the end without
+    Who gives up more than a tenth of the trials ends with a technical error, so that nobody comes to the end without
     listening. A report that comes again with the same key changes nothing.
 
     Raises:
@@ -221,7 +221,7 @@ def _take_report(
 
 
 def most_given_up(total: int) -> int:
-    """How many trials of a session may be given up for broken sound before it counts as a technical fault."""
+    """How many trials of a session may be given up for broken sound before it counts as a technical error."""
     return min(max(FEWEST_GIVEN_UP, int(MOST_GIVEN_UP * total)), (total - 1) // 2)
 
 

@@ -97,4 +97,6 @@ def _to_do(session: Session, code: str) -> str:
             )
         case Platform.MTURK:
             return _("Please return the task on Mechanical Turk.")
+    if code and not session.study.pay_per_hour:
+        return _("You need this code only if somebody asks you to show that you took part.")
     return _("Give this code to the person who asked you to take part.") if code else _("There is nothing more to do.")

@@ -20,10 +20,11 @@ from listening.app.sessions import platforms, screening
 from listening.app.sessions.endings import describe_end
 from listening.app.sessions.forms import ConsentForm, HeadphoneForm, QuestionsForm, SoundForm
 from listening.app.sessions.selectors import list_questions, list_steps, read_screening
-from listening.app.sessions.services import show_text
+from listening.app.sessions.services import explain_no_place, show_text
 from listening.app.studies.rules import has_pairs
 from listening.app.studies.selectors import expected_effort, shown_text
 from listening.tasks import RATED_TASKS
+from portal.core.clock import read_clock
 
 Step = Session.Step
 Page = tuple[str, dict[str, Any]]
@@ -111,7 +112,11 @@ def preview_page(study: Study, language: str) -> dict[str, Any]:
 
 def _of_step(session: Session, form: Any) -> dict[str, Any]:
     if session.step == Step.CONSENT:
-        return {"text": show_text(session, StudyText.Kind.CONSENT), "facts": expected_effort(session.study)}
+        return {
+            "text": show_text(session, StudyText.Kind.CONSENT),
+            "facts": expected_effort(session.study),
+            "no_place": explain_no_place(session, read_clock()),
+        }
     if session.step == Step.SOUND:
         return {"test": screening.open_test(session, screening.Kind.SOUND, read_screening(session.study))}
     if session.step == Step.HEADPHONES:

@@ -258,7 +258,7 @@ def _proof(plan: PlatformPlan, arrival: Arrival) -> str:
         platforms.configured_api(), arrival.data.get("session", ""), arrival.person, arrival.data.get("study", "")
     )
     if proof == platforms.CONTRADICTED:
-        raise ArrivalError(_("Prolific does not know this submission. Open the study from Prolific again."))
+        raise ArrivalError(_("Prolific has no such submission. Open the study from Prolific again."))
     return proof
 
 
@@ -360,6 +360,17 @@ def begin_trials(token: str, now: datetime) -> Session:
 def _lock_study(token: str) -> Study:
     """The study of a session, as it is now and until the transaction ends: it is locked before its session."""
     return get_object_or_404(Study.objects.select_for_update(no_key=True, of=("self",)), sessions__token=token)
+
+
+def explain_no_place(session: Session, now: datetime) -> str:
+    """Why somebody who is asked for consent would find no place, as of `NoPlaceError`; empty where there is one."""
+    if session.is_preview:
+        return ""
+    try:
+        _require_place(session.study, session, now)
+    except NoPlaceError as reason:
+        return str(reason)
+    return "" if has_free_block(session.study, now) else "full"
 
 
 def _require_place(study: Study, session: Session, now: datetime) -> None:

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
 from common.tables import Cell, Column, Group, Row, Table, number_columns, number_table
+from listening.analysis.reading.inputs import Settings
 from listening.app.models import Item, Study, StudyText
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
@@ -27,8 +28,10 @@ from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXA
 from listening.app.studies.selectors import shown_text
 from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
+from listening.design.certificate import describe_power
 from listening.design.plan import DesignError
-from listening.design.precision import SystemPrecision, plan_precision
+from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
+from portal.core.clock import read_clock
 from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import with_estimates
 
@@ -139,7 +142,7 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
     if study.platform == Study.Platform.MTURK:
         return address, "This is the address of an external question; Mechanical Turk adds its parameters."
     person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
-    return address, f"Add ?{person}=ID for one personal link each, with IDs that nobody can guess."
+    return address, f"For a personal link for each evaluator add ?{person}= and an ID that nobody can guess."
 
 
 def plan_facts(study: Study) -> list[tuple[str, str]]:
@@ -151,18 +154,17 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
     if study.form == Study.Form.LINKABILITY:
         boards = "a plane" if study.board_dimensions == 2 else "a line"
         facts.append(("Boards", f"{study.board_samples} samples on {boards}"))
-    plays = study.plays_at_most
+    plays, more = study.plays_at_most, sum(study.certificate.get("waves", [])[1:])
     facts += [
         ("Plays of a sample", f"at most {plays}" if plays else "as often as wanted"),
         ("Role play", capfirst(study.get_role_play_display())),
         ("Languages", ", ".join(study.languages)),
-        ("Evaluators", str(study.evaluators)),
+        ("Evaluators", f"{study.evaluators}{f', and {more} added' if more else ''}"),
         ("Trials of each", _trials(study)),
     ]
     if is_rating:
-        facts.append(
-            ("Besides", f"{study.practice_trials} practice, {study.gold_trials} control, {study.bridge_trials} bridge")
-        )
+        counts = (study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge")
+        facts.append(("Besides", ", ".join(f"{count} {kind}" for count, kind in counts if count) or "none"))
     if study.relaxations:
         facts.append(("Rules to relax", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
     sets = ", ".join(study.data_sets.order_by("role", "name").values_list("name", flat=True))
@@ -187,7 +189,7 @@ def design_page(study: Study) -> dict[str, Any]:
     parts = certificate.get("parts", [])
     titles = ["The scored trials"] if len(parts) < 2 else [f"Wave {number}" for number in range(1, len(parts) + 1)]
     groups = [
-        {"table": _checks_table(title, part.get("checks", [])), "notes": part.get("relaxed", [])}
+        {"table": _checks_table(title, part.get("checks", []), part.get("numbers")), "notes": part.get("relaxed", [])}
         for title, part in zip(titles, parts, strict=True)
     ]
     groups.append({"table": _checks_table("Everything around them", certificate.get("rows", [])), "notes": []})
@@ -206,18 +208,24 @@ def design_page(study: Study) -> dict[str, Any]:
     }
 
 
-def _checks_table(title: str, checks: Iterable[Mapping[str, Any]]) -> Table:
-    """Checks of a certificate: what each requires, and what was found."""
+def _checks_table(title: str, checks: Iterable[Mapping[str, Any]], numbers: Mapping[str, int] | None = None) -> Table:
+    """Checks of a certificate: what each requires, what was found, and what one of chance can find at all."""
     rows = (
         (
             Cell(capfirst(one["name"])),
             Cell("passes", badge="succeeded") if one["passed"] else Cell("fails", badge="failed"),
-            Cell(str(one["required"])),
+            Cell(_required_in_words(one, numbers or {})),
             Cell(str(one["found"])),
         )
         for one in checks
     )
     return plain_table(title, CHECKS, rows, styles="stack", is_caption_hidden=False)
+
+
+def _required_in_words(check: Mapping[str, Any], numbers: Mapping[str, int]) -> str:
+    """What a check requires, and what it can find where it allows for chance."""
+    power = describe_power(check["name"], check["required"], numbers)
+    return f"{check['required']}. {power}" if power else str(check["required"])
 
 
 def plain_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], **more: Any) -> Table:
@@ -255,7 +263,7 @@ def _is_busy(study: Study) -> bool:
 def close_page(study: Study) -> dict[str, Any]:
     """Who is still listening, and until when at most."""
     found: list[Any] = list(selectors.sessions_under_way(study))
-    listening = [one for one in found if one.has_place]
+    listening, now = [one for one in found if one.has_place], read_clock()
     rows = [
         (
             Cell(f"Session {one.pk}", link=reverse("studies:session", args=[study.name, one.pk])),
@@ -268,8 +276,9 @@ def close_page(study: Study) -> dict[str, Any]:
     return {
         "study": study,
         "listening": listening,
+        "stalled": sum(rules.is_stalled(one, now) for one in listening),
         "before": len(found) - len(listening),
-        "table": plain_table("Who is still listening", LISTENING, rows),
+        "table": plain_table("Sessions that are not finished", LISTENING, rows),
         "blocks": study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True))),
     }
 
@@ -372,7 +381,14 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
 
 NOTE = (
     "Half the width of a 95 % interval, where the EER is near {eer} %, taking into account that ratings of one person "
-    "are alike. A smaller difference between two systems will not be significant."
+    "are alike. A smaller difference between two systems will not be significant. The EER of naturalness or "
+    "intelligibility says how well its ratings tell original from anonymised speech: at 50 % not at all."
+)
+FEWEST_FOR_INTERVALS = Settings().least_clusters
+WIDEST = 0.25  # half an interval of a rate that is given as a number
+TOO_FEW = (
+    f"The results of fewer than {FEWEST_FOR_INTERVALS} evaluators are points without intervals. Plan at least "
+    f"{FEWEST_FOR_INTERVALS} to compare systems."
 )
 
 
@@ -430,16 +446,24 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
         other_trials=beside if tried.form == Study.Form.RATING else 0,
         pay_per_hour=float(tried.pay_per_hour),
     )
-    notes = [f"A trial counts as {seconds_of_trial(tried, mean_s):.0f} s: its recordings of {mean_s:.1f} s on average."]
+    is_enough = tried.evaluators >= FEWEST_FOR_INTERVALS
+    counted = tried.trials_per_evaluator + (beside if tried.form == Study.Form.RATING else 0)
+    notes = [
+        f"One evaluator: {OTHER_MINUTES:.0f} min before the trials, then {counted} trials of about "
+        f"{seconds_of_trial(tried, mean_s):.0f} s each, with recordings of {mean_s:.1f} s on average."
+    ]
+    if is_enough and any(row.eer_half_width > WIDEST for row in plan.rows):
+        notes.insert(0, f"{_half_width(1).capitalize()} points: the EER cannot be estimated from so few ratings.")
     if plan.rows:
-        notes.insert(0, NOTE.format(eer=round(100 * plan.expected_eer)))
+        note = NOTE.format(eer=round(100 * plan.expected_eer)) if is_enough else TOO_FEW
+        notes.insert(0, note)
     return {
         "stats": [
             {"label": "One evaluator", "value": f"{plan.minutes:.0f}", "unit": "min"},
             {"label": "All together", "value": f"{plan.hours:.1f}", "unit": "h"},
             {"label": "Pay", "value": f"{plan.cost:,.0f}", "unit": tried.currency},
         ],
-        "precision": _precision_table(systems, tried.tasks, plan.rows) if plan.rows else None,
+        "precision": _precision_table(systems, tried.tasks, plan.rows, with_widths=is_enough) if plan.rows else None,
         "notes": notes,
     }
 
@@ -450,17 +474,28 @@ def seconds_of_trial(study: Study, mean_s: float) -> float:
     return rules.seconds_of_trial(study.form, study.tasks, [mean_s] * samples)
 
 
-def _precision_table(systems: Sequence[str], tasks: Sequence[str], rows: Iterable[SystemPrecision]) -> Table:
-    """Half widths of the intervals of each system; EERs in percentage points."""
+def _half_width(share: float) -> str:
+    """Half an interval of a rate in percentage points; one that says hardly anything only as such."""
+    return f"± {100 * share:.1f}" if share <= WIDEST else f"over ± {100 * WIDEST:.0f}"
+
+
+def _precision_table(
+    systems: Sequence[str], tasks: Sequence[str], rows: Iterable[SystemPrecision], *, with_widths: bool
+) -> Table:
+    """Ratings of each system and, where there will be intervals, their half widths; EERs in percentage points."""
     found = {(row.system, row.task): row for row in rows}
-    heads = ["System", "Ratings", *(f"EER of {task}, points" for task in tasks), "Mean rating", "Normalised"]
+    heads = ["System", "Ratings"]
+    if with_widths:
+        heads += [*(f"EER of {task}, points" for task in tasks), "Mean rating", "Normalised"]
 
     def cells(system: str) -> Iterator[str]:
         of_tasks = [found[system, task] for task in tasks]
         yield from (system, str(of_tasks[0].ratings))
+        if not with_widths:
+            return
         for row in of_tasks:  # a dash where there is nothing to compare with
-            yield "–" if isnan(row.eer_half_width) else f"± {100 * row.eer_half_width:.1f}"
+            yield "–" if isnan(row.eer_half_width) else _half_width(row.eer_half_width)
         yield from (f"± {of_tasks[0].raw_mean_half_width:.2f}", f"± {of_tasks[0].mean_half_width:.3f}")
 
-    caption = "How precise the results of each system will be"
+    caption = "How precise the results of each system will be" if with_widths else "Ratings of each system"
     return number_table("Precision of each system", heads, map(cells, systems), caption=caption)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
-from listening.app.models import Study
+from listening.app.models import Session, Study
 from listening.app.studies.settings import PlanError, parse_platform, parse_questionnaire, parse_screening
 from listening.tasks import RATED, Task
 
@@ -37,6 +37,8 @@ RELAXATIONS = {
     "sexes": "women and men need not be half and half, but as there are recordings",
 }
 CONSENT_FIELDS = ("responsible", "contact", "keep_months")
+# An open page says that it is there every half minute; after four times in vain somebody has stopped for now.
+STALLED_AFTER = timedelta(minutes=2)
 NETWORKS_OF_A_STUDY, FEWEST_OF_A_NETWORK = 4, 3
 SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
 HEARD_ON_A_BOARD, HEARD_TO_WRITE = 3, 2
@@ -55,6 +57,11 @@ class StudyProblems(ValueError):  # noqa: N818
 def places_for_one_network(study: Study, places: int) -> int:
     """How many places one network address may hold at once: as the study says, else a quarter of them."""
     return study.places_per_network or max(FEWEST_OF_A_NETWORK, ceil(places / NETWORKS_OF_A_STUDY))
+
+
+def is_stalled(session: Session, now: datetime) -> bool:
+    """Whether nothing was heard of an active session for `STALLED_AFTER`."""
+    return session.state == Session.State.ACTIVE and now - (session.last_seen_at or session.started_at) >= STALLED_AFTER
 
 
 def kept_until(study: Study) -> datetime | None:

@@ -493,7 +493,7 @@ def _room_problem(study: Study, data_sets: Sequence[DataSet]) -> str:
     if study.form != Form.RATING or ROOM * trials <= min(counts.values()):
         return ""
     return (
-        f"A session of {trials} trials asks for {ceil(ROOM * trials)} recordings of trial sets and of enrolment sets, "
+        f"A session of {trials} trials needs {ceil(ROOM * trials)} recordings of trial sets and of enrolment sets, "
         f"found {counts[Role.TRIAL]} and {counts[Role.ENROLMENT]}."
     )
 

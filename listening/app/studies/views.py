@@ -196,7 +196,9 @@ def close(request: HttpRequest, study: Study) -> HttpResponse:
 def extend(request: HttpRequest, study: Study) -> HttpResponse:
     form = ExtendForm(request.POST if request.method == "POST" else None)
     if form.is_valid() and form.save(study, request.user):
-        messages.success(request, f"Blocks for {form.cleaned_data['blocks']} more evaluators are open.")
+        many = form.cleaned_data["blocks"]
+        said = "A block for 1 more evaluator is" if many == 1 else f"Blocks for {many} more evaluators are"
+        messages.success(request, f"{said} open.")
         return redirect(study)
     context = {"study": study, "form": form} | pages.extend_page(study)
     return render(request, "listening/studies/extend.html", context, status=422 if form.errors else 200)

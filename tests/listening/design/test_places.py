@@ -8,7 +8,7 @@ import pytest
 
 from listening.design import allocation, ordering
 from listening.design.allocation import allocate, extend
-from listening.design.certificate import certify
+from listening.design.certificate import certify, describe_power
 from listening.design.order_rules import longest_run
 from listening.design.places import bound_by_chance, find_kinds_by_place, guess_held_out
 from listening.design.plan import FIRST_VERSION, Bounds, compute_requirements
@@ -132,6 +132,23 @@ def test_a_quarter_of_originals_leaves_many_orders():
     assert (
         find_kinds_by_place(48, 12, longest_run(12, 36)).guessed[0] < 0.77 < find_kinds_by_place(48, 12, 3).guessed[0]
     )
+
+
+def test_checks_that_allow_for_chance_say_what_they_can_find():
+    few = {"evaluators": 10, "trials": 20, "originals": 10, "systems": 2}
+    assert describe_power("places by kind", "", few) == "Cannot fail with 10 evaluators: any order could be chance."
+    many = few | {"evaluators": 40}
+    assert describe_power("places by kind", "", many) == (
+        "Finds originals at a place for fewer than 4 or more than 36 of 40 evaluators at best."
+    )
+    assert (
+        describe_power("places by system", "", many)
+        == "Finds a system at a place for more than 27 of 40 evaluators at best."
+    )
+    limits = "at most {} % by the place (50.0 % in any such order), 100.0 % by that and the two kinds before"
+    assert describe_power("guesses of class", limits.format("81.5"), many).startswith("Finds an order by which more")
+    assert describe_power("guesses of class", limits.format("100.0"), few).startswith("Cannot fail with 10 evaluators")
+    assert describe_power("coverage", "", many) == ""  # a single breach fails it
 
 
 def test_designs_of_the_first_version_are_not_asked_what_places_tell(request_, monkeypatch):

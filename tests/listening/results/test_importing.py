@@ -205,8 +205,8 @@ def crash(*_):
 @pytest.mark.parametrize(("end", "how"), [(hang, "processor time"), (fill, "memory"), (crash, "it died")])
 def test_ratings_that_would_end_their_reader_are_refused(edition, monkeypatch, end, how):
     monkeypatch.setattr(importing, "read_ratings", end)
-    monkeypatch.setattr(importing, "child_limits", lambda _: ChildLimits(1, 1 << 28, 60))
-    with pytest.raises(AnalysisInputError, match=rf"ratings\.csv: .* was ended: .*{how}"):
+    monkeypatch.setattr(importing, "child_limits", lambda _: ChildLimits(2 if end is hang else 30, 1 << 28, 60))
+    with pytest.raises(AnalysisInputError, match=rf"ratings\.csv: .* was stopped: .*{how}"):
         bring(edition)
     assert not Study.objects.exists()
 

@@ -59,6 +59,28 @@ def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():
     assert recognised.endswith("that this may mean privacy or a task that is too hard.")
 
 
+def test_rates_above_guessing_are_reversed_answers_and_the_axis_reaches_them():
+    rows = [
+        {"task": "verifiability", "system": name, "eer": eer, "eer_low": None, "eer_high": None, "group": ""}
+        for name, eer in ((ORIGINAL, 0.08), ("T01-p1", 0.3), ("T02-p1", 0.45), ("B2", 1.0))
+    ]
+    results = made(detection=rows)
+    hardest, confused, _ = sentences(results, ("verifiability",))
+    assert hardest.startswith("Speakers are hardest to recognise with T02-p1 (equal error rate 45.0 %")
+    assert confused.startswith("With B2 listeners confused speakers more often than by guessing (equal error rate 100")
+    [panel] = opening_of(Shape(READER, results), ("verifiability",))["panels"]
+    places = [row["x"] for row in panel["rows"]]
+    assert places[1] == panel["right"] == panel["ticks"][-1][0]
+    assert panel["ticks"][-1][1] == "100 %"
+    assert places[2] < panel["line"] < places[1]
+    rows[2] |= {"eer": 0.55, "eer_low": 0.48, "eer_high": 0.62}  # by chance above it
+    rows[1]["eer"] = 0.7
+    rows[3]["eer"] = 0.8
+    hardest, confused, _ = sentences(made(detection=rows), ("verifiability",))
+    assert "T02-p1" in hardest
+    assert "With B2 and T01-p1" in confused
+
+
 def test_page_of_a_system_says_how_many_ratings_are_its_own():
     results = made_up_results()
     own = sum(row["n"] for row in results.table("raw", "summary").records(system=SYSTEMS[0], kind="all"))

@@ -387,7 +387,7 @@ def test_leaderboard_takes_the_same_queries_for_any_number_of_studies(
         make_heard_study(edition, submissions)
     client = Client()
     client.get(f"/editions/{edition.name}/leaderboard/")
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         client.get(f"/editions/{edition.name}/leaderboard/")
 
 
@@ -404,7 +404,7 @@ def test_organizers_leaderboard_of_forty_systems_with_three_studies_is_within_it
         make_heard_study(edition, submissions, is_published=is_published)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(16):
         client.get(address)
     times = []
     for _ in range(5):

@@ -99,7 +99,9 @@ def test_lost_place_says_why(reason, words):
 
 
 def test_study_that_pays_nobody_says_so():
-    assert "Nobody is paid for taking part" in page_of(make_ended("finished", pay_per_hour=0))
+    told = page_of(make_ended("finished", pay_per_hour=0))
+    assert "Nobody is paid for taking part" in told
+    assert "only if somebody asks you to show that you took part" in told
 
 
 @pytest.mark.parametrize("state", ["closed", "paused"])

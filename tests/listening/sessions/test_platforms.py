@@ -114,7 +114,7 @@ def test_study_that_confirms_lets_in_who_prolific_knows_and_nobody_else(fake):
     study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
     refused = Client().get(link_of(study), PERSON | {"SESSION_ID": "of-another"})
     assert (refused.status_code, Session.objects.count()) == (400, 0)
-    assert "Prolific does not know this submission" in text_of(refused)
+    assert "Prolific has no such submission" in text_of(refused)
     assert Visit(study, PERSON).session.platform_data["proof"] == "confirmed"
     unproven = Visit(study, PERSON | {"PROLIFIC_PID": "pid-3", "SESSION_ID": "down"})
     assert unproven.session.platform_data["proof"] == "unproven"

@@ -109,7 +109,7 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     assert "Import more recordings, choose other data sets, or relax a rule on “Edit”." in page
     some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
     page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some"}, follow=True)
-    sentence = "A session of 28 trials asks for 42 recordings of trial sets and of enrolment sets, found 32 and 32."
+    sentence = "A session of 28 trials needs 42 recordings of trial sets and of enrolment sets, found 32 and 32."
     assert sentence in page.content.decode()
     none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
     page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none"}, follow=True)
@@ -362,6 +362,12 @@ def test_planner_tells_of_the_numbers_in_the_form(client, study):
     assert "There are enough recordings for this plan." in few
     rows = re.findall(r'<th scope="row">([^<]+)</th><td class="num" data-label="Ratings">(\d+)</td>', few)
     assert rows == [("T01-p1", "8"), ("T02-p1", "8")]
+    assert "The results of fewer than 10 evaluators are points without intervals." in few
+    assert "± " not in few
+    enough = read_page(client.get(page("planner", study), posted(study, evaluators=10)))
+    assert "over ± 25" in enough
+    assert "the EER cannot be estimated from so few ratings" in enough
+    assert "points without intervals" not in enough
     many = read_page(client.get(page("planner", study), posted(study, evaluators=900, trials_per_evaluator=200)))
     assert "No design is possible for this plan" in many
     wrong = client.get(page("planner", study), posted(study, evaluators="many"))
@@ -395,6 +401,7 @@ def test_extension_page_adds_blocks(client, edition):
     services.launch_study(study=study, by=None, now=timezone.now())
     assert client.post(page("extend", study), {"blocks": 2}).status_code == 302
     assert study.blocks.count() == 6
+    assert "4, and 2 added" in client.get(study.get_absolute_url()).content.decode()
 
 
 def test_list_needs_as_many_queries_for_three_studies_as_for_one(client, edition, django_assert_num_queries):

@@ -29,10 +29,10 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="a CSV file, plain or gzipped")
         parser.add_argument("--edition", required=True, help="short name of the edition")
         parser.add_argument("--name", required=True, help="short name of the study, part of its addresses")
-        parser.add_argument("--title", help="title of the study; its short name where not given")
-        parser.add_argument("--original", default="", help="what unprotected speech is called in the file")
+        parser.add_argument("--title", help="title of the study (default: its short name)")
+        parser.add_argument("--original", default="", help="name of unprotected speech in the file")
         parser.add_argument("--attribution", default="", help="whose ratings these are and under which licence")
-        parser.add_argument("--simulated", action="store_true", help="a program made these ratings")
+        parser.add_argument("--simulated", action="store_true", help="mark as simulated: a program made these ratings")
         parser.add_argument("--queue", action="store_true", help="let a worker compute the analysis")
 
     def handle(self, **options: Any) -> None:
