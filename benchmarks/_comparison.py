@@ -24,6 +24,7 @@ from anonymization.methods.measured import FILE, Measurements
 from anonymization.methods.voices.pseudo_speakers import plan_requests, plan_voices, pseudo_speaker_key
 from benchmarks._attackers import trial_scores
 from benchmarks._speech import RATE_HZ, SPEECH, Samples, Speech, Utterance
+from common.rounding import fixed
 
 CORPUS = "librispeech-test-other"
 SHORTEST_S = 3.0
@@ -208,13 +209,17 @@ def document_rows(found: Measurements) -> list[str]:
     heads = [f"EER {name}, {kind}" for name in found.encoders for kind in ("ignorant", "lazy-informed")]
     cells = ["method", "word errors", *heads, "ρF0", "G_VD", "work per second"]
     lines = [f"| {' | '.join(cells)} |", "| --- |" + " ---: |" * (len(cells) - 1)]
-    unprotected = [cell for name in found.encoders for cell in (f"{found.unprotected[name]:.1%}", "–")]
-    lines.append(f"| {' | '.join(['original speech', f'{found.word_errors:.1%}', *unprotected, '1', '0', '–'])} |")
+    unprotected = [cell for name in found.encoders for cell in (_percent(found.unprotected[name]), "–")]
+    lines.append(f"| {' | '.join(['original speech', _percent(found.word_errors), *unprotected, '1', '0', '–'])} |")
     for name, one in found.methods.items():
-        rates = [f"{kind[encoder]:.1%}" for encoder in found.encoders for kind in (one.ignorant, one.lazy_informed)]
+        rates = [_percent(kind[encoder]) for encoder in found.encoders for kind in (one.ignorant, one.lazy_informed)]
         end = [f"{one.rho_f0:.2f}", f"{one.gvd_db:.1f} dB", f"{one.work_per_second:.3f} s"]
-        lines.append(f"| {' | '.join([f'`{name}`', f'{one.word_errors:.1%}', *rates, *end])} |")
+        lines.append(f"| {' | '.join([f'`{name}`', _percent(one.word_errors), *rates, *end])} |")
     return lines
+
+
+def _percent(share: float) -> str:
+    return f"{fixed(100 * share, 1)}%"
 
 
 def _rows(numbers: Mapping[str, Any]) -> list[str]:

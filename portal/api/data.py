@@ -50,7 +50,7 @@ class InheritedSerializer(Shape):
 
 
 class ExpectedSerializer(Shape):
-    """What `vp verify` holds an archive against."""
+    """What `vp verify` compares an archive with."""
 
     format = serializers.CharField()
     version = serializers.IntegerField()
@@ -68,7 +68,7 @@ class ExpectedSerializer(Shape):
         child=serializers.ListField(child=serializers.CharField()),
         help_text="By number that the ranking needs: the kinds of files, one of which is enough.",
     )
-    inherited = InheritedSerializer(required=False, help_text="Where a system was named.")
+    inherited = InheritedSerializer(required=False, help_text="Present if a system is named.")
 
 
 @operation(
@@ -78,7 +78,7 @@ class ExpectedSerializer(Shape):
     ),
 )
 def show_expected(api: ApiView, edition: str) -> HttpResponse:
-    """What an archive is held against, as `vp verify` reads it; for members of approved teams and organizers."""
+    """What an archive is checked against, as `vp verify` reads it; for members of approved teams and organizers."""
     chosen = edition_for(api.user, edition)
     _require_taking_part(api.user, chosen)
     wanted = api.request.query_params.get("system", "")
@@ -90,7 +90,7 @@ def show_expected(api: ApiView, edition: str) -> HttpResponse:
 
 
 class AskedSetSerializer(Shape):
-    """A data set whose speech is asked for: a file for each utterance."""
+    """A data set whose speech is required: a file for each utterance."""
 
     name = directory = role = split = serializers.CharField()
     utterances = serializers.IntegerField()
@@ -168,7 +168,7 @@ class DataSerializer(Shape):
     """The data of an edition: its terms, and once they are accepted its files."""
 
     edition = terms = serializers.CharField()
-    is_shared = serializers.BooleanField(help_text="Where not, the organizer says how teams get the recordings.")
+    is_shared = serializers.BooleanField(help_text="If false, the organizer says how teams get the recordings.")
     accepted_at = serializers.DateTimeField(allow_null=True, help_text="When you accepted the terms as they are.")
     page = serializers.CharField(help_text="Address of the page on which the terms are accepted.")
     is_under_way = serializers.BooleanField(help_text="Whether the files are being made at the moment.")

@@ -48,7 +48,7 @@ PHASES = {Phase.BEFORE: "before", Phase.OPEN: "open", Phase.LATE: "late", Phase.
 
 
 class EditionFieldsSerializer(Shape):
-    """The fields of an edition: `protocol` names a shipped recipe, `recipe_text` is an own one in its place."""
+    """The fields of an edition: `protocol` names a shipped recipe, `recipe_text` is a custom recipe instead."""
 
     title = LineField(max_length=120)
     name = serializers.SlugField(max_length=40, help_text="Small letters; part of addresses and names of systems.")
@@ -119,22 +119,22 @@ class EditionFieldsSerializer(Shape):
 
 
 class CopySerializer(Shape):
-    """What a copy is called."""
+    """Title and name of the copy."""
 
     title = LineField(max_length=120)
     name = serializers.SlugField(max_length=40, help_text="Small letters; part of addresses and names of systems.")
 
 
 class AuditSearchSerializer(Shape):
-    """Whose trail."""
+    """Whose actions."""
 
     team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team only.")
 
 
 class FreezeSerializer(Shape):
-    """As of when."""
+    """The time of the freeze."""
 
-    at = serializers.DateTimeField(required=False, allow_null=True, help_text="A time that has passed; without it now.")
+    at = serializers.DateTimeField(required=False, allow_null=True, help_text="A time in the past; now if missing.")
 
 
 class AuditSerializer(Shape):
@@ -157,14 +157,14 @@ def _team_number(edition: Edition, context: Mapping[str, Any]) -> int | None:
 
 
 class EditionSerializer(Shape):
-    """An edition: what is open when, what an archive has to hold, and what the asker is in it."""
+    """An edition: what is open when, what an archive must hold, and your part in it."""
 
-    name = serializers.SlugField(help_text="By which addresses know it.")
+    name = serializers.SlugField(help_text="Its name in addresses.")
     title = description = serializers.CharField()
     protocol = Computed(
         TEXT,
         lambda edition, _: edition.protocol_name,
-        help_text="Whose recipe it follows; “own” for its own.",
+        help_text="The shipped recipe that it follows; “own” for a custom recipe.",
     )
     track = serializers.CharField()
     is_listed = serializers.BooleanField()
@@ -184,10 +184,10 @@ class EditionSerializer(Shape):
     description_required = serializers.BooleanField()
     published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its leaderboard is public.")
     frozen_at = serializers.DateTimeField(
-        allow_null=True, help_text="Of which time its leaderboard is, where it is frozen."
+        allow_null=True, help_text="The time that its leaderboard is frozen to; null if it is not frozen."
     )
     your_team = Computed(
-        serializers.IntegerField(allow_null=True, help_text="The asker's team, by its number here."), _team_number
+        serializers.IntegerField(allow_null=True, help_text="Number of your team in this edition."), _team_number
     )
     you_organise = Computed(FLAG, lambda edition, context: edition.pk in context["organised"])
 
@@ -200,7 +200,7 @@ class AverageSerializer(Shape):
 
 
 class ReasonSerializer(Shape):
-    """Why something is as it is, for programs and for people."""
+    """A reason, as a code for programs and as a sentence for people."""
 
     code = text = serializers.CharField()
 
@@ -242,7 +242,7 @@ class RowSerializer(EntrySerializer):
 
 
 class ConditionSerializer(Shape):
-    """How private a system has to be."""
+    """A minimum EER that a system must reach."""
 
     number = serializers.IntegerField()
     minimum_eer = below_eer = serializers.FloatField(allow_null=True)
@@ -352,7 +352,7 @@ def create_edition(api: ApiView) -> Response:
 
 @operation(EditionSerializer, is_open=True)
 def show_edition(api: ApiView, edition: str) -> Response:
-    """One edition: its dates, what an archive has to hold, and what you are in it."""
+    """One edition: its dates, what an archive must hold, and your part in it."""
     return shown(api.user, edition_for(api.user, edition))
 
 
@@ -395,7 +395,7 @@ def propose_recipe(api: ApiView, corpus: str) -> HttpResponse:
 
 @operation(AuditSerializer(many=True), asks=AuditSearchSerializer, kinds=WITH_CSV)
 def list_audit(api: ApiView, edition: str) -> HttpResponse:
-    """Who did what in an edition that you organise, the newest first; the CSV holds the whole trail."""
+    """Who did what in an edition that you organise, the newest first; the CSV holds the whole audit log."""
     managed = managed_edition_for(api.user, edition)
     team = find_chosen_team(managed, str(api.query(AuditSearchSerializer).get("team", "")))
     events = select_events(managed, team)
@@ -435,7 +435,7 @@ def _changed(api: ApiView, edition: str, service: Callable[..., Edition], **give
 
 @operation(EditionSerializer)
 def publish_leaderboard(api: ApiView, edition: str) -> Response:
-    """Show the leaderboard to everybody and tell its teams."""
+    """Publish the leaderboard and notify its teams."""
     return _changed(api, edition, services.publish_leaderboard, now=timezone.now())
 
 
@@ -447,12 +447,12 @@ def unpublish_leaderboard(api: ApiView, edition: str) -> Response:
 
 @operation(EditionSerializer, takes=FreezeSerializer)
 def freeze_leaderboard(api: ApiView, edition: str) -> Response:
-    """Let the leaderboard rest on what had been evaluated by a time, or by now."""
+    """Freeze the leaderboard to what had been evaluated by a given time, or by now."""
     now = read_clock()
     return _changed(api, edition, services.freeze_leaderboard, at=api.body(FreezeSerializer).get("at") or now, now=now)
 
 
 @operation(EditionSerializer)
 def unfreeze_leaderboard(api: ApiView, edition: str) -> Response:
-    """Let the leaderboard follow every evaluation again."""
+    """Unfreeze the leaderboard: it follows every evaluation again."""
     return _changed(api, edition, services.unfreeze_leaderboard)

@@ -35,7 +35,7 @@ MOST_SETS = 200
 
 
 class EngineSerializer(Shape):
-    """An attacker or recogniser that this portal knows."""
+    """An attacker or recogniser of this portal."""
 
     kind = serializers.ChoiceField([EvaluationRun.Kind.ATTACK.value, EvaluationRun.Kind.RECOGNITION.value])
     name = serializers.CharField()
@@ -93,7 +93,7 @@ class StartAttackSerializer(StartRecognitionSerializer):
 
 
 class ReliabilitySerializer(Shape):
-    """Whether a trained attacker is strong enough on a data set that its EER means privacy."""
+    """Whether a trained attacker is strong enough on a data set for its EER to show privacy."""
 
     data_set = serializers.CharField()
     word = serializers.ChoiceField([RELIABLE, NOT_RELIABLE])
@@ -109,7 +109,7 @@ class AttackNumbersSerializer(Shape):
     finished_at = serializers.DateTimeField(allow_null=True)
     numbers = NumberSerializer(many=True)
     reliability = ReliabilitySerializer(many=True, help_text="Of a trained attacker; else empty.")
-    missing = MissingSerializer(many=True, required=False, help_text="For its own only.")
+    missing = MissingSerializer(many=True, required=False, help_text="Only for its team and organizers.")
 
 
 class WordRowSerializer(Shape):
@@ -145,7 +145,7 @@ class RecognitionNumbersSerializer(Shape):
 
 @operation(EngineSerializer(many=True), is_open=True)
 def list_engines(api: ApiView) -> Response:
-    """Every attacker and recogniser that the portal knows, and what keeps it from running here."""
+    """Every attacker and recogniser of the portal, and why it cannot run here, if it cannot."""
     found = [
         {name: getattr(engine, name) for name in ("name", "key", "title", "description", "licence", "source")}
         | {
@@ -218,13 +218,13 @@ def cancel_run(api: ApiView, pk: int, run: int) -> Response:
 
 @operation(RunSerializer)
 def continue_run(api: ApiView, pk: int, run: int) -> Response:
-    """Let an attack or recognition that failed or was cancelled go on where it stopped."""
+    """Continue an attack or recognition that failed or was cancelled."""
     return _changed(api, pk, run, runs.continue_run)
 
 
 @operation(AttackNumbersSerializer(many=True), asks=VersionQuerySerializer, is_open=True)
 def show_attacks(api: ApiView, name: str) -> Response:
-    """The numbers of each own attacker of a system, by the same identities as those of its own scores."""
+    """The numbers of each portal attack on a system, identified like those of its submitted scores."""
     view = system_view(api, name)
     attacks_found = find_attacks(view.submission, view.as_of)
     verdicts = judge_attacks(attacks_found, estimator_for(view))
@@ -245,7 +245,7 @@ def show_attacks(api: ApiView, name: str) -> Response:
 
 @operation(RecognitionNumbersSerializer(many=True), asks=VersionQuerySerializer, is_open=True)
 def show_recognitions(api: ApiView, name: str) -> Response:
-    """The word errors of each own recogniser of a system, of its speech and of the originals."""
+    """The word errors of each portal recogniser on a system's speech and on the originals."""
     view = system_view(api, name)
     found = [
         _of_run(one)

@@ -50,14 +50,14 @@ class PolicySerializer(Shape):
 
 
 class LivePolicySerializer(Shape):
-    """A policy with all that decides a place, and in sentences."""
+    """A policy with everything that decides a rank, also in sentences."""
 
     policy = serializers.DictField()
     words = serializers.ListField(child=serializers.CharField())
 
 
 class MoveSerializer(Shape):
-    """A system whose place differs."""
+    """A system whose rank changes."""
 
     system = serializers.CharField(source="entry.key")
     label = serializers.CharField(source="entry.label")  # type: ignore[assignment]
@@ -112,7 +112,7 @@ def draft_policy(api: ApiView, edition: str) -> Response:
 
 @operation(None, status=204)
 def discard_draft_policy(api: ApiView, edition: str) -> Response:
-    """Forget the draft."""
+    """Discard the draft."""
     services.discard_draft_policy(edition=managed_edition_for(api.user, edition), by=api.user)
     return Response(status=204)
 

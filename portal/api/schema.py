@@ -18,7 +18,8 @@ from drf_spectacular.openapi import AutoSchema
 
 from portal.api.problems import CONTENT_TYPE
 
-_WRITTEN = yaml.safe_load(Path(__file__).with_name("schema.yaml").read_text("utf-8"))
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as quick, where PyYAML was built with it
+_WRITTEN = yaml.load(Path(__file__).with_name("schema.yaml").read_text("utf-8"), _LOADER)  # noqa: S506 (it is safe)
 TAGS: dict[str, list[str]] = _WRITTEN["tags"]
 PATH_WORDS: dict[str, str] = _WRITTEN["names"]
 WORDS: dict[int, str] = _WRITTEN["errors"]

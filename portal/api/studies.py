@@ -20,7 +20,7 @@ from portal.challenges.selectors import edition_for
 class StudySerializer(Shape):
     """A listening study with results."""
 
-    name = serializers.SlugField(source="study.name", help_text="By which addresses know it.")
+    name = serializers.SlugField(source="study.name", help_text="Its name in addresses.")
     title = serializers.CharField(source="study.title")
     form = serializers.ChoiceField(Study.Form.choices, source="study.form")
     tasks = serializers.ListField(child=serializers.CharField(), source="study.tasks")

@@ -116,7 +116,7 @@ class JobSerializer(Shape):
 
 
 class ArchiveSerializer(Shape):
-    """The archive as it came."""
+    """The archive as received."""
 
     file_name = serializers.CharField()
     size = serializers.IntegerField()
@@ -137,7 +137,7 @@ class FullSubmissionSerializer(SubmissionSerializer):
 
 
 class NoteSerializer(Shape):
-    """A word about why."""
+    """The reason."""
 
     note = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
 
@@ -171,7 +171,7 @@ class UploadSerializer(Shape):
 
     id = serializers.UUIDField()
     state = serializers.ChoiceField(Upload.State.choices)
-    refusal = serializers.CharField(help_text="Why no submission was made of it.")
+    refusal = serializers.CharField(help_text="Why it did not become a submission.")
     team = serializers.IntegerField(source="team_id", allow_null=True, help_text="Null for baselines.")
     system = serializers.SlugField(source="system.name", default=None, allow_null=True)
     file_name = serializers.CharField()
@@ -265,7 +265,7 @@ def compare_submissions(api: ApiView, pk: int, other: int) -> HttpResponse:
 
 @operation(UploadSerializer(many=True))
 def list_uploads(api: ApiView, edition: str) -> Response:
-    """What was begun to be sent and is no submission yet: of your team, or of an edition that you organise all."""
+    """Uploads that are not submissions yet: those of your team, and all of an edition that you organise."""
     chosen = edition_for(api.user, edition)
     found = uploads_for(api.user).filter(edition=chosen, state__in=UNFINISHED, expires_at__gt=timezone.now())
     return api.paginated(found.order_by("-created_at", "pk"), UploadSerializer)
@@ -291,6 +291,6 @@ def evaluate_submission(api: ApiView, pk: int) -> Response:
 
 @operation(FullSubmissionSerializer)
 def check_submission(api: ApiView, pk: int) -> Response:
-    """Let a check go on that failed or was cancelled."""
+    """Continue a check that failed or was cancelled."""
     services.check_again(submission=managed_submission_for(api.user, pk), by=api.user)
     return shown(submission_for(api.user, pk))

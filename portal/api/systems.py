@@ -25,7 +25,7 @@ FILTERS = {"edition": "edition__name", "team": "team"}
 class SystemSerializer(Shape):
     """A system. Its numbers are public once its leaderboard is; the rest stays with its team and the organizers."""
 
-    name = serializers.SlugField(help_text="By which addresses know it.")
+    name = serializers.SlugField(help_text="Its name in addresses.")
     label = serializers.CharField(source="__str__", help_text="Such as T11-p1.")  # type: ignore[assignment]
     title = serializers.CharField()
     edition = Computed(serializers.SlugField(allow_null=True), lambda system, _: system.edition and system.edition.name)
@@ -48,7 +48,7 @@ class VersionSerializer(Shape):
 
 
 class FullSystemSerializer(SystemSerializer):
-    """A system with what the asker may see of its versions: all of its own, of others none."""
+    """A system with its versions, which only its team and organizers see."""
 
     shown_version = serializers.IntegerField(help_text="Whose numbers are given if no version is asked for.")
     is_own = serializers.BooleanField()
@@ -74,7 +74,7 @@ class VersionQuerySerializer(Shape):
 
 
 class NumberSerializer(Shape):
-    """One number with all that identifies it; what the team reports is shown to its own only."""
+    """One number with all that identifies it; reported values are shown only to its team and organizers."""
 
     data_set = gender = metric = estimator = attack_model = training = enrolment = speech = unit = better = (
         serializers.CharField()
@@ -94,7 +94,7 @@ class NumberSerializer(Shape):
 
 
 class MissingSerializer(Shape):
-    """A number that the recipe asks for and that could not be computed."""
+    """A number that the recipe requires and that could not be computed."""
 
     what = reason = serializers.CharField()
     is_ranked = serializers.BooleanField(help_text="Whether the leaderboard needs it.")
@@ -126,7 +126,7 @@ class ValuesSerializer(Shape):
     )
     numbers = NumberSerializer(many=True)
     speech = SpeechNumberSerializer(many=True)
-    missing = MissingSerializer(many=True, required=False, help_text="For its own only.")
+    missing = MissingSerializer(many=True, required=False, help_text="Only for its team and organizers.")
 
 
 class FileQuerySerializer(VersionQuerySerializer):
@@ -159,7 +159,7 @@ def list_systems(api: ApiView) -> Response:
 
 @operation(FullSystemSerializer, is_open=True)
 def show_system(api: ApiView, name: str) -> Response:
-    """One system and, for its own, its versions."""
+    """One system; its team and organizers also see its versions."""
     view = _view(api, name, Part.NUMBERS)
     system: Any = view.system
     system.shown_version, system.is_own, system.versions = view.submission.version, view.is_own, view.versions
@@ -168,7 +168,7 @@ def show_system(api: ApiView, name: str) -> Response:
 
 @operation(ValuesSerializer, asks=VersionQuerySerializer, kinds=WITH_CSV, is_open=True)
 def show_values(api: ApiView, name: str) -> HttpResponse:
-    """Every number of a system, for its own with the reported ones beside; as CSV by `format=csv` or `Accept`."""
+    """Every number of a system; its team and organizers also see reported ones. As CSV by `format=csv` or `Accept`."""
     view = system_view(api, name)
     if not api.wants_csv:
         return Response(_values(view))

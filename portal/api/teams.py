@@ -94,7 +94,7 @@ class InviteSerializer(Shape):
 
 
 class InvitationSerializer(Shape):
-    """A mail that lets its reader join; its secret stands in that mail only."""
+    """An invitation by mail; only that mail contains its secret."""
 
     id = serializers.IntegerField()
     email = serializers.EmailField()
@@ -114,7 +114,7 @@ class TokenSerializer(Shape):
 
 
 class MeSerializer(Shape):
-    """Who asks, by which token, in which teams, and for which editions."""
+    """Your account and token, your teams, and the editions that you organise."""
 
     name = serializers.CharField()
     email = serializers.EmailField()
@@ -126,7 +126,7 @@ class MeSerializer(Shape):
 
 @operation(MeSerializer)
 def show_me(api: ApiView) -> Response:
-    """Who you are to the portal, what your token may, your teams and the editions that you organise."""
+    """Your account, what your token may do, your teams and the editions that you organise."""
     found = {
         "name": str(api.user),
         "email": api.user.email,
@@ -223,7 +223,7 @@ def invite_member(api: ApiView, pk: int) -> Response:
 
 @operation(InvitationSerializer)
 def revoke_invitation(api: ApiView, pk: int, invitation: int) -> Response:
-    """Make the link of an invitation worthless."""
+    """Revoke an invitation; its link no longer works."""
     chosen = selectors.get_invitation(selectors.steered_team_for(api.user, pk), invitation)
     revoked = services.revoke_invitation(invitation=chosen, by=api.user, now=timezone.now())
     return Response(InvitationSerializer(revoked).data)

@@ -250,14 +250,14 @@ class Portal:
         status = response.status_code
         detail = _detail(response)
         if status == 401:
-            return f"{detail or 'The portal does not know you.'} {HOW_TO_LOG_IN}"
+            return f"{detail or 'The portal does not accept this log-in.'} {HOW_TO_LOG_IN}"
         if detail:
             return detail
         if response.is_redirect:
             place = response.headers.get("Location", "").partition("/api/")[0]
             return f"{self.address} redirects to {place or 'another address'}. Give that address of the portal instead."
         if status in {404, 410} and response.request.method == "HEAD":
-            return "The portal does not know this upload any more."
+            return "The portal no longer has this upload."
         return f"{self.address} answers with status {status} and no reason. Is it the address of a VoicePrivacy Portal?"
 
     def _json(self, response: httpx.Response) -> Any:

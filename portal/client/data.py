@@ -38,7 +38,7 @@ from portal.intake.archives.reading import read_archive
 
 DESCRIPTION = (
     "Fetch the data of an edition: recordings, Kaldi lists, trials. Each file is checked by its SHA-256. Interrupted "
-    "at any time, the same command continues where it stopped. Its terms are accepted by you on the page of the "
+    "at any time, the same command continues where it stopped. First accept its terms on the page of the "
     "edition."
 )
 Note = dict[str, Any]  # by name of a file: its SHA-256, and the paths of what it gave

@@ -11,8 +11,8 @@ from common.terminal import FINE, print_text
 from portal.client.api import HOW_TO_LOG_IN, add_server_arguments, keep_login, open_portal
 
 DESCRIPTION = (
-    "Keep the address of a portal and an access token from your account page, after asking the portal whether the "
-    "token is valid. The token is asked for without showing it, or read from standard input."
+    "Save the address of a portal and an access token from your account page, once the portal confirms that the token "
+    "is valid. Type the token when asked (it is not shown), or give it on standard input."
 )
 
 

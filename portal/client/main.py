@@ -15,9 +15,9 @@ from common.terminal import Parser, run_command
 PROGRAM = "vp"
 # name: one line for the help
 COMMANDS = {
-    "login": "keep the address of a portal and your access token",
+    "login": "save the address of a portal and your access token",
     "data": "fetch the speech and the lists of an edition, check and unpack them",
-    "run": "anonymise them by a built-in method or a command of your own",
+    "run": "anonymise the speech by a built-in method or a command of your own",
     "pack": "make the archive that the edition requires, and check it",
     "verify": "check an archive or a folder before it is sent: every problem at once",
     "submit": "send an archive, resuming after any interruption, and read its report",

@@ -25,9 +25,9 @@ from portal.intake.expectation import ExpectedSubmission
 from portal.intake.utterances import Names
 
 DESCRIPTION = (
-    "Make the archive that the edition requires, of the anonymised speech in DIR (what vp run wrote, or WAV and FLAC "
-    "files under the names of their originals, in any folders), and of what --add names. It is checked first as the "
-    "portal does; with an error there is no archive."
+    "Make the archive that the edition requires from the anonymised speech in DIR and the files of --add. DIR holds "
+    "what vp run wrote, or WAV and FLAC files under the names of their originals, in any folders. It is checked first "
+    "as the portal does; with an error there is no archive."
 )
 SHOWN = 3
 _SPEECH = frozenset({Content.SPEECH})

@@ -133,9 +133,11 @@ def _measure(number: dict[str, Any]) -> str:
 
 def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tuple[str, ...]:
     _, decimals = _label_and_decimals(number)
-    value, interval = round_to_interval(number["value"], number["low"], number["high"], decimals)
+    unit = number["unit"] if number["is_recomputed"] else None
+    value, interval = round_to_interval(number["value"], number["low"], number["high"], decimals, unit)
     condition = number["attack_model"] or (f"{number['speech']} speech" if number["speech"] else NONE)
     count = NONE if number["n"] is None else f"{number['n']:,}"
+    count += " sets" if number["data_set"].startswith(AVERAGE) and number["n"] else ""
     of = number["data_set"].replace("_", " ") if number["data_set"].startswith(AVERAGE) else number["data_set"]
     cells: tuple[str, ...] = (
         of,

@@ -126,7 +126,7 @@ def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Rea
         for each in source.utterances
     ]
     source.notes = [
-        f"{one.name}: {one.utterances:,} utterances, role {one.role}, split {one.split or UNDIVIDED}."
+        f"{one.name}: {one.utterances:,} utterances, role {one.role}{f', split {one.split}' if one.split else ''}."
         for one in wanted.values()
     ]
     return source

@@ -57,7 +57,7 @@ def describe_stage(submission: dict[str, Any]) -> str:
     running = next((job for job in submission["jobs"] if job["state"] == "running"), None)
     if running is None:
         return "It is waiting in the queue."
-    done = f" {10 * (10 * running['done'] // running['total'])} %" if running["total"] else ""
+    done = f" {25 * (4 * running['done'] // running['total'])} %" if running["total"] else ""
     return f"{running['stage'] or running['title']}{done}"
 
 

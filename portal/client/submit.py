@@ -116,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--system", metavar="NAME", help="a further version of this system, such as T11-p1")
     what.add_argument("--kind", choices=["primary", "contrastive"], help="a new system of this kind")
-    parser.add_argument("--title", default="", help="of a new system")
+    parser.add_argument("--title", default="", help="of a new system; that of another one is changed on its page")
     parser.add_argument("--resume", action="store_true", help="only resume an upload; start no new one")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the report")
     add_patience(parser)
@@ -149,6 +149,9 @@ def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
     if team:
         metadata["team"] = str(team["id"])
     if system:
+        if options.title:
+            place = f"{portal.address}/systems/{system}/"
+            print_text(f"The system keeps its title: --title is for a new one. Change it on its page, {place}.")
         return metadata | {"system": system}
     return metadata | {"system_kind": options.kind or "primary", "system_title": options.title}
 

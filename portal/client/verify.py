@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     wanted = options.edition
     if options.system and not wanted:
         remedy = "Give --edition, or a file of --expected that the portal made for this system."
-        raise CommandError(f"--system: expected a portal that knows what {options.system} inherits. {remedy}")
+        raise CommandError(f"--system: expected what {options.system} inherits, found none. {remedy}")
     expected = fetch_expected(wanted, options.server, options.system) if wanted else read_expected(options.expected)
     try:
         report = verify(options.archive, expected)

@@ -55,7 +55,7 @@ def _folder(text: str) -> Path:
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError:
-        raise ValueError("a folder of a user whom this machine knows") from None
+        raise ValueError("a folder of a user of this machine") from None
 
 
 def _folders(text: str) -> list[Path]:

@@ -281,6 +281,7 @@ CONTENT_SECURITY_POLICY = {
         **{key: [NONE] for key in ("default-src", "base-uri", "frame-ancestors", "object-src")},
     }
 }
+SESSION_ENGINE = "portal.core.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_REFERRER_POLICY = "same-origin"
@@ -345,9 +346,16 @@ LOGGING = {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
         "json": {"()": "portal.core.logs.JsonLine"},
     },
-    "filters": {"secrets": {"()": "portal.core.logs.WithoutSecrets"}},
+    "filters": {
+        "secrets": {"()": "portal.core.logs.WithoutSecrets"},
+        "refusals": {"()": "portal.core.logs.BriefRefusals"},
+    },
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": ENVIRONMENT["LOG_FORMAT"], "filters": ["secrets"]}
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": ENVIRONMENT["LOG_FORMAT"],
+            "filters": ["refusals", "secrets"],
+        }
     },
     "root": {"handlers": ["console"], "level": ENVIRONMENT["LOG_LEVEL"]},
     "loggers": {

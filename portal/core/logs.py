@@ -21,6 +21,7 @@ SECRET = re.compile(
 # What is under way in this thread; an id of a request is the proxy's (X-Request-ID) or made here.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 job_id: ContextVar[str] = ContextVar("job_id", default="")
+REFUSALS_EVERY_S, LONGEST_REFUSAL = 60.0, 300
 _REQUEST_ID = re.compile(r"[\w-]{1,64}")
 
 
@@ -59,6 +60,28 @@ class WithoutSecrets(logging.Filter):
         message = record.getMessage()
         if SECRET.search(message):
             record.msg, record.args = SECRET.sub(r"\1…", message), None
+        return True
+
+
+class BriefRefusals(logging.Filter):
+    """Tells requests that Django refuses as suspicious, such as for a foreign host name, as warnings without traceback.
+
+    Anybody can send them, as many as they like: of each kind a process tells one a minute.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith("django.security."):
+            return True
+        if record.created - self._told_at.get(record.name, -REFUSALS_EVERY_S) < REFUSALS_EVERY_S:
+            return False
+        self._told_at[record.name] = record.created
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        record.exc_info = record.exc_text = None
+        record.msg, record.args = record.getMessage()[:LONGEST_REFUSAL], None
         return True
 
 

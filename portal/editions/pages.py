@@ -20,10 +20,11 @@ from evaluation.protocols.ranking.policy import (
     SPEECH,
     LeaderboardPolicy,
     PolicyError,
+    gate_in_words,
     make_policy,
     needed_to_rank,
 )
-from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, RecipeError, Track
+from evaluation.protocols.recipes import Average, DataSet, MetricRule, Ranking, Recipe, RecipeError, Track
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.models import DataSet as DataSetOfCorpus
 from portal.challenges.rules import Phase, missing_sets, phase_in_words, submission_phase
@@ -180,7 +181,7 @@ def _organizer_steps(edition: Edition) -> Iterator[NextStep]:
 
 def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Iterator[NextStep]:
     if team is not None and team.state in ACTIVE_STATES:
-        yield _team_step(edition, team, now)
+        yield from _team_steps(edition, team, now)
         return
     if team is not None:
         title = f"Your team “{team}” is {team.get_state_display().lower()}"
@@ -200,23 +201,29 @@ def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Ite
         yield NextStep("Take part", text, "Log in or make an account", log_in)
 
 
-def _team_step(edition: Edition, team: Team, now: datetime) -> NextStep:
-    """What a member of an active team does next."""
+def _team_steps(edition: Edition, team: Team, now: datetime) -> Iterator[NextStep]:
+    """What a member of an active team does next; the data come before the first archive."""
     page = team.get_absolute_url()
     if team.state == Team.State.WAITING:
         text = "The organizer looks at your registration; you get a mail. You can invite members meanwhile."
-        return NextStep(f"Your team “{team}” waits for approval", text, "See the team", page)
+        yield NextStep(f"Your team “{team}” waits for approval", text, "See the team", page)
+        return
     phase = submission_phase(edition, now)
     if phase is Phase.BEFORE:
         text = f"Submissions: {phase_in_words(edition, 'submissions', now)}."
-        return NextStep(f"Your team “{team}” takes part as {team.label}", text, "See the team", page)
+        yield NextStep(f"Your team “{team}” takes part as {team.label}", text, "See the team", page)
+        return
     if phase is Phase.CLOSED:
         submissions = reverse("submissions:list", args=[edition.name])
-        return NextStep("Submissions are closed", "Your results stay here.", "Your submissions", submissions)
+        yield NextStep("Submissions are closed", "Your results stay here.", "Your submissions", submissions)
+        return
+    if edition.shares_data and edition.corpus_id and not (team.data_acceptances.exists() or team.systems.exists()):
+        text = "Accept the licence, then take the recordings and the lists that your system needs."
+        yield NextStep("Get the data", text, "Get the data", reverse("editions:data", args=[edition.name]))
     text = "The whole archive is checked, and all errors are reported at once."
     if phase is Phase.LATE:
         text += " It will be marked late."
-    return NextStep("Upload an archive", text, "Upload an archive", reverse("submissions:new", args=[edition.name]))
+    yield NextStep("Upload an archive", text, "Upload an archive", reverse("submissions:new", args=[edition.name]))
 
 
 def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str, Any]:
@@ -324,14 +331,14 @@ class Rules:
     """What holds in one track.
 
     Attributes:
-        metrics: label, estimator, and whether it decides the rank.
+        metrics: label, estimator, and whether it decides the rank, in words.
         conditions, sentences: of the ranking, by `policy` where there is one.
     """
 
     recipe: Recipe
     track: Track
     data_sets: tuple[DataSet, ...]
-    metrics: tuple[tuple[str, str, bool], ...]
+    metrics: tuple[tuple[str, str, str], ...]
     averages: tuple[AverageLine, ...]
     conditions: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -344,12 +351,16 @@ class Rules:
         return describe_engines(self.recipe.evaluation)
 
     @property
+    def has_recognition_sets(self) -> bool:
+        return any(one.role == "recognition" for one in self.data_sets)
+
+    @property
     def metric_table(self) -> Table:
         heads = ("Metric", "Estimator", "Decides the rank")
         return plain_table(
             "Metrics of the recipe",
             (Column(head, head) for head in heads),
-            ((label, estimator or MISSING, "yes" if decides else "no") for label, estimator, decides in self.metrics),
+            ((label, estimator or MISSING, decides) for label, estimator, decides in self.metrics),
             caption="Metrics",
             is_caption_hidden=True,
             styles="strip",
@@ -400,7 +411,7 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
         track=chosen,
         data_sets=tuple(one for one in recipe.data_sets.values() if one.role != "joint"),
         metrics=tuple(
-            (find_metric(one.key, one.estimator).label, one.estimator, one.primary) for one in recipe.metrics
+            (find_metric(one.key, one.estimator).label, one.estimator, _decides(one, policy)) for one in recipe.metrics
         ),
         averages=tuple(line for average in chosen.averages for line in _average_lines(average)),
         conditions=tuple(_conditions(policy)) if policy else (),
@@ -408,6 +419,12 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
         policy=policy,
         uncertain=recipe.uncertain,
     )
+
+
+def _decides(rule: MetricRule, policy: LeaderboardPolicy | None) -> str:
+    if any((gate.metric, gate.estimator) == (rule.key, rule.estimator) for gate in (policy.gates if policy else ())):
+        return "by a minimum"
+    return "yes" if rule.primary else "no"
 
 
 def _average_lines(average: Average) -> Iterator[AverageLine]:
@@ -431,7 +448,7 @@ def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapp
     for utility in policy.utilities:
         label = find_metric(utility.metric, utility.estimator).label
         yield f"Within a condition, systems are ranked by {label}: {utility.better} is better."
-    yield from (_gate_sentence(gate) for gate in policy.gates)
+    yield from (f"To be ranked: {gate_in_words(gate)}" for gate in policy.gates)
     if ranking is None or "several_systems" in changes:
         yield SEVERAL_SYSTEMS[policy.several_systems]
     else:
@@ -442,10 +459,3 @@ def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapp
     yield f"Late submissions: {words}."
     if policy.basis == "claims":
         yield "Numbers that are only reported in a team's own files count too, and are marked."
-
-
-def _gate_sentence(gate: Gate) -> str:
-    label = find_metric(gate.metric, gate.estimator).label
-    words = "of at least" if gate.inclusive else "above"
-    groups = "; ".join(" and ".join(group) for group in gate.groups)
-    return f"To be ranked, a system needs a mean of {label} {words} {gate.minimum:g} in each of: {groups}."

@@ -208,7 +208,8 @@ def register(request: HttpRequest, edition: str) -> HttpResponse:
 @member_read
 def team_list(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.managed_edition_for(request.user, edition)
-    return render(request, "editions/teams.html", {"edition": chosen, "rows": team_rows(chosen)})
+    address = request.build_absolute_uri(chosen.get_absolute_url())
+    return render(request, "editions/teams.html", {"edition": chosen, "rows": team_rows(chosen), "address": address})
 
 
 @member_read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from django.utils.html import format_html, format_html_join
@@ -11,9 +11,10 @@ from common.tables import Cell, Column, Group, Row, Table, number_columns, plain
 from portal.core.labels import MISSING, count_severities, duration, moment_cell
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import QueueState
+from portal.jobs.workers import Worker
 
 COLUMNS = (
-    Column("job", "Job"),
+    Column("job", "Job", kind="text"),
     Column("state", "State"),
     Column("progress", "Progress", kind="text"),
     Column("created", "Created (UTC)"),
@@ -76,7 +77,7 @@ def queues_table(queues: Iterable[QueueState]) -> Table:
     rows: list[list[Cell | str]] = [
         [
             Cell(queue.title[:1].upper() + queue.title[1:], aside=f"({queue.name})"),
-            f"{len(queue.living)}",
+            _count_workers(queue.living),
             f"{queue.running}",
             f"{queue.waiting}",
             duration(queue.oldest_waiting),
@@ -84,6 +85,12 @@ def queues_table(queues: Iterable[QueueState]) -> Table:
         for queue in queues
     ]
     return plain_table("Jobs in each queue", columns, rows, caption="Jobs in each queue", is_caption_hidden=True)
+
+
+def _count_workers(workers: Sequence[Worker]) -> str:
+    """How many there are, and where they are fewer than the jobs that they run at a time, how many these are."""
+    places = sum(worker.processes for worker in workers)
+    return f"{len(workers)}" if places <= len(workers) else f"{len(workers)}, for {places} jobs at a time"
 
 
 def workers_table(queues: Iterable[QueueState]) -> Table:

@@ -131,7 +131,7 @@ def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
     full = find_teams_at_limit()
     for queue, team in {(job.queue, job.team) for job in ready}:
         serving = [worker for worker in living if queue in worker.queues]
-        sentence = explain_queue(queue, serving, is_team_at_limit=(queue, team) in full)
+        sentence = explain_queue(queue, serving, is_team_at_limit=(queue, team) in full, has_team=team != 0)
         waits |= {job.pk: sentence for job in ready if (job.queue, job.team) == (queue, team)}
     return waits
 
@@ -145,7 +145,9 @@ def find_teams_at_limit() -> set[tuple[str, int]]:
     return set(full.values_list("queue", "team"))
 
 
-def explain_queue(queue: str, serving: Iterable[Worker], *, is_team_at_limit: bool = False) -> str:
+def explain_queue(
+    queue: str, serving: Iterable[Worker], *, is_team_at_limit: bool = False, has_team: bool = False
+) -> str:
     """Why a job of a queue has to wait, by the living workers that serve it."""
     name = Queue(queue).label
     workers = list(serving)
@@ -157,7 +159,7 @@ def explain_queue(queue: str, serving: Iterable[Worker], *, is_team_at_limit: bo
         return "A worker has room and takes it in a moment."
     kinds = Counter(describe_kind(job.kind) for worker in workers for job in worker.jobs)
     busy = ", ".join(kind if count == 1 else f"{kind} ({count})" for kind, count in kinds.most_common())
-    return f"Waits for a worker; teams take turns. At work: {busy}."
+    return f"Waits for a worker{'; teams take turns' if has_team else ''}. At work: {busy}."
 
 
 @dataclass(frozen=True)
@@ -180,10 +182,12 @@ class QueueState:
 
     @property
     def is_starved(self) -> bool:
-        """A job waits for longer than `STARVED_AFTER`, and no running worker serves the queue or one with room does."""
+        """A job waits for longer than `STARVED_AFTER`, and no running worker serves the queue, or one with room takes
+        nothing: between two jobs each has room for a moment.
+        """
         if self.oldest_waiting is None or self.oldest_waiting <= STARVED_AFTER:
             return False
-        return not self.living or any(worker.has_room for worker in self.living)
+        return not self.living or any(worker.has_room and not worker.is_taking for worker in self.living)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
+from django.db.models import Q
 
 from portal.core.health import beat
 from portal.core.models import Pulse
@@ -78,7 +79,13 @@ def _finds_card() -> bool:
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker and what it does; `queues` in the order of `Queue`, `processes` is how many jobs it runs at a time."""
+    """A worker and what it does.
+
+    Attributes:
+        queues: in the order of `Queue`.
+        processes: how many jobs it runs at a time.
+        is_taking: it began or ended a job not long ago, so that what waits has its turn.
+    """
 
     name: str
     queues: list[str]
@@ -86,6 +93,7 @@ class Worker:
     silence: timedelta
     is_silent: bool
     jobs: list[Job]
+    is_taking: bool
 
     @property
     def has_room(self) -> bool:
@@ -94,10 +102,14 @@ class Worker:
 
 def known_workers(now: datetime) -> list[Worker]:
     """The workers by name, silent ones among them."""
-    jobs = defaultdict(list)
-    for job in Job.objects.filter(state=State.RUNNING).exclude(worker="").order_by("started_at"):
-        jobs[job.worker].append(job)
+    jobs, taking = defaultdict(list), set[str]()
     patience = timedelta(seconds=settings.JOB_LOST_AFTER_S)
+    recent = Q(state=State.RUNNING) | Q(finished_at__gt=now - patience)
+    for job in Job.objects.filter(recent).exclude(worker="").defer("problems", "result").order_by("started_at"):
+        if job.state == State.RUNNING:
+            jobs[job.worker].append(job)
+        if (job.finished_at or job.started_at or now - patience) > now - patience:
+            taking.add(job.worker)
     return [
         Worker(
             name=pulse.name,
@@ -106,6 +118,7 @@ def known_workers(now: datetime) -> list[Worker]:
             silence=max(now - pulse.at, timedelta()),
             is_silent=now - pulse.at > patience,
             jobs=jobs[pulse.name],
+            is_taking=pulse.name in taking,
         )
         for pulse in Pulse.objects.filter(kind=KIND, at__gte=now - FORGOTTEN_AFTER).order_by("name")
     ]

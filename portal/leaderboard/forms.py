@@ -55,7 +55,7 @@ class PolicyForm(forms.Form):
         choices=[("best", "the best one is ranked, the others listed"), ("all", "every one is ranked")],
     )
     note_within = forms.FloatField(
-        label="Note averages this close to a minimum, in percentage points", min_value=0, max_value=100
+        label="Mark averages near a minimum: how near, in percentage points", min_value=0, max_value=100
     )
 
     def __init__(self, *args: Any, edition: Edition, shown: LeaderboardPolicy, **kwargs: Any) -> None:

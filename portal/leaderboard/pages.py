@@ -70,6 +70,8 @@ def leaderboard_page(
         "switches": switches(leaderboard, choice, has_published=bool(published)),
         "table": leaderboard_table(leaderboard, choice, lines),
         "reasons": list_reasons(lines),
+        "has_groups": any(line.group for line in lines),
+        "n_unranked": sum(line.place in ("unranked", "outside") for line in lines),
         "tradeoff": figures[0] if beside else None,
         "bars": figures[1:] if beside else figures,
         "published": _published_table(leaderboard),
@@ -164,14 +166,14 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
 
 def _bars(drawing: Drawing) -> dict[str, Any]:
     is_gated = drawing.minimum is not None
-    diamond = " Diamond: lowest data set; dashed: its minimum." if is_gated else ""
+    diamond = " Diamond: lowest data set, genders averaged; dashed: its minimum." if is_gated else ""
     return {
         "title": drawing.column.metric.label,
         "caption": "Baselines are hatched; thin lines are 95 % intervals." + diamond,
         "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
         "numbers": number_table(
             f"{drawing.column.metric.label} of each system",
-            ["System", drawing.column.heading, *["Lowest data set"] * is_gated],
+            ["System", drawing.column.heading, *["Lowest data set, genders averaged"] * is_gated],
             (
                 (bar.name, decimals(bar.value, DIGITS), *[decimals(bar.least, DIGITS)] * is_gated)
                 for bar in drawing.bars

@@ -20,10 +20,11 @@ from portal.leaderboard.selectors import (
     rank_leaderboard,
     submissions_on_leaderboard,
 )
+from portal.leaderboard.services import FROZEN
 from portal.leaderboard.tables import condition_in_words, place_in_words
 from portal.submissions.models import Submission
-from portal.submissions.pages import STOPPED, UNDER_WAY
-from portal.submissions.selectors import count_offered
+from portal.submissions.pages import UNDER_WAY
+from portal.submissions.selectors import STOPPED, count_offered
 
 ABSENT = "not in this condition"
 
@@ -45,6 +46,7 @@ def policy_page(edition: Edition) -> dict[str, Any]:
     changes = [_changes(found, live.policy, draft.policy) for found in moves(live.table, draft.table)]
     return page | {
         "draft": draft,
+        "problem": FROZEN if edition.frozen_at else "",
         "dropped_words": [words for words in before if words not in after],
         "new_words": [words for words in after if words not in before],
         "changes": changes,

@@ -160,7 +160,8 @@ def make_table(choice: PublishedChoice) -> Table:
             cells = [
                 average_cell(one, metric.unit) if one else Cell() for one, metric in zip(measured, metrics, strict=True)
             ]
-            name = Cell(entry.label, link=reverse("systems:detail", args=[entry.key]), note=entry.team_name)
+            link = reverse("systems:detail", args=[entry.key])
+            name = Cell(_name_here(choice, entry), link=link, aside=entry.team_name)
             rows.append((name, *cells, "this portal"))
     words = "As printed; averages by the weights of the recipe. Systems of this portal: 95 % intervals beneath."
     return plain_table("Published results", columns, rows, caption=words, styles="strip")
@@ -229,6 +230,11 @@ def _overlaid(leaderboard: Leaderboard) -> list[Entry]:
     return [entry for entry in leaderboard.entries if entry.kind != "original"]
 
 
+def _name_here(choice: PublishedChoice, entry: Entry) -> str:
+    """With the edition: published systems have labels of the same kind."""
+    return f"{entry.label} ({choice.edition.name})" if choice.edition else entry.label
+
+
 def _columns(choice: PublishedChoice, leaderboard: Leaderboard) -> list[ShownAverage | None]:
     """The averages of the leaderboard that are those of the page's columns, by metric."""
     by_metric = {one.key: one for one in leaderboard.averages}
@@ -254,14 +260,15 @@ def _points(choice: PublishedChoice, privacy: tuple[str, str]) -> Iterator[Syste
     utilities = {entry.key: one for entry, one in _overlaid_values(choice, choice.utility[0])}
     for place, (entry, eer_of) in enumerate(_overlaid_values(choice, EER)):
         if measured := utilities.get(entry.key):
+            name = _name_here(choice, entry)
             yield SystemPoint(
-                entry.label,
+                name,
                 eer_of.value,
                 measured.value,
                 "system",
                 eer_interval=eer_of.interval,
                 utility_interval=measured.interval,
-                words=_words(entry.label, "here", eer_of.value, measured.value, find_metric(*choice.utility)),
+                words=_words(name, "here", eer_of.value, measured.value, find_metric(*choice.utility)),
                 link=reverse("systems:detail", args=[entry.key]),
                 place=place,
             )
@@ -273,7 +280,7 @@ def _bars(choice: PublishedChoice, key: tuple[str, str]) -> Iterator[SystemBar]:
             yield SystemBar(line.system, found.value, is_baseline=True, link="#table")
     for place, (entry, one) in enumerate(_overlaid_values(choice, key[0])):
         link = reverse("systems:detail", args=[entry.key])
-        yield SystemBar(entry.label, one.value, one.low, one.high, place=place, link=link)
+        yield SystemBar(_name_here(choice, entry), one.value, one.low, one.high, place=place, link=link)
 
 
 def _words(name: str, of: str, eer: float, utility: float, metric: Metric) -> str:
@@ -309,8 +316,10 @@ def _differences_from(leaderboard: Leaderboard, task: PublishedTask) -> Iterator
     for column in leaderboard.averages:
         theirs = published.get(column.key)
         if theirs is not None and theirs != column.estimator:
-            named = find_metric(column.key, column.estimator).label, find_metric(column.key, theirs).label
-            yield f"Estimator: {named[0]} here, {named[1]} in print."
+            here, printed = (find_metric(column.key, one).label for one in (column.estimator, theirs))
+            if here == printed:
+                here, printed = f"{here} by {column.estimator or 'the portal'}", f"by {theirs or 'the challenge'}"
+            yield f"Estimator: {here} here, {printed} in print."
     yield f"Evaluator: {edition}: {describe_evaluators(recipe)}. Published numbers: the challenge's own evaluators."
     if edition.corpus and edition.corpus.is_synthetic:
         yield f"Speech: that of {edition} is synthetic."

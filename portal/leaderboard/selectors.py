@@ -29,9 +29,9 @@ from evaluation.protocols.recipes import Average, RecipeError, Track
 from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, Number, ObjectiveValues
 from portal.challenges.models import Edition
-from portal.submissions.models import SharedPart, Submission
+from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Part, Relation, may_see
-from portal.submissions.selectors import STANDING, count_mismatches
+from portal.submissions.selectors import STANDING, STOPPED, count_mismatches
 
 ORIGINAL = "original speech"  # no system can have this name
 ORIGINAL_LABEL = "Original"
@@ -104,6 +104,11 @@ def shown_edition_for(user: Any, name: str) -> Edition:
     if edition is None or not may_see_leaderboard(user, edition):
         raise Http404
     return edition
+
+
+def find_unpublished(name: str) -> Edition | None:
+    """A listed edition whose leaderboard is not published, which everybody may know."""
+    return Edition.objects.filter(name=name, is_listed=True, published_at=None).first()
 
 
 def may_see_leaderboard(user: Any, edition: Edition) -> bool:
@@ -221,9 +226,11 @@ def describe_under_way(leaderboard: Leaderboard, *, with_names: bool) -> str:
     Args:
         with_names: for organizers; everybody else reads how many.
     """
+    if leaderboard.as_of:
+        return ""
     evaluating = Submission.objects.filter(system__edition=leaderboard.edition, state=Submission.State.EVALUATING)
-    found = list(evaluating.select_related("system__team").order_by("created_at", "pk"))
-    if not found or leaderboard.as_of:
+    found = list(evaluating.exclude(STOPPED).select_related("system__team").order_by("created_at", "pk"))
+    if not found:
         return ""
     systems = "1 system is" if len(found) == 1 else f"{len(found)} systems are"
     names = f": {', '.join(map(str, found))}" if with_names else ""
@@ -279,6 +286,7 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         title=system.title,
         kind="baseline" if system.is_baseline or system.team_id is None else "system",
         is_late=submission.is_late,
+        is_contrastive=system.kind == System.Kind.CONTRASTIVE,
         privacy=_measured(privacy),
         utilities={key: found for key, found in present.items() if key in utilities},
         gate_values=_gate_values(values, policy),

@@ -24,6 +24,7 @@ from portal.teams.notifications import notify_team, was_told
 TOLD_ONCE_IN = timedelta(days=1)  # a leaderboard that is taken back and published again is no news
 
 
+FROZEN = "The leaderboard is frozen and must not change; unfreeze it before making another policy live."
 FUTURE = "A leaderboard can be frozen as of now or of a time that has passed."
 
 
@@ -52,11 +53,13 @@ def make_policy_live(*, edition: Edition, by: Any) -> Edition:
     """Rank the leaderboard by the draft from now on.
 
     Raises:
-        LeaderboardError: there is no draft.
+        LeaderboardError: there is no draft, or the leaderboard is frozen.
     """
     edition = _locked(edition)
     if not edition.draft_policy:
         raise LeaderboardError("There is no draft: the policy that you see is live already.")
+    if edition.frozen_at is not None:
+        raise LeaderboardError(FROZEN)
     live = find_changes(policy_by(edition, edition.draft_policy), edition.recipe, edition.track)
     told = {"before": edition.leaderboard_policy, "after": live}
     return _changed(edition, "board.policy-live", by, told, leaderboard_policy=live, draft_policy={})

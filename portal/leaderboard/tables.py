@@ -14,20 +14,25 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from common.rounding import round_to_interval
+from common.rounding import few_digits, fixed, has_width, round_to_interval
 from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_table
 from common.tables import Row as TableRow
+from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.ranking import ABOVE_CHANCE, CHANCE_EER
 from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
 from evaluation.scoring.reliability import NOT_RELIABLE
 from portal.core.labels import decimals
 from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
+WEAKER_ATTACK = (
+    "The EERs are those of {attack} attacks. No attacker was trained on anonymised speech, so the strongest attack, "
+    "semi-informed, is not among them: the true EER of a system may be lower."
+)
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
-COARSE_DIGITS = 1  # of a rate, in per cent, whose interval cannot be estimated
 ANCHOR = "ranking"
 HIDE, ALL = "hide", "all"
 REFERENCES = {"baseline": "baseline", "original": "original"}
@@ -221,7 +226,7 @@ def list_lines(
 
 def published_table(numbers: Sequence[PublishedNumber]) -> Table:
     """Every published number with its source."""
-    columns = [Column("system", "System"), Column("set", "Data set"), Column("metric", "Metric")]
+    columns = [Column("system", "System", kind="text"), Column("set", "Data set"), Column("metric", "Metric")]
     columns += [Column("value", "Value", kind="num"), Column("source", "Source", kind="text")]
     rows = (
         (
@@ -234,7 +239,7 @@ def published_table(numbers: Sequence[PublishedNumber]) -> Table:
         for one in numbers
     )
     words = "Numbers as they were printed. Where sources differ, each has its row."
-    return plain_table("Published numbers", columns, rows, caption=words, is_tall=True)
+    return plain_table("Published numbers", columns, rows, caption=words, styles="stack systems", is_tall=True)
 
 
 def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[Line]) -> Table:
@@ -249,7 +254,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
         column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
         for column in columns
     ]
-    columns += [Column("met", "Meets", kind="met")] if any(line.met for line in lines) else []
+    columns += [Column("met", "Meets (rank)", kind="met")] if any(line.met for line in lines) else []
     columns += [Column("group", "Group", kind="letters")] if any(line.group for line in lines) else []
     columns += [Column("description", "Paper")] if any(line.description for line in lines) else []
     rows = (_table_row(leaderboard, line, columns) for line in _sorted(lines, choice))
@@ -290,8 +295,10 @@ def answer(leaderboard: Leaderboard, ranking: RankingTable | None) -> list[str]:
     """Who leads, from whom the leader cannot be told, and who just missed the condition; in sentences."""
     if ranking is None:
         return ["No condition has been set, so nothing is ranked; every system is listed with its numbers."]
-    said = [_leading(leaderboard, ranking)] if ranking.ranked else [_nobody(ranking)]
-    return said + [_missed(leaderboard, miss) for miss in ranking.just_missed]
+    said = [_leading(leaderboard, ranking)] if ranking.ranked else [_nobody(leaderboard, ranking)]
+    said += [_missed(leaderboard, miss) for miss in ranking.just_missed]
+    attack = leaderboard.policy.attack_model
+    return said if attack == AttackModel.SEMI_INFORMED else [*said, WEAKER_ATTACK.format(attack=attack)]
 
 
 def letters_of(row: Row) -> str:
@@ -327,11 +334,9 @@ def average_cell(measured: Measured | None, unit: str, *, is_published: bool = F
 
 
 def round_average(measured: Measured, unit: str, *, is_published: bool = False) -> tuple[str, str]:
-    """Number and interval; a rate that is ours and whose interval cannot be estimated in few digits."""
+    """Number and interval; what is reported or published keeps the digits that were printed."""
     is_ours = not measured.is_reported and not is_published
-    has_interval = measured.interval is not None and measured.low != measured.high
-    digits = COARSE_DIGITS if is_ours and unit == "%" and not has_interval else DIGITS
-    return round_to_interval(measured.value, measured.low, measured.high, digits)
+    return round_to_interval(measured.value, measured.low, measured.high, DIGITS, unit if is_ours else None)
 
 
 def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
@@ -348,13 +353,19 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
     if alike:
         named = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
         said += f" Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {named}."
-    return said
+    above = [row for row in first if row.privacy.value > CHANCE_EER]
+    for row in above:
+        eer, around = round_average(row.privacy, "%")
+        said += f" The EER of {row.entry.label} is {eer} %{f' ({around})' if around else ''}."
+    return f"{said} {ABOVE_CHANCE}" if above else said
 
 
-def _nobody(table: RankingTable) -> str:
+def _nobody(leaderboard: Leaderboard, table: RankingTable) -> str:
     """What to say of a condition in which nobody is ranked."""
     if table.competitors:
         return "No system is ranked here: each that reached the condition is listed with the reason."
+    if not any(entry.kind == "system" for entry in leaderboard.entries):
+        return f"No team’s system {'had been evaluated by then' if leaderboard.as_of else 'has been evaluated yet'}."
     limit = f"{table.minimum:g} %"
     if table.upper is None:
         nobody = f"No team’s system reached {limit}."
@@ -364,16 +375,22 @@ def _nobody(table: RankingTable) -> str:
         return nobody
     entry = table.nearest.entry
     kind = "The baseline " if entry.kind == "baseline" else ""
-    eer = decimals(entry.privacy.value if entry.privacy else None, DIGITS)
-    return f"{nobody} {kind}{entry.label} came nearest with {eer} %, {decimals(table.nearest.distance, DIGITS)} away."
+    eer, away = _eer_and_distance(table.nearest)
+    return f"{nobody} {kind}{entry.label} came nearest with {eer} %, {away} away."
 
 
 def _missed(leaderboard: Leaderboard, miss: Miss) -> str:
-    eer = miss.entry.privacy.value if miss.entry.privacy else None
+    eer, away = _eer_and_distance(miss)
     return (
-        f"{miss.entry.label} misses this condition by {miss.distance:g} percentage points (EER {eer:g} %), which is "
+        f"{miss.entry.label} misses this condition by {away} percentage points (EER {eer} %), which is "
         f"within {leaderboard.policy.note_within:g} of its limit."
     )
+
+
+def _eer_and_distance(miss: Miss) -> tuple[str, str]:
+    """Both in as many decimals as it takes to see that the condition is missed."""
+    digits = few_digits(miss.distance, "%", DIGITS)
+    return decimals(miss.entry.privacy.value if miss.entry.privacy else None, digits), fixed(miss.distance, digits)
 
 
 def _why_outside(leaderboard: Leaderboard, ranking: RankingTable | None, *, is_anywhere: bool) -> str:
@@ -388,7 +405,7 @@ def _why_outside(leaderboard: Leaderboard, ranking: RankingTable | None, *, is_a
 def _caption(lines: Sequence[Line]) -> str:
     """How to read the table, in at most 20 words."""
     ours = [one for line in lines if line.place != "published" for one in line.numbers.values() if not one.is_reported]
-    has_intervals = [one.low != one.high for one in ours]
+    has_intervals = [one.interval is not None and has_width(*one.interval) for one in ours]
     words = "Beneath each number: its 95 % interval." if any(has_intervals) else ""
     if words and not all(has_intervals):
         words = "Beneath each number: its 95 % interval, where it can be estimated."
@@ -425,7 +442,7 @@ def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[st
             continue
         for row in table.rows:
             if row.entry.kind != "original":
-                rank = f": {row.rank}." if row.rank else ""
+                rank = f" ({row.rank})" if row.rank else ""
                 badge = f"{limit_in_words(table, leaderboard.policy).lstrip('≥> ')}{rank}"
                 found[row.entry.key] = (*found.get(row.entry.key, ()), badge)
     return found

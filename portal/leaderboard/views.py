@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
@@ -24,7 +24,13 @@ from portal.core.panels import make_panels, panel_data
 from portal.leaderboard import exports, pages, policy_pages, published_pages, services
 from portal.leaderboard.figures import draw_file, figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm
-from portal.leaderboard.selectors import describe_under_way, leaderboard_for, list_held, mismatches_on_leaderboard
+from portal.leaderboard.selectors import (
+    describe_under_way,
+    find_unpublished,
+    leaderboard_for,
+    list_held,
+    mismatches_on_leaderboard,
+)
 from portal.leaderboard.tables import HIDE
 from portal.submissions.selectors import list_stopped
 
@@ -33,7 +39,13 @@ FIGURE_S = 300  # a browser may keep a figure so long; its address changes with 
 
 @open_read
 def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
-    leaderboard = leaderboard_for(request.user, edition)
+    try:
+        leaderboard = leaderboard_for(request.user, edition)
+    except Http404:
+        if not request.user.is_authenticated and (waited := find_unpublished(edition)):
+            said = f"The leaderboard of “{waited}” is not published yet. Until then, only its organizers see it."
+            messages.info(request, said)
+        raise
     organizers = leaderboard.edition.organizers
     # Nobody but organizers sees a preview.
     manages = leaderboard.is_preview or (
@@ -45,7 +57,7 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
     page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
-    page["under_way"] = describe_under_way(leaderboard, with_names=manages) if leaderboard.is_empty else ""
+    page["under_way"] = describe_under_way(leaderboard, with_names=manages)
     return render(request, "leaderboard/detail.html", page)
 
 

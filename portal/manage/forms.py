@@ -37,7 +37,7 @@ class DeletionForm(forms.Form):
     """The name of a thing typed once more, where much goes with it."""
 
     typed = forms.CharField(
-        label="Type its name to delete it", error_messages={"required": "Type the name as it stands above."}
+        label="Type its name to delete it", error_messages={"required": "Type the name exactly as shown above."}
     )
 
     def __init__(self, data: Any, *, thing: Any) -> None:

@@ -30,7 +30,5 @@ def run_removal(context: JobContext) -> dict[str, Any]:
         counted = {"total": told["rows"], "counted": told["deletes"]}
         receipt = remove_in_pieces(kind=kind, thing=thing, by=by, progress=context.progress, **counted)
     except NotPossible as reason:
-        raise JobFailure(
-            str(reason), actor=Actor.ORGANIZER, remedy="Run this job again once nothing stands in the way."
-        ) from None
+        raise JobFailure(str(reason), actor=Actor.ORGANIZER, remedy="Fix this, then run this job again.") from None
     return {"receipt": receipt.pk}

@@ -55,7 +55,7 @@ def manage(request: HttpRequest, kind: str, key: str) -> HttpResponse:
 def archive(request: HttpRequest, kind: str, key: str) -> HttpResponse:
     found = _owned(request, kind, key)
     if _done(request, services.archive, kind=found.kind, thing=found.thing, now=read_clock()) is not None:
-        messages.success(request, f"{found.thing} is archived: it stands in no list any more, and its address works.")
+        messages.success(request, f"{found.thing} is archived: it is no longer in any list; its address still works.")
     return redirect(found.address)
 
 

@@ -73,11 +73,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Found:
-    """A section that holds every word that was asked for; `excerpt` alternates other text and found words."""
+    """A section that holds words that were asked for, so many; `excerpt` alternates other text and found words."""
 
     section: Section
     excerpt: tuple[str, ...]
+    words: int
     score: int
+    holds_all: bool
 
 
 def manual_groups() -> list[tuple[str, list[tuple[str, str, str]]]]:
@@ -95,29 +97,29 @@ def _page_address(name: str) -> str:
 
 
 def search_manual(query: str) -> list[Found]:
-    """Sections that hold every word of the query, in any order and case, the best first.
+    """Sections that hold every word of the query, in any order and case; else those that hold most of them.
 
-    A word counts most in the title of a page, then in a heading, then in the text.
+    The best come first. A word counts most in the title of a page, then in a heading, then in the text.
     """
     words = list(dict.fromkeys(re.findall(r"\w+", query[:LONGEST_QUERY].casefold())))
     if not words:
         return []
     sections = chain(*map(_sections, PAGES), _field_sections())
     found = [one for section in sections if (one := _match(section, words))]
-    return sorted(found, key=lambda one: -one.score)[:MOST_FOUND]
+    with_all = [one for one in found if one.holds_all]
+    return sorted(with_all or found, key=lambda one: (-one.words, -one.score))[:MOST_FOUND]
 
 
 def _match(section: Section, words: list[str]) -> Found | None:
     title, heading, text = (part.casefold() for part in (section.title, section.heading, section.text))
-    score = 0
+    score = held = 0
     for word in words:
         in_text = text.count(word)
-        if not (in_text or word in heading or word in title):
-            return None
+        held += bool(in_text or word in heading or word in title)
         score += 10 * (word in heading) + 5 * (word in title) + min(in_text, 5)
     if not any(word in heading or word in text for word in words):
         return None  # every section of a page would stand there for its title alone
-    return Found(section, _excerpt(section.text, words), score)
+    return Found(section, _excerpt(section.text, words), held, score, held == len(words))
 
 
 def _excerpt(text: str, words: list[str]) -> tuple[str, ...]:

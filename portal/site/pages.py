@@ -24,6 +24,7 @@ from portal.leaderboard.pages import leaderboard_page
 from portal.leaderboard.selectors import leaderboard_for
 from portal.site.steps import (
     edition_path,
+    look_at_failures,
     newest_submissions,
     next_steps,
     operator_steps,
@@ -107,6 +108,10 @@ def home_page(user: Any) -> dict[str, Any]:
     if not (teams or organized or user.is_organizer or user.is_staff):
         page |= visitor_page(user)
         page["steps"] = list(registration_steps((line.edition for line in page["editions"]), now))
+    if user.is_organizer and (failed := open_failures(user, now)):
+        page["steps"].append(look_at_failures(failed))
+    # Only what a team does next and what failed come before the next step of an edition.
+    page["main"] = next((path.edition for path in page["paths"] if path.next and not page["steps"]), None)
     if user.is_organizer or user.is_staff:
         active = listed_jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
         jobs = with_estimates(active[:SHOWN])
@@ -123,7 +128,7 @@ def home_page(user: Any) -> dict[str, Any]:
             "more_systems": len(systems) > len(baselines[:SHOWN]),
         }
         page["outline"] = () if organized else outline_path(has_corpus=bool(corpora))
-        page["steps"] += next_steps(corpora, systems, open_failures(user, now), has_edition=bool(organized))
+        page["steps"] += next_steps(corpora, systems, organized)
     if user.is_staff:
         queues = queue_states()
         page |= {"queues": queues, "queue_table": queues_table(queues), "checks": check_all()}

@@ -24,8 +24,8 @@ from portal.core.counting import count_rows
 from portal.editions.pages import NextStep
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, System
-from portal.submissions.pages import STOPPED, UNDER_WAY
-from portal.submissions.selectors import STANDING
+from portal.submissions.pages import UNDER_WAY
+from portal.submissions.selectors import STANDING, STOPPED, with_stopped
 from portal.teams.models import DataAcceptance, Team
 
 _CHECKED = ("is being checked", "You get a mail when it is done.", "See its progress")
@@ -47,6 +47,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
         "See the submission",
     ),
 }
+_OF_A_STOPPED = ("was not checked to its end", "The organizer can start its check again.", "See the submission")
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
 OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at")
@@ -247,7 +248,7 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datet
         return NextStep(f"{who}: the leaderboard is published", "See your ranks.", "See the leaderboard", board)
     if newest is None:
         return _submit_step(edition, who, has_data, now)
-    what, text, action = OF_A_SUBMISSION[newest.state]
+    what, text, action = _OF_A_STOPPED if newest.is_stopped else OF_A_SUBMISSION[newest.state]  # type: ignore[attr-defined]
     if newest.state == Submission.State.REFUSED:
         text = f"{newest.errors} error{'' if newest.errors == 1 else 's'}. {text}"
     url = newest.get_absolute_url()
@@ -269,7 +270,7 @@ def _submit_step(edition: Edition, who: str, has_data: bool, now: datetime) -> N
     if phase is Phase.CLOSED:
         submissions = reverse("submissions:list", args=[edition.name])
         return NextStep(f"{who}: submissions are closed", "Your results stay here.", "Your submissions", submissions)
-    if edition.corpus_id is not None and not has_data:
+    if edition.shares_data and edition.corpus_id is not None and not has_data:
         text = "Accept the licence, then take the recordings and the lists that your system needs."
         return NextStep(f"{who}: get the data", text, "Get the data", reverse("editions:data", args=[edition.name]))
     text = "Anonymise the speech, pack what the page asks for, and submit it."
@@ -288,7 +289,8 @@ def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
     keys = Team.objects.filter(pk__in=[team.pk for team in teams]).annotate(
         newest=Subquery(of_one.order_by("-created_at", "-pk").values("pk")[:1])
     )
-    found = Submission.objects.filter(pk__in=keys.values("newest")).select_related("system__team", "system__edition")
+    submissions = with_stopped(Submission.objects.filter(pk__in=keys.values("newest")))
+    found = submissions.select_related("system__team", "system__edition")
     return {one.system.team_id: one for one in found if one.system.team_id is not None}
 
 
@@ -304,30 +306,32 @@ def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[N
 # An organizer's corpora -----------------------------------------------------------------------------
 
 
-def next_steps(
-    corpora: list[CorpusSummary], systems: list[System], failed: list[Job], *, has_edition: bool
-) -> Iterator[NextStep]:
-    """What an organizer does next besides their editions: first what is broken, then what is missing."""
-    if failed:
-        yield _look_at_failures(failed)
+def next_steps(corpora: list[CorpusSummary], systems: list[System], editions: Iterable[Edition]) -> Iterator[NextStep]:
+    """What is missing besides the steps of an organizer's `editions`, which say when a baseline has to be run."""
+    in_editions = {edition.corpus_id for edition in editions}
     if not corpora:
         text = (
             "Everything starts with original speech: a folder on the server with recordings, speakers and "
             "transcripts. The import checks every file and reports everything at once."
         )
         yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
-    elif not has_edition:
+    elif not in_editions:
         text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before they are public."
         yield NextStep("Set up your first challenge", text, "New challenge", reverse("editions:new"))
     anonymised = {system.corpus_id for system in systems}
     for summary in corpora:
         if not summary.with_audio:
             yield _add_audio(summary)
-        elif summary.corpus.pk not in anonymised:
+        elif summary.corpus.pk not in anonymised | in_editions:
             yield _run_an_anonymiser(summary)
 
 
-def _look_at_failures(failed: list[Job]) -> NextStep:
+def look_at_failures(failed: list[Job]) -> NextStep:
+    """Where to read why jobs failed.
+
+    Args:
+        failed: at least one, newest first.
+    """
     newest = failed[0]
     if len(failed) == 1:
         return NextStep(f"“{newest.title}” failed", newest.failure, "See the job", newest.get_absolute_url())

@@ -6,10 +6,12 @@ set and utterance, documents by their path.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from portal.submissions.models import Submission
 
@@ -25,18 +27,16 @@ class Change(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A file of a submission: its row, what it is called, and its content."""
+class Entry(NamedTuple):
+    """A file of a submission: what it is called, its row, and its content."""
 
-    pk: int
     name: str
+    pk: int
     key: str
     is_inherited: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """One file in both submissions; None where a submission has none."""
 
     name: str
@@ -56,9 +56,10 @@ class Section:
     def of(self, change: Change) -> list[Difference]:
         return [one for one in self.differences if one.change is change]
 
-    @property
+    @cached_property
     def counts(self) -> dict[Change, int]:
-        return {change: len(self.of(change)) for change in Change} | {Change.UNCHANGED: self.unchanged}
+        found = Counter(one.change for one in self.differences)
+        return {change: found[change] for change in Change} | {Change.UNCHANGED: self.unchanged}
 
     @property
     def is_documents(self) -> bool:
@@ -107,8 +108,7 @@ def _difference(name: str, before: _Held | None, after: _Held | None) -> Differe
         change = Change.ADDED if before is None else Change.REMOVED
     else:
         change = Change.UNCHANGED if before[1] == after[1] else Change.CHANGED
-    entries = (Entry(held[0], name, *held[1:]) if held is not None else None for held in (before, after))
-    return Difference(name, change, *entries)
+    return Difference(name, change, before and Entry(name, *before), after and Entry(name, *after))
 
 
 def _files(submission: Submission) -> dict[str, dict[str, _Held]]:

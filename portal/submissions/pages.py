@@ -30,11 +30,13 @@ from portal.submissions.models import Submission, SubmittedDocument, System, Upl
 from portal.submissions.requirements import Requirements, list_requirements
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import (
+    IS_STOPPED,
     count_mismatches,
     edition_submissions_for,
     explain_hold,
     list_jobs,
     relation_to,
+    with_stopped,
 )
 from portal.submissions.services import EVALUABLE, withdrawal_problem
 from portal.submissions.uploads import submission_problem, unfinished_uploads, used_submissions
@@ -45,11 +47,7 @@ PAGE_SIZE = 50
 SHOWN_OF_A_CHANGE = 50
 SHOWN_OF_A_KIND = 500
 UNDER_WAY = {Submission.State.RECEIVED, Submission.State.CHECKING, Submission.State.EVALUATING}
-_ENDED = (State.FAILED, State.CANCELLED)
-# Under way no longer: the run that makes a submission, or its check, failed or was cancelled.
-STOPPED = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=_ENDED) | Q(
-    state__in=(Submission.State.RECEIVED, Submission.State.CHECKING), job__state__in=_ENDED
-)
+STATES = [*Submission.State.choices, ("stopped", "stopped")]
 
 
 # The list of an edition ----------------------------------------------------------------------------
@@ -68,9 +66,9 @@ def list_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
         "page": page,
         "search": search,
         "is_filtered": any(search.values()),
-        "states": Submission.State.choices,
+        "states": STATES,
         "teams": edition.teams.exclude(number=None) if is_organizer else [],
-        "any_active": any(one.state in UNDER_WAY for one in page),
+        "any_active": any(one.state in UNDER_WAY and not one.is_stopped for one in page),  # type: ignore[attr-defined]
     }
 
 
@@ -83,7 +81,7 @@ def _refusal(user: Any, edition: Edition) -> str:
 def _search(request: HttpRequest) -> dict[str, str]:
     found = {key: request.GET.get(key, "") for key in ("state", "team", "late")}
     known = {
-        "state": found["state"] in Submission.State.values,
+        "state": found["state"] in dict(STATES),
         "team": found["team"].isascii() and found["team"].isdigit() and len(found["team"]) < 10,
         "late": found["late"] == "yes",
     }
@@ -91,8 +89,10 @@ def _search(request: HttpRequest) -> dict[str, str]:
 
 
 def _found(submissions: QuerySet[Submission], search: dict[str, str]) -> QuerySet[Submission]:
-    if search["state"]:
-        submissions = submissions.filter(state=search["state"])
+    if search["state"] == "stopped":
+        submissions = submissions.filter(IS_STOPPED)
+    elif search["state"]:
+        submissions = submissions.filter(~IS_STOPPED, state=search["state"])
     if search["team"]:
         submissions = submissions.filter(system__team=int(search["team"]))
     return submissions.filter(is_late=True) if search["late"] else submissions
@@ -191,7 +191,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "report": report_sections(submission),
         "data_sets": data_sets_table(submission),
         "document_groups": document_groups(submission),
-        "versions": submission.system.submissions.exclude(pk=submission.pk),
+        "versions": with_stopped(submission.system.submissions.exclude(pk=submission.pk)),
     }
 
 

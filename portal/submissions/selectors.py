@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.files.storage import default_storage
-from django.db.models import Exists, F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
@@ -37,6 +37,12 @@ ACCEPTED = (
     Submission.State.EVALUATED,
     Submission.State.FAILED,
 )
+# Under way no longer: the run that makes a submission, or its check, failed or was cancelled.
+_ENDED = (State.FAILED, State.CANCELLED)
+STOPPED = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=_ENDED) | Q(
+    state__in=(Submission.State.RECEIVED, Submission.State.CHECKING), job__state__in=_ENDED
+)
+IS_STOPPED = Exists(Submission.objects.filter(STOPPED, pk=OuterRef("pk")))
 ON_LEADERBOARD = Q(
     submissions__evaluated_at__isnull=False, submissions__state__in=STANDING, submissions__is_held=False
 ) & (Q(edition__frozen_at=None) | Q(submissions__evaluated_at__lte=F("edition__frozen_at")))
@@ -118,12 +124,17 @@ def shown_submission(
     return next(shown, None)
 
 
+def with_stopped(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Each with `is_stopped`: nothing goes on with it until somebody starts its check or its anonymisation again."""
+    return submissions.annotate(is_stopped=IS_STOPPED)
+
+
 def submissions_for(user: Any, part: Part = Part.REPORT) -> QuerySet[Submission]:
     """The submissions of which this person may see a part that is never public."""
     if part is Part.NUMBERS:
         raise ValueError("Numbers are seen by system: use systems_for.")
     found = Submission.objects.filter(system__in=systems_for(user, part))
-    return found.select_related(
+    return with_stopped(found).select_related(
         "system__edition",
         "system__team",
         "system__corpus",
@@ -245,7 +256,7 @@ def upload_for(user: Any, pk: UUID) -> Upload:
 
 def file_for(user: Any, system: str, pk: int) -> SubmittedFile:
     files = SubmittedFile.objects.select_related(
-        "submission__system__corpus", "data_set__corpus", "utterance__speaker"
+        "submission__system__corpus", "submission__system__edition", "data_set__corpus", "utterance__speaker"
     ).filter(submission__system__in=systems_for(user, Part.SPEECH))
     return get_object_or_404(files, submission__system__name=system, pk=pk)
 

@@ -35,6 +35,7 @@ from portal.submissions.models import SharedPart, Submission, SubmittedDocument,
 from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import (
     ACCEPTED,
+    PROPOSED_SAMPLES,
     find_description,
     list_chained_jobs,
     list_parts,
@@ -274,6 +275,12 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
     }
 
 
+OFFER_QUESTION = (
+    "Up to {} utterances, each of another speaker, can be heard by everybody once {}the leaderboard is published. "
+    "You can take each of them back."
+)
+
+
 def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     """The samples that can be heard and the description that can be read; for its own, what they do with them.
 
@@ -306,6 +313,9 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
         "description": described,
         "description_state": _release_in_words(described, system) if described else "",
         "offers_samples": not problem and not any(part.file for part in all_parts) and submission.files.exists(),
+        "offer_question": OFFER_QUESTION.format(
+            PROPOSED_SAMPLES, "" if system.team_id is None else "an organizer has released them and "
+        ),
         "offers_description": description is not None and not any(one.document for one in all_parts),
         "n_waiting": sum(part.released_at is None for part in all_parts) if view.is_organizer else 0,
     }
@@ -332,6 +342,16 @@ def _sample(
         "note": f"{voice} voice, {file.samples / file.rate_hz:.1f} s",
         "sources": voice_sources(request, audio | {"anonymised": file.audio}),
     }
+
+
+def describe_offer(view: View, parts: int) -> str:
+    """What an offer of so many parts has done."""
+    of = "part is" if parts == 1 else "parts are"
+    if view.system.team_id is None:
+        return f"{parts} {of} released: public once the leaderboard is published."
+    return (
+        f"{parts} {of} offered: public once an organizer has released what is offered and the leaderboard is published."
+    )
 
 
 def find_offered(view: View, what: str) -> list[SubmittedFile | SubmittedDocument]:

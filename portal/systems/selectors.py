@@ -13,10 +13,11 @@ from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.kinds import ENGINE_KINDS, MEASURES
 from evaluation.app.runs.selectors import list_runs
 from evaluation.scoring.values import ObjectiveValues
-from portal.challenges.models import Edition
+from portal.challenges.data_files import gives_transcripts
+from portal.challenges.models import DataSet, Edition
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part, Relation, may_see
-from portal.submissions.selectors import relations_to, shown_submission, system_for
+from portal.submissions.selectors import relations_to, shown_submission, system_for, with_stopped
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,13 @@ class SystemNumbers:
     score_sets: list[ScoreSet]
 
 
+def may_read_words(relations: tuple[Relation, ...], system: System, data_set: DataSet) -> bool:
+    """Whether somebody who hears a system may read what is said: organizers, and teams that are given the words."""
+    if Relation.ORGANIZER in relations:
+        return True
+    return Relation.TEAM in relations and system.edition is not None and gives_transcripts(system.edition, data_set)
+
+
 def edition_of(system: System) -> Edition:
     """The edition of a system, or "not found"."""
     if system.edition is None:
@@ -128,7 +136,7 @@ def make_view(request: HttpRequest, system: System) -> View:
     """The submission whose numbers this visitor meets, or "not found"; its own may name another version."""
     relations = relations_to(request.user, system)
     relation = relations[0]
-    versions = list(system.submissions.order_by("-version"))
+    versions = list(with_stopped(system.submissions.order_by("-version")))
     wanted = request.GET.get("version", "") if relation is not Relation.OTHER else ""
     chosen = next((one for one in versions if str(one.version) == wanted), None)
     submission = chosen or shown_submission(system, relation, versions)

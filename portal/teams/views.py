@@ -41,6 +41,8 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     team = selectors.managed_team_for(request.user, pk)
     form = DecisionForm(request.POST if request.method == "POST" else None)
     if form.is_valid() and _done(request, form.decide, team=team, now=timezone.now()):
+        what = "approved" if form.cleaned_data["decision"] == "approve" else "declined"
+        messages.success(request, f"The team {team} is {what} and gets a mail.")
         return redirect("editions:teams", team.edition.name)
     context = pages.team_page(request.user, team, timezone.now()) | {"form": form}
     return render(request, "teams/decide.html", context, status=422 if form.is_bound else 200)

@@ -272,14 +272,11 @@ def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
                 cells = [
                     _judged(_cell(number), attacker, place) for number, attacker in zip(numbers, attackers, strict=True)
                 ]
-                rows.append(number_row(str(attack), cells, _count(numbers)))
+                rows.append(number_row(str(attack), cells, _count(numbers, place)))
         if rows:
             groups.append(number_group(_title_of(place), rows))
     metric = find_metric("eer", estimator)
-    caption = (
-        f"{metric.label}, {metric.unit}; 50 % is a guess. n counts trials, of an average data sets. "
-        "Small figures: 95 % interval."
-    )
+    caption = f"{metric.label}, {metric.unit}; 50 % is a guess. n counts trials. Small figures: 95 % interval."
     heads = [attacker.title for attacker in attackers]
     return number_table("portal-attacks", "Equal error rates", caption, heads, groups)
 
@@ -305,7 +302,7 @@ def _attackers_table(attackers: Sequence[Attacker], columns: Sequence[tuple[str,
             numbers = [attacker.number(place, metric, by, attack) for metric, by in columns]
             if any(numbers):
                 cells = (_with_few(number, attacker, place, attack) for number in numbers)
-                rows.append(number_row(f"{attack}, {attacker.title}", cells, _count(numbers)))
+                rows.append(number_row(f"{attack}, {attacker.title}", cells, _count(numbers, place)))
         if rows:
             groups.append(number_group(_title_of(place), rows))
     caption = "By trial set, attack model and attacker."
@@ -324,9 +321,12 @@ def voices_table(attackers: Sequence[Attacker]) -> Table:
     for place in list_places(attackers, VOICES[0][0]):
         numbers = [attacker.number(place, metric, by) for metric, by, attacker in known]
         if any(numbers):
-            of = "data sets" if place.is_average else "speakers"
-            groups.append(number_group(_title_of(place), [number_row(of, map(_cell, numbers), _count(numbers))]))
-    caption = "By trial set; n counts speakers, of an average data sets."
+            of = "all data sets" if place.is_average else "speakers"
+            row = number_row(of, map(_cell, numbers), _count(numbers, place))
+            groups.append(number_group(_title_of(place), [row]))
+    of_sets = (number for one in attackers if one.is_own for number in one.numbers.values() if not number.is_average)
+    lacks = any((one.metric.key, one.identity.estimator) in VOICES and not one.has_interval for one in of_sets)
+    caption = "By trial set; n counts speakers." + " No interval: too few speakers to estimate one." * lacks
     note = (
         "G_VD is 0 dB where anonymised voices are as distinct as the original ones, and negative where they are less "
         "distinct. De-identification is 1 where anonymised voices resemble their own originals no more than others."
@@ -398,8 +398,9 @@ def _rung(attacker: Attacker, place: Place, estimator: str, attack: AttackModel)
     return Rung(attack, attacker.title, number.value, number.low, number.high, attacker.is_trained)
 
 
-def _count(numbers: Iterable[Number | None]) -> int:
-    return max(number.n for number in numbers if number)
+def _count(numbers: Iterable[Number | None], place: Place | None = None) -> int:
+    """What numbers rest on; 0, which is not shown, of averages, whose data sets stand above them."""
+    return 0 if place and place.is_average else max(number.n for number in numbers if number)
 
 
 def _title_of(place: Place) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from common.rounding import round_to_interval
+import math
+
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
@@ -10,7 +11,7 @@ from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard, judge_average
 from portal.leaderboard.tables import limit_in_words
-from portal.systems.objective.tables import AVERAGE_DIGITS, Standing, most_digits
+from portal.systems.objective.tables import AVERAGE_DIGITS, Standing, round_number
 
 
 def answer(values: ObjectiveValues, standing: Standing, leaderboard: Leaderboard | None, key: str) -> list[str]:
@@ -35,7 +36,24 @@ def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     known = f", against {_read(unprotected, '%', short=True)} on original speech" if unprotected else ""
     weak = judge_average(values, policy)
     doubt = "" if weak.is_reliable else f" That attack is {weak.word}: {' '.join(weak.reasons)}"
-    return f"{said}{known}; 50 % would be no better than a guess.{_turned(values, policy)}{doubt}"
+    more = f"{_turned(values, policy)}{doubt}{_lower(values, standing)}"
+    return f"{said}{known}; 50 % would be no better than a guess.{more}"
+
+
+def _lower(values: ObjectiveValues, standing: Standing) -> str:
+    """The attack model with the lowest average EER, where that is lower than the ranked one's."""
+    policy, ranked = standing.policy, standing.average
+    decides, attacks = policy.privacy, set(AttackModel) - {AttackModel.UNPROTECTED, AttackModel(policy.attack_model)}
+    found = [
+        (number.value, str(attack), number)
+        for attack in attacks
+        if (number := values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack))
+    ]
+    value, attack, number = min(found, default=(math.inf, "", None))
+    if number is None or ranked is None or value >= ranked.value:
+        return ""
+    reached = f" The {attack} attacker reaches {_read(number, '%')}, which is lower"
+    return f"{reached}: a system is only as private as the lowest EER."
 
 
 def _turned(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
@@ -45,7 +63,8 @@ def _turned(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
     turned = values.average("better_sign_eer", split=policy.split, attack_model=attack)
     if eer is None or turned is None or eer.value <= 50:
         return ""
-    return f" With the sign of the scores reversed it is {_read(turned, '%', short=True)}."
+    reached = _read(turned, "%", short=True)
+    return f" With the sign of the scores reversed wherever that helps the attacker, it is {reached}."
 
 
 def _utility(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
@@ -86,8 +105,7 @@ def _rank(standing: Standing, leaderboard: Leaderboard | None, key: str) -> str:
 
 def _read(number: Number, unit: str, *, short: bool = False) -> str:
     """Such as ``22.5 % (22.1 to 22.9)``."""
-    most = most_digits(number, AVERAGE_DIGITS)
-    text, around = round_to_interval(number.value, number.low, number.high, most)
+    text, around = round_number(number, AVERAGE_DIGITS)
     if short and not around:
         text = decimals(number.value, 1)
     value = f"{text} {unit}".strip()

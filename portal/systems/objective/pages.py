@@ -27,12 +27,18 @@ from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.ranking import reasons_against
 from evaluation.scoring.values import ObjectiveValues
-from portal.core.labels import decimals
 from portal.core.panels import make_panels
 from portal.leaderboard.selectors import build_leaderboard, make_entry, policy_by
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective.answer import answer
-from portal.systems.objective.tables import BEYOND_SHOWN, TableMaker, find_standing, list_mismatches
+from portal.systems.objective.tables import (
+    AVERAGE_DIGITS,
+    BEYOND_SHOWN,
+    TableMaker,
+    find_standing,
+    list_mismatches,
+    round_number,
+)
 from portal.systems.pages import Figure, describe_progress, describe_provenance, drawn_in_page, set_figure, sign_figure
 from portal.systems.selectors import SystemNumbers, View, edition_of
 from portal.systems.tables import extremes_tables
@@ -138,7 +144,7 @@ def det_figures(
             continue
         if name != data_set and not default_storage.exists(det_key(values.run or 0, name)):
             continue  # drawn by an earlier version, with the curve of what rests on a part of its set
-        said = (f"{attack} {decimals(one.value, metric.decimals)} %" for attack, one in numbers.items())
+        said = (f"{attack} {round_number(one, AVERAGE_DIGITS)[0]} %" for attack, one in numbers.items())
         of = f"{data_set} by {engine}" if engine else data_set
         alt = f"DET curves of {of}. {metric.label}: {', '.join(said)}."
         key = partial(det_key, values.run or 0, name)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from common.rounding import round_to_interval
+from common.rounding import few_digits, round_to_interval
 from common.tables import Cell, Column, Group, Row, Table
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import Condition, GateResult, conditions
@@ -32,7 +32,6 @@ from portal.core.labels import decimals
 
 SPEECHES = {Speech.ORIGINAL: "original speech", Speech.ANONYMISED: "anonymised speech"}
 AVERAGE_DIGITS = 3
-COARSE_DIGITS = 1  # of a rate without an interval, in per cent
 RATES = frozenset({"eer", "wer"})
 VOICES = (
     ("pitch_correlation", "praat"),
@@ -108,15 +107,15 @@ def number_cell(number: Number | None, digits: int | None = None, note: str = ""
     if number.letter:
         return Cell(number.letter, "", note, is_unlike, value=number.letter)
     exact = decimals(number.value, wanted)
-    text, interval = round_to_interval(number.value, number.low, number.high, most_digits(number, wanted))
+    text, interval = round_number(number, wanted)
     # What disagrees is read digit by digit.
     return Cell(exact if is_unlike else text, interval, note, is_unlike, value=number.value, title=exact)
 
 
-def most_digits(number: Number, wanted: int) -> int:
-    """Decimals of a number; fewer of a rate that is ours and has no interval, which would look sure."""
-    is_rate = number.identity.metric in RATES and number.is_recomputed
-    return min(wanted, COARSE_DIGITS) if is_rate and not number.has_interval else wanted
+def round_number(number: Number, most: int) -> tuple[str, str]:
+    """A number and its interval; one that is reported keeps the digits that were printed."""
+    unit = number.metric.unit if number.is_recomputed else None
+    return round_to_interval(number.value, number.low, number.high, most, unit)
 
 
 def add_note(cell: Cell, note: str, *, is_unlike: bool = False) -> Cell:
@@ -162,14 +161,20 @@ class TableMaker:
             for average in self.track.averages
             if (rows := list(self._average_rows(average, splits)))
         ]
-        caption = f"By the weights of the edition’s recipe, as the ranking takes them.{self._without_interval}"
+        words = "By the weights of the edition’s recipe, as the ranking takes them."
+        caption = f"{words}{self._intervals(of_averages=True)}"
         return number_table("averages", "Weighted averages", caption, splits, groups, is_counted=False)
 
-    @property
-    def _without_interval(self) -> str:
-        """Why some rate of ours has none, for a caption; empty where each has one."""
-        rates = (one for one in self.values.numbers.values() if one.identity.metric in RATES and one.is_recomputed)
-        return " No interval: too few or unknown speakers." if any(not one.has_interval for one in rates) else ""
+    def _intervals(self, *, of_averages: bool) -> str:
+        """Which rates of ours have an interval, for a caption; empty where each has one."""
+        rates = [
+            one.has_interval
+            for one in self.values.numbers.values()
+            if one.identity.metric in RATES and one.is_recomputed and one.is_average is of_averages
+        ]
+        if any(rates):
+            return "" if all(rates) else " Intervals where they can be estimated."
+        return " No intervals: too few or unknown speakers." if rates else ""
 
     def _cell(self, number: Number | None, digits: int | None = None) -> Cell:
         if number is None:
@@ -212,7 +217,8 @@ class TableMaker:
             rows = [self._attack_row(data_set, attack, rules) for attack in averaged_attacks(self.recipe)]
             if kept := [row for row in rows if row]:
                 groups.append(number_group(data_set.name, kept))
-        caption = f"By trial set and attack model; n counts trials. A higher EER is better.{self._without_interval}"
+        words = "By trial set and attack model; n counts trials. Higher EERs are better."
+        caption = f"{words}{self._intervals(of_averages=False)}"
         note = ""
         if any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells):
             note = (
@@ -361,6 +367,11 @@ class Standing:
     conditions: Table
     gates: tuple[tuple[str, Table, list[str]], ...]
 
+    @property
+    def average_text(self) -> str:
+        """The average as it is read."""
+        return round_number(self.average, AVERAGE_DIGITS)[0] if self.average else ""
+
 
 def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy, reasons: Sequence[str]) -> Standing:
     """The conditions and gates of a policy, each met or missed and by how much.
@@ -400,7 +411,8 @@ def _condition_row(average: float, condition: Condition) -> Row:
     limit = condition.upper if beyond and condition.upper is not None else condition.minimum
     way = "above" if average >= limit else "below"
     aside = "so near a limit that rounding could decide" if condition.near_limit else ""
-    distance = Cell(f"{decimals(abs(average - limit), AVERAGE_DIGITS)} points {way}", aside=aside)
+    away = abs(average - limit)
+    distance = Cell(f"{decimals(away, few_digits(away, '%', AVERAGE_DIGITS))} points {way}", aside=aside)
     return Row((Cell(title), _verdict(condition.met, "met", "missed"), distance))
 
 
@@ -419,13 +431,14 @@ def _held_gate(values: ObjectiveValues, check_gate: Gate) -> tuple[str, Table, l
         Column("passed", "Passed?"),
         Column("distance", "By how much"),
     )
-    caption = " must be above its minimum in each of these to be ranked."
+    caption = ": to be ranked, the mean over the data sets of each line must be above the minimum."
     groups = (Group(rows),) if rows else ()
     return metric.label, Table(columns, groups, f"Minimum of {metric.label}", caption, metric.label), lacking
 
 
 def _gate_row(held: GateResult, metric: Metric) -> Row:
     distance = held.value - held.minimum
-    said = f"{decimals(abs(distance), metric.decimals)} {'above' if distance >= 0 else 'below'}"
-    numbers = (Cell(decimals(held.value, metric.decimals)), Cell(f"{held.minimum:g}"))
+    digits = few_digits(distance, metric.unit, metric.decimals)
+    said = f"{decimals(abs(distance), digits)} {'above' if distance >= 0 else 'below'}"
+    numbers = (Cell(decimals(held.value, digits)), Cell(f"{held.minimum:g}"))
     return Row((Cell(" and ".join(held.group)), *numbers, _verdict(held.passed, "passed", "not passed"), Cell(said)))

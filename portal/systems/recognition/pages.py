@@ -1,13 +1,13 @@
 """What the page of the recognisers of the portal shows: word error rates, and the utterances that lost most words.
 
 Rates are public when the other numbers of the system are; texts and recordings of single utterances are its own
-people's.
+people's. Of the words that were said, a team sees those that its edition gives (`may_read_words`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -38,7 +38,7 @@ from portal.core.media import voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.systems.engines.forms import list_unfinished
 from portal.systems.objective.tables import SPEECHES, number_group, number_row, number_table
-from portal.systems.selectors import View
+from portal.systems.selectors import View, may_read_words
 
 PAGE_SIZE = 25
 RATE_DIGITS = 2
@@ -87,9 +87,14 @@ def _error(word: AlignedWord) -> Step:
 
 @dataclass(frozen=True)
 class SpokenUtterance:
-    """One utterance of the list: its counts, its alignment, and where both recordings are heard."""
+    """One utterance of the list: its counts, its alignment, and where both recordings are heard.
+
+    Attributes:
+        steps: empty where the reader may not have the words that were said (`may_read`).
+    """
 
     row: SpokenRow
+    may_read: bool
     steps: list[Step]
     sources: list[dict[str, str]]
 
@@ -110,7 +115,7 @@ def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
     return view.context | {
         "runs": list_unfinished(view, RECOGNITION),
         "heard": [(one, words_table(one)) for one in found],
-        **(_utterance_list(request, found) if found and view.is_own else {}),
+        **(_utterance_list(request, view, found) if found and view.is_own else {}),
     }
 
 
@@ -140,9 +145,7 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
         cells = (number_row(_title_of(row), _cells(row, differences, short=short), row.words) for row in shown)
         groups.append(number_group(data_set, cells))
     groups += _averages(one, len(heads))
-    caption = (
-        f"{one.engine.title}. n counts words, of an average data sets. Small figures: 95 % interval over speakers."
-    )
+    caption = f"{one.engine.title}. n counts words. Small figures: 95 % interval over speakers."
     note = "" if short else FURTHER_IN_WORDS
     title = f"Word error rates by {one.engine.title}"
     return number_table(f"words-{one.run.pk}", title, caption, heads, groups, note=note)
@@ -154,7 +157,7 @@ def _averages(one: RecognitionValues, width: int) -> list[Group]:
     found: dict[str, list[Row]] = {}
     for number in sorted(one.averages, key=lambda number: SPEECH_ORDER.index(number.identity.speech)):
         split = number.identity.data_set.removeprefix(AVERAGE)
-        row = number_row(SPEECHES[number.identity.speech], (_percent(number.value), *empty), number.n)
+        row = number_row(SPEECHES[number.identity.speech], (_percent(number.value), *empty), n=0)
         found.setdefault(split, []).append(row)
     return [number_group(f"Weighted average, {split}", rows) for split, rows in found.items()]
 
@@ -178,14 +181,14 @@ def _cells(row: WordRow, differences: dict[tuple[str, str], WordDifference], *, 
 def _percent(value: float | None, low: float | None = None, high: float | None = None) -> Cell:
     if value is None:
         return Cell()
-    text, interval = round_to_interval(value, low, high, RATE_DIGITS)
+    text, interval = round_to_interval(value, low, high, RATE_DIGITS, "%")
     return Cell(text, interval, value=value, title=decimals(value, RATE_DIGITS))
 
 
 # Utterances ----------------------------------------------------------------------------------------
 
 
-def _utterance_list(request: HttpRequest, found: list[RecognitionValues]) -> dict[str, Any]:
+def _utterance_list(request: HttpRequest, view: View, found: list[RecognitionValues]) -> dict[str, Any]:
     """The utterances of the recogniser and the data set that the address names, the worst first, a part of them."""
     chosen = next((one for one in found if one.engine.name == request.GET.get("recogniser", "")), found[0])
     names: list[str] = chosen.run.parameters["data_sets"]
@@ -199,16 +202,28 @@ def _utterance_list(request: HttpRequest, found: list[RecognitionValues]) -> dic
         "data_sets": names,
         "data_set": data_set,
         "page": page,
-        "utterances": _spoken(request, list(page.object_list), chosen.run.parameters["rule"]),
+        "utterances": _spoken(request, list(page.object_list), chosen.run.parameters["rule"], _unread_sets(view)),
     }
 
 
-def _spoken(request: HttpRequest, rows: list[SpokenRow], rule: str) -> list[SpokenUtterance]:
+def _unread_sets(view: View) -> set[str]:
+    """The data sets whose words this reader may not have."""
+    corpus = view.system.corpus
+    sets = corpus.data_sets.all() if corpus else ()
+    return {one.name for one in sets if not may_read_words(view.relations, view.system, one)}
+
+
+def _spoken(request: HttpRequest, rows: list[SpokenRow], rule: str, unread: set[str]) -> list[SpokenUtterance]:
     """The rows with alignment and recordings, in one query."""
     wanted = [row.file for row in rows if row.file]
     files = {file.pk: file for file in SubmittedFile.objects.filter(pk__in=wanted).select_related("utterance")}
     return [
-        SpokenUtterance(row, make_steps(align_texts(row, rule)), _sources(request, files.get(row.file or 0)))
+        SpokenUtterance(
+            row,
+            row.data_set not in unread,
+            [] if row.data_set in unread else make_steps(align_texts(row, rule)),
+            _sources(request, files.get(row.file or 0)),
+        )
         for row in rows
     ]
 
@@ -246,11 +261,14 @@ def rate_rows(view: View) -> Iterable[tuple[Any, ...]]:
 
 
 def utterance_rows(view: View) -> Iterable[tuple[Any, ...]]:
-    """A header, then every utterance of every recogniser, the worst of each first."""
+    """A header, then every utterance of every recogniser, the worst of each first; words that teams lack are empty."""
     yield UTTERANCE_COLUMNS
+    unread = _unread_sets(view)
     for one in _found(view):
         start = (view.system.name, view.submission.version, one.engine.key)
-        yield from ((*start, *attrgetter(*_UTTERANCES)(row)) for row in read_utterances(one.run, ""))
+        for row in read_utterances(one.run, ""):
+            told = replace(row, reference="") if row.data_set in unread else row
+            yield (*start, *attrgetter(*_UTTERANCES)(told))
 
 
 def _found(view: View) -> list[RecognitionValues]:

@@ -41,10 +41,10 @@ from portal.core.exports import csv_response
 from portal.core.labels import decimals
 from portal.core.media import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
-from portal.submissions.rules import sharing_problem
+from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import ACCEPTED, relations_to
 from portal.systems.pages import PAGE_SIZE, set_figure
-from portal.systems.selectors import View
+from portal.systems.selectors import View, may_read_words
 from portal.systems.tables import measures_table
 from portal.systems.utterances.selectors import (
     Making,
@@ -253,12 +253,14 @@ def _whole_figure(
 def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
     order = _read_order(request)
     measure, making = selectors.find_measure(file), find_making(request, file)
-    measures = _measured(measure)
+    measures, system = _measured(measure), file.submission.system
+    relations, sees_corpus = relations_to(request.user, system), may_see_corpus(request.user, file.data_set.corpus)
     return {
         "file": file,
-        "system": file.submission.system,
+        "system": system,
         "corpus": file.data_set.corpus,
-        "may_see_corpus": may_see_corpus(request.user, file.data_set.corpus),
+        "may_see_corpus": sees_corpus,
+        "words": file.utterance.transcript if sees_corpus or may_read_words(relations, system, file.data_set) else "",
         "measure": measure,
         "measures": measures,
         "own": _own_table(file, measure, measures),
@@ -269,16 +271,16 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
         "order": order,
         "order_text": MEASURE_ORDERS[order].text,
         "neighbours": _neighbours(file, measure, order),
-        "may_offer": _may_offer(request, file),
+        "may_offer": _may_offer(relations, file),
         "version_query": f"?version={file.submission.version}",
     }
 
 
-def _may_offer(request: HttpRequest, file: SubmittedFile) -> bool:
+def _may_offer(relations: tuple[Relation, ...], file: SubmittedFile) -> bool:
     """Whether this reader can offer the utterance as a sample, and it is none yet."""
     submission = file.submission
     problem = sharing_problem(
-        relations_to(request.user, submission.system),
+        relations,
         is_baseline=submission.system.team_id is None,
         is_accepted=submission.state in ACCEPTED,
     )

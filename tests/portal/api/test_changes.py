@@ -190,6 +190,9 @@ def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
     [move] = gone["moves"]
     assert (move["system"], move["before"], move["direction"]) == ("vpc-t01-p1", "1", "down")
     assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
+    organizer.post("editions/vpc/leaderboard/freeze")
+    assert "is frozen and must not change" in read_problem(organizer.post(f"{path}/live"), 409)
+    organizer.post("editions/vpc/leaderboard/unfreeze")
     assert organizer.post(f"{path}/live").json()["policy"]["minimum_eers"] == [18.0]
     assert organizer.get(f"{path}/draft").json()["policy"] is None
 
@@ -270,6 +273,10 @@ def test_edition_that_does_not_hold_together_is_refused_field_by_field(challenge
         ({"name": "New"}, {"name"}),
         ({"protocol": "1999"}, {"protocol"}),
         ({"recipe_text": "no recipe"}, {"recipe_text"}),
+        ({"recipe_text": r'title = "\u202e"'}, {"recipe_text"}),
+        ({"title": "\u202e"}, {"title"}),
+        ({"title": "New\0"}, {"title"}),
+        ({"description": "New\0"}, {"description"}),
         ({"corpus": "nothing"}, {"corpus"}),
         ({"organizers": ["nobody@test.example"]}, {"organizers"}),
         ({"organizers": [challenge.owner.email]}, {"organizers"}),

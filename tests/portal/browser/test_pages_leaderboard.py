@@ -100,7 +100,7 @@ def test_empty_leaderboard_says_who_came_near(organizer, new_page, check_page):
     put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=11.809, wer=8.285)
     page = new_page(organizer)
     page.goto("/editions/low/leaderboard/")
-    expect(page.locator("main")).to_contain_text("came nearest with 11.809 %, 3.191 away.")
+    expect(page.locator("main")).to_contain_text("came nearest with 11.8 %, 3.2 away.")
     check_page(page, "board-empty")
 
 

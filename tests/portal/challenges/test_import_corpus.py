@@ -300,7 +300,7 @@ def crash(*_, **__):
     ],
 )
 def test_folder_that_would_end_its_reader_is_refused_with_the_file(corpus, monkeypatch, reader, end, found, times):
-    limits = ChildLimits(1, 1 << 28, 60)
+    limits = ChildLimits(2 if end is hang else 30, 1 << 28, 60)
     monkeypatch.setattr(handlers, "LISTS", limits)
     monkeypatch.setattr(handlers, "_limits_of_audio", lambda _: limits)
     monkeypatch.setattr(handlers, reader, end)

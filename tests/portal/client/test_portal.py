@@ -230,10 +230,15 @@ def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, arch
     assert (code, "T11.zip arrived completely: submission" in said) == (0, True), warned
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--system", "t11-P1", "--team", "t11", "--no-wait")
     assert code == 0, warned
+    assert "The system keeps its title" not in said
+    code, said, warned = vp(
+        "submit", archive, "--edition", "vpc", "--system", "T11-p1", "--title", "Other", "--no-wait"
+    )
+    assert (code, "The system keeps its title: --title is for a new one." in said) == (0, True), warned
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--kind", "contrastive", "--no-wait")
     assert code == 0, warned
     found = Submission.objects.order_by("pk").values_list("system__label", "version", "system__title")
-    assert list(found) == [("T11-p1", 1, "Ours"), ("T11-p1", 2, "Ours"), ("T11-c1", 1, "T11-c1")]
+    assert list(found) == [("T11-p1", 1, "Ours"), ("T11-p1", 2, "Ours"), ("T11-p1", 3, "Ours"), ("T11-c1", 1, "T11-c1")]
     assert all(upload.claimed_sha256 for upload in Upload.objects.all())
 
 

@@ -60,6 +60,34 @@ def test_log_of_accesses_of_the_web_server_holds_no_secret(caplog):
 
 
 @pytest.mark.django_db
+def test_requests_for_a_foreign_host_are_told_once_a_minute_in_a_line(caplog):
+    caplog.handler.addFilter(logs.BriefRefusals())
+    try:
+        client = Client()
+        for host in ("evil.example", "other.example", "x" * 5000):
+            assert client.get("/", headers={"host": host}).status_code == 400
+    finally:
+        caplog.handler.filters.clear()
+    [told] = [one for one in caplog.records if one.name == "django.security.DisallowedHost"]
+    assert (told.levelname, told.exc_info) == ("WARNING", None)
+    assert told.getMessage().startswith("Invalid HTTP_HOST header: 'evil.example'.")
+
+
+def test_refused_requests_are_told_again_after_a_minute_and_cut():
+    brief = logs.BriefRefusals()
+
+    def tell(name, created):
+        record = logging.LogRecord(name, logging.ERROR, __file__, 1, 1000 * "x", None, None)
+        record.created = created
+        return len(record.getMessage()) if brief.filter(record) else 0
+
+    security = "django.security.DisallowedHost"
+    assert [tell(security, second) for second in (0.0, 59.0, 60.0)] == [logs.LONGEST_REFUSAL, 0, logs.LONGEST_REFUSAL]
+    assert tell("django.security.TooManyFieldsSent", 61.0) == logs.LONGEST_REFUSAL
+    assert [tell("django.request", 61.0) for _ in range(2)] == [1000, 1000]
+
+
+@pytest.mark.django_db
 def test_failure_in_a_session_tells_no_token(monkeypatch, caplog):
     session = make_session(make_study())
 

@@ -122,6 +122,7 @@ def test_own_recipe_as_a_file_takes_the_place_of_the_text(client, organizer):
         ("", "Give the text of the recipe, or choose its file."),
         ("x = ", "tones-1.toml: expected a readable TOML file"),
         (RECIPE.replace('role = "trial"', 'role = "trail"'), "expected one of enrolment, trial, recognition"),
+        (RECIPE.replace('"VoicePrivacy 2022"', r'"\u202e"'), "title: expected a line without control"),
         (RECIPE.replace('key = "cllr"', 'key = "beauty"'), "Found “beauty”."),
         ("emotions = 3\n" + RECIPE, "emotions: expected a table, found “3”"),
     ],
@@ -349,6 +350,10 @@ def test_each_visitor_reads_what_to_do_next(client):
     assert steps_for(client, owner, edition) == ["Your team “Bats” is declined", "Take part"]
     team.state, team.number = "approved", 1
     team.save()
+    assert steps_for(client, owner, edition) == ["Upload an archive"]
+    Edition.objects.update(corpus=make_corpus(speakers=1, utterances=1), shares_data=True)
+    assert steps_for(client, owner, edition) == ["Get the data", "Upload an archive"]
+    make_team_system(team)
     assert steps_for(client, owner, edition) == ["Upload an archive"]
     Edition.objects.update(submissions_open_at=now + timedelta(days=1))
     assert steps_for(client, owner, edition) == ["Your team “Bats” takes part as T01"]

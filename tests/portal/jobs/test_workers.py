@@ -36,6 +36,10 @@ def make_worker(name="box 1", *, queues=("cpu", "io"), processes=1, silent_s=0):
     return Pulse.objects.create(name=name, kind=workers.KIND, at=at, details=details)
 
 
+def long_ago():
+    return timezone.now() - timedelta(seconds=settings.JOB_LOST_AFTER_S + 5)
+
+
 def make_waiting(queue="cpu", waited=LONG, **fields):
     return make_job(queue=queue, waiting_since=timezone.now() - waited, **fields)
 
@@ -85,9 +89,20 @@ def test_job_behind_a_busy_worker_is_no_problem_but_one_beside_an_idle_worker_is
     assert check_workers() is None
     Pulse.objects.all().delete()
     make_worker(processes=2)
+    assert check_workers() is None, "it has just begun a job"
+    Job.objects.filter(state="running").update(started_at=long_ago())
     assert check_workers() == (
         "A job has waited for 5 min in the queue io, although box 1 serves it and has room. Start that worker again."
     )
+
+
+def test_worker_between_two_jobs_starves_no_queue():
+    make_worker(processes=1)
+    make_waiting("io")
+    ended = make_job("succeeded", queue="io", worker="box 1", started_at=long_ago())
+    assert check_workers() is None
+    Job.objects.filter(pk=ended.pk).update(finished_at=long_ago())
+    assert "although box 1 serves it and has room" in check_workers()
 
 
 def test_job_that_waits_for_another_one_starves_no_queue():
@@ -176,13 +191,14 @@ def test_waiting_job_says_which_kinds_of_jobs_keep_the_workers_busy():
         make_job("running", kind=kind, queue="cpu", worker="box 1")
     make_job("running", kind="training", queue="gpu", worker="box 2")
     busy = "measures of a data set (2), design of a listening test"
-    assert wait_of(make_waiting("cpu")) == f"Waits for a worker; teams take turns. At work: {busy}."
+    assert wait_of(make_waiting("cpu")) == f"Waits for a worker. At work: {busy}."
+    assert wait_of(make_waiting("cpu", team=7)) == f"Waits for a worker; teams take turns. At work: {busy}."
 
 
 def test_job_of_a_team_at_its_limit_starves_no_queue_and_says_what_it_waits_for(settings):
     settings.JOBS_PER_TEAM = 1
     make_worker(processes=2)
-    make_job("running", queue="cpu", team=1, worker="box 1")
+    make_job("running", queue="cpu", team=1, worker="box 1", started_at=long_ago())
     job = make_waiting(team=1)
     assert check_workers() is None
     assert wait_of(job) == "Waits until a job of this team has ended: at most 1 of a team run at a time."

@@ -1,11 +1,14 @@
 """Privacy beyond the EER on a leaderboard: columns on request, and attacks that are not reliable."""
 
+from dataclasses import replace
+
 import pytest
 from django.utils import timezone
 
 from evaluation.formats.results import AttackModel
 from portal.leaderboard.exports import leaderboard_as_dict
 from portal.leaderboard.selectors import build_leaderboard
+from portal.leaderboard.tables import answer
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective import make_objective_run, number, ranked_numbers
 
@@ -52,14 +55,24 @@ def test_leaderboard_without_such_numbers_offers_no_columns(client, edition):
     assert "Beyond the EER" not in page
 
 
+def test_leaderboard_by_an_attack_without_training_says_that_the_true_eer_may_be_lower(edition):
+    add_system(edition, 30.0)
+    leaderboard = build_leaderboard(edition)
+    ranking = leaderboard.table.tables[0]
+    assert not any("may be lower" in sentence for sentence in answer(leaderboard, ranking))
+    weaker = replace(leaderboard, policy=replace(leaderboard.policy, attack_model="lazy-informed"))
+    assert answer(weaker, ranking)[-1].startswith("The EERs are those of lazy-informed attacks.")
+
+
 def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and_in_api(client, edition):
     weak = add_system(edition, 74.0, lazy_informed=12.0, better_sign_eer=26.0)
     add_system(edition, 30.0, lazy_informed=40.0)
     page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
     assert page.count("not reliable</") == 1
+    assert f"The EER of {weak} is 74.0 % (73.0 to 75.0). An EER above 50 % usually means a broken attacker" in page
     assert "It is weaker than an attacker that was not trained on such speech: 74.0 % against 12.0 %." in page
     rows = leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"]
     assert {row["system"]: bool(row["weak_attack"]) for row in rows if row["rank"]}[weak.name] is True
     text = client.get(f"/systems/{weak.name}/").content.decode()
     assert "That attack is not reliable" in text
-    assert "With the sign of the scores reversed it is 26.0 %." in text
+    assert "With the sign of the scores reversed wherever that helps the attacker, it is 26.0 %." in text

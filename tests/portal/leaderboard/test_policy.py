@@ -158,6 +158,22 @@ def test_draft_goes_live_and_back(client, edition, address):
     assert event.data == {"before": {}, "after": {"late": "ranked", "gates": {"pitch_correlation": None}}}
 
 
+def test_policy_of_a_frozen_leaderboard_does_not_change(client, edition, address):
+    client.post(f"{address}policy/", FORM | {"late": "ranked"})
+    Edition.objects.update(frozen_at=timezone.now())
+    for page in (f"{address}policy/", f"{address}policy/live/"):
+        text = client.get(page).content.decode()
+        assert services.FROZEN in text
+        assert not {"Make it live</a>", "Make it live</button>"} & {*re.findall("Make it live</[a-z]+>", text)}
+    assert services.FROZEN in client.post(f"{address}policy/live/", follow=True).content.decode()
+    edition.refresh_from_db()
+    assert (edition.leaderboard_policy, bool(edition.draft_policy)) == ({}, True)
+    client.post(f"{address}unfreeze/")
+    client.post(f"{address}policy/live/")
+    edition.refresh_from_db()
+    assert edition.leaderboard_policy == {"late": "ranked"}
+
+
 def test_draft_can_be_discarded(client, edition, address):
     client.post(f"{address}policy/", FORM | {"policy": "interval"})
     client.post(f"{address}policy/discard/")

@@ -146,7 +146,7 @@ def test_speaker_leaves_no_name_and_no_byte_and_others_stay(folder, capsys, clie
     numbers, vectors = MetricValue.objects.count(), SpeakerVector.objects.count()
     call_command("erase", "speaker", edition.corpus.name, name, "--dry-run")
     said = capsys.readouterr().out
-    assert f"Would go: speaker tones/{name}" in said
+    assert f"Would be erased: speaker tones/{name}" in said
     assert "4 utterances" in said
     assert edition.corpus.speakers.count() == 4
     receipt = folder / "receipt.json"

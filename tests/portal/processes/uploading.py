@@ -12,6 +12,7 @@ from pathlib import Path
 
 import requests
 
+from portal.core.processes import web_command
 from tests.portal.processes.programs import free_port, wait_until
 
 MEBIBYTE = 1 << 20
@@ -45,9 +46,7 @@ class WebServer:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self):
-        command = ["-m", "gunicorn", "portal.config.wsgi", "--bind", f"127.0.0.1:{self.port}", "--workers", "1"]
-        command += ["--worker-class", "gthread", "--threads", str(self.threads), "--timeout", "60"]
-        command += ["--graceful-timeout", "10", "--log-level", "warning"]
+        command = web_command(f"127.0.0.1:{self.port}", threads=self.threads)[1:]
         self.program = self.portal.start("web", *command, PORTAL_WEB_THREADS=str(self.threads), **self.environment)
         wait_until(lambda: self.is_live() or not self.program.is_running, "the web server")
         assert self.program.is_running, self.program.output()

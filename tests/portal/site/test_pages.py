@@ -305,7 +305,8 @@ def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
     out = make_edition(name="out", published_at=now)
     make_submission(make_team_system(make_team(out, owner=member), label="T01-p1"), state="evaluated")
     make_team(make_edition(name="asked"), owner=member, state="waiting")
-    make_team(make_edition(name="fresh", corpus=make_corpus(speakers=1, utterances=1)), owner=member)
+    fresh = make_edition(name="fresh", corpus=make_corpus(speakers=1, utterances=1), shares_data=True)
+    make_team(fresh, owner=member)
     for busy in Team.objects.filter(edition__name="busy"):
         busy.memberships.create(user=make_user())
     page = home_page(member)
@@ -678,9 +679,24 @@ def test_next_steps_lead_from_import_to_a_baseline(organizer):
     ]
     make_system(corpus)
     assert [step.url for step in home_page(organizer)["outline"]][:2] == ["/corpora/", "/editions/new/"]
-    make_edition(organizers=[organizer])
-    assert home_page(organizer)["outline"] == ()
+    edition = make_edition(organizers=[organizer])
+    page = home_page(organizer)
+    assert (page["outline"], page["main"]) == ((), edition)
     assert [title for title, _ in _steps(organizer)] == ["Add the audio of lists"]
+
+
+def test_next_step_of_an_edition_is_the_main_one(client, organizer):
+    corpus = make_corpus(speakers=1, utterances=1)
+    make_edition(organizers=[organizer], corpus=corpus, name="mine")
+    organizer.is_staff = True
+    organizer.save()
+    assert [title for title, _ in _steps(organizer)] == ["Set up a mail server"]  # the edition says to run a baseline
+    main = '<a class="button end" href="'
+    page = " ".join(client.get("/").content.decode().split())
+    assert page.count(main) == page.count(f"{main}/systems/new/tones/?edition=mine") == 1
+    make_job("failed")
+    page = " ".join(client.get("/").content.decode().split())
+    assert page.count(main) == page.count(f"{main}/jobs/") == 1
 
 
 def test_next_steps_begin_with_failures(organizer):

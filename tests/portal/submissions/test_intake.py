@@ -669,7 +669,7 @@ def test_archive_that_would_end_its_reader_is_refused_with_the_file(
     team, members, monkeypatch, inspect, code, found, starts
 ):
     hear_in_child(monkeypatch, inspect)
-    monkeypatch.setattr(handlers, "child_limits", lambda _: ChildLimits(1, 1 << 28, 60))
+    monkeypatch.setattr(handlers, "child_limits", lambda _: ChildLimits(2 if inspect is hang else 30, 1 << 28, 60))
     submission = submit(team, members)
     before = files_on_disk()
     check(submission)

@@ -386,6 +386,25 @@ def test_what_stands_on_the_published_leaderboard_stays(client, edition, submiss
     assert "No withdrawal: This submission is on the published leaderboard; ask the organizer to withdraw it." in page
 
 
+def test_submission_whose_check_was_cancelled_is_shown_as_stopped(client, edition, submission, member, organizer):
+    check = make_job(kind="intake", state="cancelled")
+    Submission.objects.filter(pk=submission.pk).update(state=S.CHECKING, job=check)
+    other = make_submission(submission.system, state=S.CHECKING, job=make_job(kind="intake", state="running"))
+    address = reverse("submissions:list", args=[edition.name])
+    badge = '<span class="badge" data-state="failed">stopped</span>'
+    for user in (member, organizer):
+        client.force_login(user)
+        for where in (address, submission.get_absolute_url(), other.get_absolute_url(), "/"):
+            assert client.get(where).content.decode().count(badge) == 1, where
+    for state, found in {"stopped": [submission], "checking": [other], "": [other, submission]}.items():
+        assert list(client.get(address, {"state": state}).context["page"]) == found
+    other.delete()
+    assert "Look again" not in client.get(address).content.decode()
+    assert "Look again" not in client.get(address, {"state": "stopped"}).content.decode()
+    client.force_login(member)
+    assert f"{submission} was not checked to its end" in client.get("/").content.decode()
+
+
 def test_list_offers_to_submit_only_while_that_is_possible(client, edition, submission, member, organizer):
     address, link = reverse("submissions:list", args=[edition.name]), reverse("submissions:new", args=[edition.name])
     client.force_login(member)

@@ -1,12 +1,18 @@
 """The sentences that open the page of a system."""
 
+from dataclasses import replace
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from evaluation.app.runs.context import track_of
+from evaluation.formats.results import AttackModel
+from evaluation.scoring.values import average_identity
 from portal.submissions.models import System
-from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system
+from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
+from tests.portal.objective import make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 
@@ -22,9 +28,29 @@ def test_page_says_how_private_how_useful_and_how_it_ranks(client):
     assert answer == [
         "The semi-informed attacker has an equal error rate of 22.5 % (22.1 to 22.9); "
         "50 % would be no better than a guess.",
-        "WER is 8.2 % (7.8 to 8.7) (lower is better).",
+        "WER is 8.3 % (7.9 to 8.7) (lower is better).",
         "It meets 2 of 4 conditions and is ranked 1 of 1 at ≥ 20 %.",
     ]
+
+
+def test_page_names_another_attack_model_with_a_lower_eer(client):
+    edition = make_edition(published_at=timezone.now())
+    systems = [make_team_system(make_team(edition), "p1") for _ in range(2)]
+    for system, eer in zip(systems, (9.0, 40.0), strict=True):
+        numbers = ranked_numbers(edition, eer=20.0, wer=8.0)
+        [ranked] = [one for one in numbers if one.identity.metric == "eer" and one.identity.data_set == "average_test"]
+        original = average_identity(
+            edition.recipe, track_of(edition).averages[0], "test", attack_model=AttackModel.IGNORANT
+        )
+        assert original.metric == "eer"
+        further = replace(ranked, identity=original, value=eer, low=eer - 1, high=eer + 1)
+        make_objective_run(make_submission(system), [*numbers, further])
+    lower, higher = (page_of(client, system.label).context["answer"][0] for system in systems)
+    assert lower.endswith(
+        " The ignorant attacker reaches 9.0 % (8.0 to 10.0), which is lower: a system is only as private as the lowest "
+        "EER."
+    )
+    assert "ignorant" not in higher
 
 
 def test_page_says_why_a_system_has_no_rank_and_what_is_missing(client):

@@ -22,6 +22,7 @@ from tests.portal.attacked import FALLING, attacked, recognised
 from tests.portal.factories import (
     add_files,
     make_corpus,
+    make_edition,
     make_operator,
     make_organizer,
     make_submission,
@@ -29,6 +30,7 @@ from tests.portal.factories import (
     make_team,
     make_team_system,
     make_user,
+    recipe_of,
 )
 from tests.portal.objective import make_objective_run, number, tones_edition
 
@@ -206,7 +208,7 @@ def test_own_and_uploaded_attackers_stand_side_by_side(client, system):
     assert "No attacker was trained on speech that this system anonymised" in text
     assert "Linkability" in text
     assert "−3.25" in text
-    assert f"DET curves of tones_trials_f by {WESPEAKER}. EER (Kaldi): unprotected 1.000 %" in text
+    assert f"DET curves of tones_trials_f by {WESPEAKER}. EER (Kaldi): unprotected 1.0 %" in text
 
 
 def test_system_page_has_the_short_form(client, system):
@@ -400,6 +402,33 @@ def test_worst_utterance_is_shown_word_by_word_with_signs_and_words(client, syst
     assert len(get(client, owner_of(system), system, "recognition/?data_set=nothing").context["utterances"]) == 8
 
 
+def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(client, db):
+    corpus = make_corpus("tones", speakers=4)
+    corpus.data_sets.filter(name="tones_trials_m").update(split="dev")
+    edition = make_edition(corpus, protocol="", recipe_text=recipe_of(corpus))
+    system = make_team_system(make_team(edition))
+    add_files(make_submission(system))
+    recognised(submission_of(system), sets=["tones_trials_f", "tones_trials_m"])
+    files = {file.data_set.name: file for file in submission_of(system).files.select_related("data_set", "utterance")}
+    kept, given = files["tones_trials_f"], files["tones_trials_m"]
+
+    def pages(who):
+        compared = [text_of(get(client, who, system, f"files/{one.pk}/")) for one in (kept, given)]
+        rows = rows_of(get(client, who, system, "recognition/utterances.csv"))
+        told = {name: {bool(row["reference"]) for row in rows if row["data_set"] == name} for name in files}
+        shown = [one.utterance.transcript in page for one, page in zip((kept, given), compared, strict=True)]
+        return shown, told["tones_trials_f"], told["tones_trials_m"]
+
+    assert pages(owner_of(system)) == ([False, True], {False}, {True})
+    assert pages(edition.organizers.get()) == ([True, True], {True}, {True})
+    page = get(client, owner_of(system), system, "recognition/?data_set=tones_trials_f")
+    assert {(one.may_read, len(one.steps)) for one in page.context["utterances"]} == {(False, 0)}
+    text = text_of(page)
+    assert "What was said is not given to teams of this edition." in text
+    assert "SENTENCE NEW 2 OF LISTENER" in text
+    assert not any(one.row.reference in text for one in page.context["utterances"] if one.row.errors)
+
+
 def test_utterances_come_in_pages_and_of_the_chosen_recogniser(client, system, monkeypatch):
     monkeypatch.setattr("portal.systems.recognition.pages.PAGE_SIZE", 3)
     recognised(submission_of(system))
@@ -565,6 +594,6 @@ def test_pages_cost_the_same_queries_however_many_attackers(client, system, djan
         attacked(submission_of(system), engine, with_files=False)
         recognised(submission_of(system), {"long-term-spectrum": "moonshine-tiny"}.get(engine, "whisper-base"))
     client.force_login(owner_of(system))
-    for path, queries in (("attacks/", 11), ("recognition/", 9), ("", 17)):
+    for path, queries in (("attacks/", 11), ("recognition/", 10), ("", 17)):
         with django_assert_num_queries(queries):
             assert client.get(f"/systems/{system.name}/{path}").status_code == 200

@@ -100,15 +100,15 @@ def test_conditions_tell_by_how_much_they_are_met_or_missed(client, system):
     response = get(client, owner, system)
     standing = response.context["standing"]
     assert texts(standing.conditions) == [
-        ("EER of 15 % or more", "met", "1.000 points above"),
-        ("EER of 20 % or more", "missed", "4.000 points below"),
-        ("EER of 25 % or more", "missed", "9.000 points below"),
-        ("EER of 30 % or more", "missed", "14.000 points below"),
+        ("EER of 15 % or more", "met", "1.0 points above"),
+        ("EER of 20 % or more", "missed", "4.0 points below"),
+        ("EER of 25 % or more", "missed", "9.0 points below"),
+        ("EER of 30 % or more", "missed", "14.0 points below"),
     ]
     [(label, table, lacking)] = standing.gates
     assert (label, len(table.rows), lacking) == ("Pitch correlation ρF0", 6, [])
-    assert {row[1:2] + row[3:] for row in texts(table)} == {("0.4200", "passed", "0.1200 above")}
-    assert "1 of 4 met by the average EER (Kaldi) of test, semi-informed: 16.000 %" in text_of(response)
+    assert {row[1:2] + row[3:] for row in texts(table)} == {("0.42", "passed", "0.12 above")}
+    assert "1 of 4 met by the average EER (Kaldi) of test, semi-informed: 16.0 %" in text_of(response)
 
 
 def test_limits_of_the_leaderboard_are_those_of_the_page(client, system):

@@ -124,7 +124,7 @@ def test_frozen_leaderboard_tells_what_was_known_then(client, submission, editio
 def test_category_is_a_letter_in_tables_and_sentences(client, submission):
     page = text_of(client, people(submission)[0], submission.system.get_absolute_url())
     assert f"ZEBRA category of {SET}, semi-informed: reported C, recomputed B " in page
-    assert "1.500 (B)" in page
+    assert "1.50 (B)" in page
     assert "category disagrees: reported C" in page
 
 

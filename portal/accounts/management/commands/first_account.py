@@ -1,4 +1,4 @@
-"""Print the address at which the first person makes the account of operator and organizer; an earlier one ends."""
+"""Print the address at which the first person creates the operator's account; it replaces earlier addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--if-needed", action="store_true", help="say nothing where the portal has an operator")
+        parser.add_argument("--if-needed", action="store_true", help="print nothing if the portal has an operator")
 
     def handle(self, *, if_needed: bool, **_: Any) -> None:
         if address := renew_first_address():

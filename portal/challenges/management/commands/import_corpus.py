@@ -33,15 +33,15 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("folder", type=Path, help="the folder that holds the corpus")
-        parser.add_argument("--name", help="name of the corpus; the folder's name where not given")
+        parser.add_argument("folder", type=Path, help="folder of the corpus")
+        parser.add_argument("--name", help="name of the corpus; default: the folder's name")
         parser.add_argument("--layout", choices=[layout.value for layout in Layout], help="detected if not given")
-        parser.add_argument("--audio-root", type=Path, help="where the audio of Kaldi directories lies")
+        parser.add_argument("--audio-root", type=Path, help="folder of the audio of Kaldi directories")
         parser.add_argument("--without-audio", action="store_true", help="import the lists only; audio can follow")
         parser.add_argument("--resample", action="store_true", help="convert audio that is not 16 kHz")
         parser.add_argument("--report", type=Path, metavar="FILE", help="write every problem found to this CSV file")
-        parser.add_argument("--synthetic", action="store_true", help="no real person speaks")
-        parser.add_argument("--owner", metavar="E-MAIL", help="the organizer whose corpus it is to be, if it is new")
+        parser.add_argument("--synthetic", action="store_true", help="mark as synthetic speech: no real person speaks")
+        parser.add_argument("--owner", metavar="E-MAIL", help="organizer who owns the corpus, if it is new")
         parser.add_argument("--shared", action="store_true", help="share it with all organizers, if it is new")
 
     def handle(self, **options: Any) -> None:

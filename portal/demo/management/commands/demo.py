@@ -62,7 +62,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--speech", type=Path, help="a folder of real speech with a manifest instead of the demo")
-        parser.add_argument("--without-models", action="store_true", help="an untrained attacker, and no words")
+        parser.add_argument(
+            "--without-models", action="store_true", help="use no models: an untrained attacker, no recogniser"
+        )
         parser.add_argument("--and-exit", action="store_true", help="end when the job is done, with 0 if it succeeded")
 
     def handle(self, **options: Any) -> None:
@@ -230,10 +232,10 @@ def _list_journeys(edition: Edition, study: Study | None, heard: list[Study]) ->
         "Reader, without a log-in": reader,
         f"Organizer, logged in as {_log_in('organizer')}": organizer,
         f"Team, logged in as {', '.join(map(_log_in, TEAMS))}": team,
-        f"Operator, logged in as {_log_in('operator')}": {"operations": (reverse("operations"), "how the portal does")},
+        f"Operator, logged in as {_log_in('operator')}": {"operations": (reverse("operations"), "state of the portal")},
     }
     if study is not None:
-        organizer["monitor"] = (reverse("studies:monitor", args=[study.name]), "who listens just now")
+        organizer["monitor"] = (reverse("studies:monitor", args=[study.name]), "who is listening now")
         link = evaluator_link(study)
         journeys[f"Evaluator, without a log-in. {_words_for_a_phone(link)}"] = {"listen": (link, "the listening test")}
     return journeys
@@ -278,4 +280,4 @@ def _wait_until_open(address: str) -> None:
                 return
         except (URLError, OSError):
             time.sleep(0.5)
-    raise CommandError(f"The web server did not open {address} within a minute; its lines above tell why.")
+    raise CommandError(f"The web server did not open {address} within a minute; the lines above say why.")

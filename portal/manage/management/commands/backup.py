@@ -19,8 +19,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path, help="folder of backups, on another disk")
-        parser.add_argument("--with-secret-key", action="store_true", help="so that nothing else is needed to restore")
-        parser.add_argument("--keep", type=_count, help="delete all but the newest backups")
+        parser.add_argument("--with-secret-key", action="store_true", help="also back up the secret key")
+        parser.add_argument("--keep", type=_count, metavar="N", help="delete all but the newest N backups")
 
     def handle(self, *, folder: Path, with_secret_key: bool, keep: int | None, **_: Any) -> None:
         require_database()

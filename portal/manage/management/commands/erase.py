@@ -19,12 +19,19 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("what", choices=("utterance", "speaker", "participant", "check"))
+        parser.add_argument(
+            "what",
+            choices=("utterance", "speaker", "participant", "check"),
+            help="what to erase; check: verify a receipt",
+        )
         parser.add_argument("of", help="short name of the corpus or the listening test; with check, a receipt")
         parser.add_argument(
-            "name", nargs="?", default="", help="of a participant: name on the platform, withdrawal code or address"
+            "name",
+            nargs="?",
+            default="",
+            help="utterance or speaker; of a participant: name on the platform, withdrawal code or address",
         )
-        parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+        parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
         parser.add_argument("--receipt", type=Path, help="file of the receipt; else erasure-TIME.json in this folder")
 
     def handle(self, *, what: str, of: str, name: str, dry_run: bool, receipt: Path | None, **_: Any) -> None:
@@ -44,7 +51,7 @@ class Command(BaseCommand):
             if not dry_run:
                 file.unlink()
             raise CommandError(str(reason)) from reason
-        self.stdout.write(f"{'Would go' if dry_run else 'Erased'}: {done.what} {done.name}")
+        self.stdout.write(f"{'Would be erased' if dry_run else 'Erased'}: {done.what} {done.name}")
         for words, count in done.rows.items():
             self.stdout.write(f"  {count:,} {words}")
         if dry_run:

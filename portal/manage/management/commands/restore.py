@@ -20,7 +20,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path, help="folder of backups")
-        parser.add_argument("--backup", default="", metavar="NAME", help="such as 2026-05-01T030000Z; else the newest")
+        parser.add_argument(
+            "--backup",
+            default="",
+            metavar="NAME",
+            help="backup to restore, such as 2026-05-01T030000Z (default: the newest)",
+        )
 
     def handle(self, *, folder: Path, backup: str, **_: Any) -> None:
         try:
@@ -31,7 +36,7 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(
                 f"{error.filename or folder}: expected to restore a backup, found “{error.strerror}”. Fix it and "
-                "repeat the command: it goes on."
+                "repeat the command: it continues."
             ) from error
         facts = restored.summary
         self.stdout.write(
