@@ -72,6 +72,7 @@ CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 # for long enough to be worth optimising.
 FLAGS = ["--no-sandbox", "--renderer-process-limit=1", "--in-process-gpu", "--js-flags=--no-opt"]
 VIEWPORT = {"width": 1280, "height": 800}
+MOST_PX = {360: 6000, 1280: 4000}  # of a page before anything is unfolded, by its width
 
 
 @pytest.fixture(scope="session")
@@ -341,6 +342,15 @@ def sideways(page):
           return [`${document.documentElement.scrollWidth} px`, ...names];
         }"""
     )
+
+
+def too_long(page):
+    """The heights of a page by width, where they are above the limit."""
+    heights = {}
+    for width in MOST_PX:
+        page.set_viewport_size({"width": width, "height": 800})
+        heights[width] = page.evaluate("document.documentElement.scrollHeight")
+    return {width: height for width, height in heights.items() if height > MOST_PX[width]}
 
 
 @cache

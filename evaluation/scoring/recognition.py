@@ -11,7 +11,8 @@ Sources: Bisani & Ney, ICASSP 2004 (intervals, paired differences); Franzreb et 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class GroupErrors:
         honest_error_rate: with the words of utterances without hypothesis as deleted.
         original: of the original speech, over the utterances that have both hypotheses.
         original_interval, difference: of its rate, and of anonymised less original over those utterances.
+        replicates, original_replicates: the resampled rates, for averages over sets.
     """
 
     group: str
@@ -70,6 +72,8 @@ class GroupErrors:
     original: word_errors.WordErrorCounts | None
     original_interval: Interval | None
     difference: Interval | None
+    replicates: Replicates | None = field(default=None, repr=False, compare=False)
+    original_replicates: Replicates | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,11 @@ def _group(
     """Of the members, those without a hypothesis included, which only the honest rate counts."""
     present = [one for one in members if not one.errors.is_missing]
     names = {one.speaker for one in present}
-    draws = draw_speakers(sorted(names), resamples, random) if "" not in names and len(names) > 1 else None
+    draws = None
+    if "" not in names and len(names) > 1:
+        named = tuple(sorted(names))
+        draws = draw_speakers(named, resamples, random) if random else _draw(named, resamples)
+    every = _replicates([(one.speaker, one.errors.counts) for one in present], draws)
     pairs = [(one.speaker, one.errors.counts, one.original.counts) for one in present if one.original is not None]
     before = _replicates([(speaker, counts) for speaker, _, counts in pairs], draws)
     after = _replicates([(speaker, counts) for speaker, counts, _ in pairs], draws)
@@ -190,13 +198,21 @@ def _group(
         utterances=len(present),
         speakers=len({one.speaker for one in present} - {""}),
         counts=word_errors.pool_word_errors(one.errors.counts for one in present),
-        interval=_interval(_replicates([(one.speaker, one.errors.counts) for one in present], draws)),
+        interval=_interval(every),
         clipped_error_rate=word_errors.clip_word_errors(one.errors.counts for one in present).error_rate,
         honest_error_rate=word_errors.pool_word_errors(one.errors.counts for one in members).error_rate,
         original=word_errors.pool_word_errors(counts for _, _, counts in pairs) if pairs else None,
         original_interval=_interval(before),
         difference=_change(difference(after, before)) if before and after else None,
+        replicates=every,
+        original_replicates=before,
     )
+
+
+@lru_cache(maxsize=16)
+def _draw(names: tuple[str, ...], resamples: int) -> SpeakerDraws:
+    """The same draws for all sets of the same speakers, so that their rates vary together in an average."""
+    return draw_speakers(names, resamples)
 
 
 def _replicates(

@@ -7,6 +7,7 @@ equal figures, so nothing is drawn again when a leaderboard is published, frozen
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -247,7 +248,7 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
             measured.value,
             measured.low,
             measured.high,
-            _least(entry, one) if one else None,
+            _least(entry, one, measured.value) if one else None,
             is_baseline=entry.kind == "baseline",
             place=places.get(entry.label, 0),
             words=f"{entry.label} ({entry.team_name or entry.kind}): {format_value(measured.value)}{unit}",
@@ -257,12 +258,13 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
     ]
 
 
-def _least(entry: Entry, one: Gate) -> float | None:
-    """The lowest group of a gate; None where a data set is missing."""
+def _least(entry: Entry, one: Gate, average: float) -> float | None:
+    """The lowest group of a gate; None where a data set is missing, or the only group has the average that is shown."""
     values = {name: found.value for name, found in entry.gate_values.get(one.metric, {}).items()}
     if any(name not in values for group in one.groups for name in group):
         return None
-    return min(mean.value for mean in check_gate(values, one.groups, one.minimum))
+    means = [mean.value for mean in check_gate(values, one.groups, one.minimum)]
+    return None if len(means) == 1 and math.isclose(means[0], average) else min(means)
 
 
 def _drawn(description: str) -> bytes:

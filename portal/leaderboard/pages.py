@@ -165,8 +165,9 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
 
 
 def _bars(drawing: Drawing) -> dict[str, Any]:
-    is_gated = drawing.minimum is not None
-    diamond = " Diamond: lowest data set, genders averaged; dashed: its minimum." if is_gated else ""
+    dashed = " Dashed: minimum." if drawing.minimum is not None else ""
+    is_gated = any(bar.least is not None for bar in drawing.bars)
+    diamond = " Diamond: lowest data set, genders averaged; dashed: its minimum." if is_gated else dashed
     return {
         "title": drawing.column.metric.label,
         "caption": "Baselines are hatched; thin lines are 95 % intervals." + diamond,

@@ -277,7 +277,7 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         for key in AVERAGED_BEYOND
         if (found := _measured(values.average(key, split=policy.split, attack_model=attack))) is not None
     }
-    utilities = {utility.metric for utility in policy.utilities}
+    utilities, lower = {utility.metric for utility in policy.utilities}, find_lower_attack(values, policy)
     return Entry(
         key=system.name,
         label=str(system),
@@ -292,8 +292,24 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         gate_values=_gate_values(values, policy),
         averages={key: found for key, found in present.items() if key not in utilities} | beyond,
         missing={column.key: _missing(values, column.metric) for column in columns},
+        lower_attack=(lower[0], Measured(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
         weak_attack=judge_average(values, policy).reasons,
     )
+
+
+def find_lower_attack(values: ObjectiveValues, policy: LeaderboardPolicy) -> tuple[str, Number] | None:
+    """The attack model with the lowest average EER, where that is lower than the one that decides."""
+    decides, ranked = policy.privacy, AttackModel(policy.attack_model)
+    found = [
+        (number.value, str(attack), number)
+        for attack in set(AttackModel) - {AttackModel.UNPROTECTED}
+        if (number := values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack))
+    ]
+    of = {attack: value for value, attack, _ in found}
+    if ranked not in of or min(of.values()) >= of[ranked]:
+        return None
+    _, attack, number = min(found)
+    return attack, number
 
 
 def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy) -> Reliability:

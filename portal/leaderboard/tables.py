@@ -353,6 +353,12 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
     if alike:
         named = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
         said += f" Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {named}."
+    for row in first:
+        if row.entry.lower_attack:
+            attack, lowest = row.entry.lower_attack
+            eer, around = round_average(lowest, "%")
+            said += f" The {attack} attacker reaches a lower EER on {row.entry.label}: {eer} %"
+            said += f" ({around})." if around else "."
     above = [row for row in first if row.privacy.value > CHANCE_EER]
     for row in above:
         eer, around = round_average(row.privacy, "%")

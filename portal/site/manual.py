@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from django.conf import settings
@@ -53,12 +53,12 @@ _TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><
 
 @dataclass(frozen=True)
 class ManualPage:
-    """A page of the documentation; `sections` are address and title of its parts."""
+    """A page of the documentation: what stands before its first section; of each section address, title and text."""
 
     name: str
     title: str
-    body: SafeString
-    sections: tuple[tuple[str, str], ...]
+    lead: SafeString
+    sections: tuple[tuple[str, str, SafeString], ...]
 
 
 @dataclass(frozen=True)
@@ -183,24 +183,29 @@ def manual_page(name: str) -> ManualPage:
     if name not in PAGES:
         raise LookupError(name)
     parser, tokens = _parser(), _parse(name)
-    title, sections, tables = "", [], 0
+    title, starts, tables = "", list[int](), 0
     for place, token in enumerate(tokens):
         token.attrs.pop("style", None)  # the alignment of a column
         if token.type == "heading_open":
-            words = tokens[place + 1].content
             if token.tag == "h1":
-                title = words
+                title = _plain(tokens[place + 1])
             elif token.tag == "h2":
-                sections.append((_slug(words), words.replace("`", "")))
+                starts.append(place)
         elif token.type == "table_open":
             tables += 1
             token.meta["label"] = f"Table {tables}"
         for child in token.children or ():
             if child.type == "link_open":
                 child.attrs["href"] = _address(str(child.attrs["href"]))
-    body = tokens[3:] if tokens and tokens[0].tag == "h1" else tokens  # the page has a heading of its own
-    html = mark_safe(parser.renderer.render(body, parser.options, {}))  # noqa: S308 – our own file, raw HTML escaped
-    return ManualPage(name, title, html, tuple(sections))
+
+    def render(start: int, end: int) -> SafeString:
+        after_heading = tokens[start + 3 : end]  # the page has headings of its own
+        return mark_safe(parser.renderer.render(after_heading, parser.options, {}))  # noqa: S308 – our own file, raw HTML escaped
+
+    lead, *texts = (render(start, end) for start, end in pairwise([0, *starts, len(tokens)]))
+    heads = ((str(tokens[start].attrs["id"]), _plain(tokens[start + 1])) for start in starts)
+    sections = tuple((*head, text) for head, text in zip(heads, texts, strict=True))
+    return ManualPage(name, title, lead, sections)
 
 
 @cache

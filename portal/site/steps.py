@@ -208,7 +208,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
 def _listening_words(edition: Any) -> tuple[str, str, str]:
     """Title, text and button of what comes next with a listening test that waits for its organizer."""
     if edition.study_state is None:
-        return "Plan a listening test", "People rate what computed numbers cannot measure.", "New study"
+        return "Plan a listening test", "People rate what computed numbers cannot measure.", "New listening test"
     if edition.study_state == Study.State.PREPARED:
         return f"Launch {edition.study_title}", "Everything is ready; evaluators then take its link.", "See the study"
     if edition.study_state in LAUNCHED:

@@ -65,7 +65,8 @@ def manual_index(request: HttpRequest) -> HttpResponse:
 def manual_page(request: HttpRequest, name: str) -> HttpResponse:
     try:
         page = manual.manual_page(name)
-        return render(request, "site/manual.html", {"page": page, "groups": manual.manual_groups()})
+        context = {"page": page, "is_open": "open" in request.GET, "groups": manual.manual_groups()}
+        return render(request, "site/manual.html", context)
     except LookupError as error:
         raise Http404 from error
 

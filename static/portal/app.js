@@ -46,6 +46,17 @@ function announce(text) {
   if (region && text && region.textContent !== text) region.textContent = text;
 }
 
+// A link to something within a fold, or to the fold itself, opens it.
+function openTarget() {
+  const target = document.querySelector(":target");
+  const folds = [];
+  for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) folds.push(fold);
+  if (folds.every((fold) => fold.open)) return;
+  for (const fold of folds) fold.open = true;
+  target.scrollIntoView();
+}
+for (const kind of ["load", "hashchange"]) addEventListener(kind, openTarget);
+
 document.querySelector(".error-summary")?.focus();
 enhance();
 

@@ -22,6 +22,7 @@ from evaluation.app.runs.kinds import RECOGNITION, choose_device
 from evaluation.app.runs.services import load_run, store_numbers
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.bootstrap import Replicates, weighted_sum
 from evaluation.metrics.word_errors import WordErrorCounts
 from evaluation.metrics.word_normalization import find_rule
 from evaluation.scoring.recognition import GroupErrors, RecognitionReport, recognition_report
@@ -113,6 +114,7 @@ class _Count:
         self.notes: list[str] = []
         self.problems: list[Problem] = []
         self.parts: dict[str, _Part] = {}
+        self.replicates: dict[NumberIdentity, Replicates] = {}
 
     def count_set(self, name: str) -> None:
         data_set = self.evaluation.data_sets[name]
@@ -170,15 +172,17 @@ class _Count:
 
     def _add(self, name: str, gender: Gender, group: GroupErrors) -> None:
         pairs = {
-            Speech.ANONYMISED: (group.counts, group.interval),
-            Speech.ORIGINAL: (group.original, group.original_interval),
+            Speech.ANONYMISED: (group.counts, group.interval, group.replicates),
+            Speech.ORIGINAL: (group.original, group.original_interval, group.original_replicates),
         }
-        for speech, (counts, interval) in pairs.items():
+        for speech, (counts, interval, replicates) in pairs.items():
             if counts is None or counts.error_rate is None:
                 continue
             # The recogniser never heard anonymised speech in training, whatever the edition does with its own.
             identity = NumberIdentity(name, gender, "wer", self.estimator, Speech.ORIGINAL, None, speech)
             low, high = (100 * interval.lower, 100 * interval.upper) if interval else (None, None)
+            if replicates is not None:
+                self.replicates[identity] = replicates
             self.numbers[identity] = Number(
                 identity, 100 * counts.error_rate, Basis.TRANSCRIPTS, counts.reference_words, low=low, high=high
             )
@@ -220,7 +224,11 @@ class _Count:
         except AverageError:
             return  # not all of its data sets were recognised, which the table shows
         identity = replace(whole, data_set=f"{AVERAGE}{split}")
-        self.numbers[identity] = Number(identity, value, Basis.VALUES, len(present))
+        parts = [(100 * weight, self.replicates.get(replace(whole, data_set=name))) for name, weight in weights.items()]
+        known = [(weight, replicates) for weight, replicates in parts if replicates is not None]
+        interval = weighted_sum(known).find_interval() if len(known) == len(parts) else None
+        low, high = (interval.lower, interval.upper) if interval else (None, None)
+        self.numbers[identity] = Number(identity, value, Basis.VALUES, len(present), low=low, high=high)
 
     def _tell_missing(self, name: str, texts: Mapping[str, str], part: _Part) -> None:
         import_again = "Import the corpus again with its texts; these utterances are left out."

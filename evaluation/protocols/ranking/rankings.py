@@ -53,6 +53,7 @@ class Entry:
         averages: further averages for the reader, by metric.
         missing: of a metric, what of it is missing, in words.
         reasons: what forbids a rank whatever the policy, such as a check that failed.
+        lower_attack: another attack model whose average EER is lower than `privacy`, the lowest of them, and that EER.
         weak_attack: why the attack behind `privacy` is not reliable, in sentences; it forbids nothing.
     """
 
@@ -70,6 +71,7 @@ class Entry:
     averages: Mapping[str, Measured] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
+    lower_attack: tuple[str, Measured] | None = None
     weak_attack: tuple[str, ...] = ()
 
     @property

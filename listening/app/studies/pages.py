@@ -77,7 +77,7 @@ def studies_table(studies: Iterable[Any]) -> Table:
         )
         for one in studies
     ]
-    return plain_table("Studies", columns, rows, styles="stack")
+    return plain_table("Listening tests", columns, rows, styles="stack")
 
 
 def _state_with_results(study: Study) -> SafeString:

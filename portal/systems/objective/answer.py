@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals
-from portal.leaderboard.selectors import Leaderboard, judge_average
+from portal.leaderboard.selectors import Leaderboard, find_lower_attack, judge_average
 from portal.leaderboard.tables import limit_in_words
 from portal.systems.objective.tables import AVERAGE_DIGITS, Standing, round_number
 
@@ -36,22 +34,15 @@ def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     known = f", against {_read(unprotected, '%', short=True)} on original speech" if unprotected else ""
     weak = judge_average(values, policy)
     doubt = "" if weak.is_reliable else f" That attack is {weak.word}: {' '.join(weak.reasons)}"
-    more = f"{_turned(values, policy)}{doubt}{_lower(values, standing)}"
+    more = f"{_turned(values, policy)}{doubt}{_lower(values, policy)}"
     return f"{said}{known}; 50 % would be no better than a guess.{more}"
 
 
-def _lower(values: ObjectiveValues, standing: Standing) -> str:
-    """The attack model with the lowest average EER, where that is lower than the ranked one's."""
-    policy, ranked = standing.policy, standing.average
-    decides, attacks = policy.privacy, set(AttackModel) - {AttackModel.UNPROTECTED, AttackModel(policy.attack_model)}
-    found = [
-        (number.value, str(attack), number)
-        for attack in attacks
-        if (number := values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack))
-    ]
-    value, attack, number = min(found, default=(math.inf, "", None))
-    if number is None or ranked is None or value >= ranked.value:
+def _lower(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
+    found = find_lower_attack(values, policy)
+    if found is None:
         return ""
+    attack, number = found
     reached = f" The {attack} attacker reaches {_read(number, '%')}, which is lower"
     return f"{reached}: a system is only as private as the lowest EER."
 

@@ -40,7 +40,7 @@ from portal.systems.engines.forms import list_unfinished
 from portal.systems.objective.tables import SPEECHES, number_group, number_row, number_table
 from portal.systems.selectors import View, may_read_words
 
-PAGE_SIZE = 25
+PAGE_SIZE = 10
 RATE_DIGITS = 2
 GENDERS = {"all": "", "f": "female", "m": "male"}
 GENDER_ORDER, SPEECH_ORDER = tuple(GENDERS), tuple(map(str, Speech))
@@ -157,7 +157,9 @@ def _averages(one: RecognitionValues, width: int) -> list[Group]:
     found: dict[str, list[Row]] = {}
     for number in sorted(one.averages, key=lambda number: SPEECH_ORDER.index(number.identity.speech)):
         split = number.identity.data_set.removeprefix(AVERAGE)
-        row = number_row(SPEECHES[number.identity.speech], (_percent(number.value), *empty), n=0)
+        row = number_row(
+            SPEECHES[number.identity.speech], (_percent(number.value, number.low, number.high), *empty), n=0
+        )
         found.setdefault(split, []).append(row)
     return [number_group(f"Weighted average, {split}", rows) for split, rows in found.items()]
 

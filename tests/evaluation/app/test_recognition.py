@@ -91,6 +91,9 @@ def test_sets_of_the_recipe_are_pooled_and_averaged_under_the_name_of_the_engine
     averages = {(one.identity.data_set, one.identity.speech): one for one in found.averages}
     average = averages["average_test", Speech.ANONYMISED]
     assert (average.value, average.basis) == (2.5, Basis.VALUES)
+    [row] = [row for row in pooled if (row.gender, row.speech) == ("all", "anonymised")]
+    assert row.high is not None
+    assert (average.low, average.high) == pytest.approx((row.low, row.high))  # the average is of this one set
     assert averages["average_test", Speech.ORIGINAL].value == 0.0
     assert {one.identity.estimator for one in found.numbers} == {f"{engine.name}, written-english-1"}
     assert {one.identity.training for one in found.numbers} == {Speech.ORIGINAL}

@@ -110,7 +110,7 @@ def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     page.clock.install()
     edition = make_heard_edition(organizer=organizer, with_audio=True, speakers=8, utterances=8)
     page.goto(edition.get_absolute_url())
-    page.locator("main").get_by_role("link", name="Studies").click()
+    page.locator("main").get_by_role("link", name="Listening tests").click()
     page.get_by_role("link", name="Make the first study").click()
     page.get_by_label("Title").fill("First hearing")
     page.get_by_label("Short name").fill("first-hearing")

@@ -193,7 +193,7 @@ def launch_study(page, look):
     """From home to the link for evaluators, with the study that the portal proposes."""
     page.goto("/")
     look(page, "home-published")
-    page.get_by_role("link", name="New study").click()
+    page.get_by_role("link", name="New listening test").click()
     look(page, "study-new")
     page.get_by_label("Responsible body").fill("University of Somewhere")
     page.get_by_role("button", name="Make the study").click()

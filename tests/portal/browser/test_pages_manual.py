@@ -1,19 +1,31 @@
 """The documentation in a browser."""
 
+import pytest
 from playwright.sync_api import expect
 
 from portal.site.manual import PAGES
+from tests.browsing import too_long
 
 
-def test_pages_of_the_documentation_pass_the_check(page, check_page):
-    for name in PAGES:
-        page.goto(f"/docs/{name}/")
-        check_page(page, f"docs-{name}")
+@pytest.mark.parametrize("path", [*(f"/docs/{name}/" for name in PAGES), "/docs/", "/docs/recipe-fields/"])
+def test_pages_of_the_documentation_pass_the_check_and_are_not_long(page, check_page, path):
+    page.goto(path)
+    check_page(page, path.strip("/").replace("/", "-"))
+    assert too_long(page) == {}
 
 
-def test_footer_leads_to_the_documentation_and_its_contents_to_a_section(page):
+def test_sections_of_a_long_page_open_by_a_click_by_their_address_and_in_print(page):
     page.goto("/")
     page.get_by_role("contentinfo").get_by_role("link", name="For teams").click()
-    page.get_by_role("link", name="What to pack").click()
-    page.wait_for_url("**/docs/teams/#what-to-pack")
-    expect(page.get_by_role("heading", name="What to pack")).to_be_visible()
+    page.get_by_role("heading", name="What to pack").click()
+    expect(page.locator("#what-to-pack")).to_be_visible()
+    page.goto("/docs/")
+    page.goto("/docs/organizer/#who-evaluates")  # a part of a section
+    expect(page.get_by_role("heading", name="Who evaluates")).to_be_in_viewport()
+    expect(page.locator("#import-a-corpus")).to_be_hidden()
+    page.get_by_role("link", name="Open all").click()
+    expect(page.locator("#import-a-corpus")).to_be_visible()
+    page.get_by_role("link", name="Close all").click()
+    expect(page.locator("#import-a-corpus")).to_be_hidden()
+    page.emulate_media(media="print")
+    assert page.locator(".manual > .fold > div").evaluate_all("parts => parts.every((part) => part.checkVisibility())")

@@ -376,6 +376,16 @@ def test_recipe_of_ones_own_has_no_published_systems(client):
     assert "not measured here" not in page
 
 
+def test_figure_of_a_minimum_has_the_lowest_data_set_only_where_there_are_several():
+    single = tones_edition(published_at=timezone.now())  # its minimum is asked of both trial sets together
+    least = []
+    for one in (make_edition(published_at=timezone.now()), single):
+        put_on_leaderboard(make_team_system(make_team(one), "p1"), eer=16, wer=8, pitch=0.5)
+        [bar] = leaderboard_figures.list_drawings(build_leaderboard(one))["pitch-correlation"].bars
+        least.append(bar.least)
+    assert least == [0.5, None]
+
+
 def test_systems_bear_badges_of_the_conditions_they_meet(client, edition):
     publish(edition)
     met = {row["system"].text: row["met"].marks for row in table_of(client, edition, "condition=20")}

@@ -25,7 +25,10 @@ def test_page_of_the_documentation_holds_its_sections_and_links_that_lead_somewh
         if target.startswith("#"):
             assert target[1:] in ids
         elif target.startswith("/"):
-            assert client.get(target.partition("#")[0]).status_code in {200, 302}, target
+            path, _, part = target.partition("#")
+            other = client.get(path)
+            assert other.status_code in {200, 302}, target
+            assert not part or f' id="{part}"' in other.content.decode(), target
         else:
             assert target.startswith("https://"), target
 
@@ -57,7 +60,8 @@ def test_listening_test_is_explained_to_organizers_and_evaluators(client):
     for link in ("/docs/evaluators/", "/docs/operator/", "/docs/organizer/", "/docs/settings/"):
         assert f'<a href="{link}">' in page
     assert 'id="the-lock-against-peeking"' in page
-    assert 'href="#how-to-withdraw"' in client.get("/docs/evaluators/").content.decode()
+    assert 'id="how-to-withdraw"' in client.get("/docs/evaluators/").content.decode()
+    assert 'href="#how-to-withdraw"' in client.get("/docs/evaluators/?open=all").content.decode()
 
 
 def test_shipped_recipes_are_handed_out_where_an_edition_is_made(client):

@@ -9,6 +9,8 @@ from django.utils import timezone
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
 from evaluation.scoring.values import average_identity
+from portal.leaderboard.selectors import build_leaderboard
+from portal.leaderboard.tables import answer as leaderboard_answer
 from portal.submissions.models import System
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
@@ -51,6 +53,10 @@ def test_page_names_another_attack_model_with_a_lower_eer(client):
         "EER."
     )
     assert "ignorant" not in higher
+    board = build_leaderboard(edition)
+    said = leaderboard_answer(board, next(one for one in board.table.tables if one.ranked))[0]
+    assert "The ignorant attacker reaches a lower EER on T01-p1: 9.0 % (8.0 to 10.0)." in said
+    assert "lower EER on T02-p1" not in said
 
 
 def test_page_says_why_a_system_has_no_rank_and_what_is_missing(client):
