@@ -232,6 +232,7 @@ MATRIX = {
     "studies:monitor": FOR_NOBODY_HERE,
     "studies:live": FOR_NOBODY_HERE,
     "studies:session": FOR_NOBODY_HERE,
+    "studies:free-place": (LOGIN, 405, 405, 405),
     "studies:exclusions": FOR_NOBODY_HERE,
     "studies:revoke": (LOGIN, 405, 405, 405),
     "studies:export": FOR_NOBODY_HERE,
@@ -378,6 +379,7 @@ POSTS = {
             "studies:close",
             "studies:extend",
             "studies:forget",
+            "studies:free-place",
             "studies:exclusions",
             "studies:revoke",
             "studies:analyse",
@@ -696,6 +698,7 @@ def _of_a_study() -> dict[str, list[Any]]:
         "studies:results-csv": [study.name, "raw", "summary"],
         "studies:results-figure": [study.name, "raw", "violin-naturalness", "svg"],
         "studies:session": [study.name, session.pk],
+        "studies:free-place": [study.name, session.pk],
         "studies:revoke": [study.name, rule.pk],
         "studies:export-csv": [study.name, "trials"],
     }

@@ -80,7 +80,7 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
         "stages_table": _stages_table(found),
         "flags_table": _flags_table(study, found),
         "clips_table": _clips_table(found),
-        "sessions_table": _sessions_table(study, list(shown), found.trials),
+        "sessions_table": _sessions_table(request, study, list(shown), found.trials),
         "clips_left_out": max(0, len(found.clips) - MOST_CLIPS),
         "stats": _stats(found),
         "refusals": list_refusals(study),
@@ -172,13 +172,14 @@ def _clips_table(found: Any) -> Table:
     return plain_table("Recordings by what evaluators say is wrong with them", columns, rows)
 
 
-def _sessions_table(study: Study, lines: list[Line], trials: int) -> Table:
+def _sessions_table(request: HttpRequest, study: Study, lines: list[Line], trials: int) -> Table:
     """A page of the sessions; links keep their focus by their id."""
     columns = [
         Column("session", "Session"),
         Column("state", "State"),
         Column("page", "Page"),
-        *number_columns("Answered", "Block"),
+        *number_columns("Answered"),
+        Column("block", "Block", kind="text"),
     ]
     columns += [Column("seen", "Last contact (UTC)"), Column("flags", "Flags", kind="text")]
     rows = []
@@ -207,12 +208,36 @@ def _sessions_table(study: Study, lines: list[Line], trials: int) -> Table:
                 replace(state, aside="left out" if line.is_excluded else ""),
                 Cell(line.step_label),
                 Cell(f"{line.answered} of {trials}"),
-                Cell(str(session.block.number) if session.block else "–"),
+                _block_cell(request, line),
                 moment_cell(session.last_seen_at or session.started_at, "%Y-%m-%d %H:%M:%S"),
                 Cell(drawing=format_html("<span>{}</span>", flags)) if line.flags else Cell("–"),
             )
         )
     return plain_table("Each session of the study", columns, rows, styles="strip")
+
+
+def _block_cell(request: HttpRequest, line: Line) -> Cell:
+    """The block of a session, until when it is kept for its evaluator, and the button that frees it before."""
+    session, until = line.session, line.place_until
+    if session.block is None or until is None:
+        return Cell(str(session.block.number) if session.block else "–")
+    kept = f"kept until {until:%H:%M} UTC"
+    if not line.is_stalled:
+        return Cell(str(session.block.number), aside=kept)
+    button = render_to_string("components/action.html", ask_to_free(line), request)
+    drawing = format_html('<span>{} <span class="soft">{}</span></span>{}', session.block.number, kept, button)
+    return Cell(drawing=drawing)
+
+
+def ask_to_free(line: Line) -> dict[str, str]:
+    """The button that frees the place of a stalled session, with its question."""
+    session = line.session
+    answers = f"{line.answered} answered trial{' is' if line.answered == 1 else 's are'} kept as partial"
+    question = (
+        f"Free the place of session {session.pk}? The session ends, its {answers}, and its block is offered again."
+    )
+    address = reverse("studies:free-place", args=[session.study.name, session.pk])
+    return {"url": address, "label": "Free this place", "kind": "quiet small", "confirm": question}
 
 
 def badge_of(session: Session) -> str:
@@ -233,6 +258,7 @@ def session_page(session: Session, now: datetime) -> dict[str, Any]:
         "screening": session.screening_results.all(),
         "events": list(session.events.order_by("-pk")[:LOG_SIZE])[::-1],
         "exclusions": session.exclusions.select_related("rule").filter(rule__revoked_at=None),
+        "free": ask_to_free(line) if line.is_stalled and line.place_until else None,
         "can_exclude": session.state not in (State.ACTIVE, State.WITHDRAWN),
     }
 

@@ -227,6 +227,13 @@ class Line:
         return bool(getattr(self.session, "is_excluded", False))
 
     @property
+    def place_until(self) -> datetime | None:
+        """When the place of a session is given to somebody else, should nothing more be heard; None without one."""
+        block = self.session.block
+        is_theirs = block is not None and block.holder_id == self.session.pk and not block.is_finished
+        return block.lease_expires_at if block is not None and is_theirs else None
+
+    @property
     def step_label(self) -> str:
         return Step(self.step).label.lower()
 

@@ -26,7 +26,8 @@ from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.rules import Finding, Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
 from listening.app.sessions.answer_timing import missed_of_gold
-from listening.app.sessions.assignment import release_block
+from listening.app.sessions.assignment import end_session, release_block
+from listening.app.studies.rules import is_stalled
 from listening.tasks import Task
 from portal.core import audit
 from portal.jobs.services import NotPossible
@@ -34,6 +35,7 @@ from portal.jobs.services import NotPossible
 State = Session.State
 LONGEST_REASON = 400
 EXCLUDED, REVOKED, FOLLOWED = "study.sessions_excluded", "study.exclusion_revoked", "study.session_excluded"
+PLACE_FREED = "study.place_freed"
 ACTIONS = (EXCLUDED, REVOKED, FOLLOWED)
 CHUNK = 50
 # A request may write down a moment before it is stored; what was just seen is looked at once more.
@@ -148,6 +150,25 @@ def _follow(rule: ExclusionRule, session: Session) -> bool:
     _exclude(rule, [session])
     _record(FOLLOWED, rule.study, rule, before, measure_coverage(rule.study), session=session.pk)
     return True
+
+
+@transaction.atomic
+def free_place(*, session: Session, by: Any, now: datetime) -> None:
+    """End a session that nothing is heard of before its lease does, and offer its block again whole.
+
+    As at the end of a lease its answers stay, as partial, and its evaluator may begin again.
+
+    Raises:
+        NotPossible: it holds no place, or its evaluator is there.
+    """
+    session = Session.objects.select_for_update(of=("self",), no_key=True).select_related("study").get(pk=session.pk)
+    block = models.Block.objects.filter(holder=session, is_finished=False).first()
+    if session.state != State.ACTIVE or block is None:
+        raise NotPossible("This session holds no place any more.")
+    if not is_stalled(session, now):
+        raise NotPossible("The evaluator of this session is there again, so the place is kept.")
+    end_session(session, State.EXPIRED, now)
+    audit.record(PLACE_FREED, session.study, actor=by, session=session.pk, block=block.number)
 
 
 def list_rules(study: Study) -> QuerySet[ExclusionRule]:

@@ -39,6 +39,17 @@ def session_detail(request: HttpRequest, study: Study, session: int) -> HttpResp
     return render(request, "listening/studies/session.html", shown)
 
 
+@study_post
+def free_place(request: HttpRequest, study: Study, session: int) -> HttpResponse:
+    found = pages.find_session(study, session)
+    try:
+        services.free_place(session=found, by=request.user, now=read_clock())
+        messages.success(request, f"Session {found.pk} has ended, and its place is free.")
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect("studies:monitor", study.name)
+
+
 @study_page
 def exclusion_list(request: HttpRequest, study: Study) -> HttpResponse:
     """The rules of a study; with ``?flag=…`` or ``?session=…`` what another would do, and a post makes it."""
