@@ -28,6 +28,9 @@ from common.child_process import end_with_parent
 # What libraries bring and no page asks for; to compress it would take half of the time of a start.
 UNUSED_STATIC_FILES = ["flags", "rest_framework"]
 QUEUES = "io,cpu,gpu"
+# Of `serve`: a worker of its own for short jobs on files, so that none of them waits for a computation of minutes.
+SHORT, LONG = "io", "cpu,gpu"
+SHORT_PROCESSES = 2
 PATIENCE_S = 25.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 STEADY_AFTER_S = 60.0
@@ -224,22 +227,28 @@ def web_command(address: str, *, threads: int) -> list[str]:
 
 
 def worker_command(queues: str, *, processes: int) -> list[str]:
-    """A worker for queues with commas between them; it computes at low priority, so that pages stay quick."""
+    """A worker for queues with commas between them; it works at low priority, so that pages stay quick.
+
+    One of short jobs goes before those that compute.
+    """
     # A worker that is root says so at length; who runs the portal as root has chosen to.
-    worker = ["nice", "-n", "10", sys.executable, "-W", "ignore:You're running the worker with superuser privileges"]
+    worker = ["nice", "-n", "5" if queues == SHORT else "10", sys.executable]
+    worker += ["-W", "ignore:You're running the worker with superuser privileges"]
     worker += ["-m", "celery", "--skip-checks", "--quiet", "--app", "portal.config.celery", "worker"]
     worker += ["--queues", queues, "--concurrency", str(processes), "--loglevel", "WARNING"]
     return [*worker, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 def portal_processes(address: str, *, web_threads: int, worker_processes: int) -> list[Process]:
-    """The web server, the worker and the scheduler of a portal on one machine."""
+    """The web server, the workers and the scheduler of a portal on one machine.
+
+    Args:
+        worker_processes: how many computations run at a time; `SHORT_PROCESSES` short jobs run beside them.
+    """
+    hushed = frozenset({"worker: Warm shutdown (MainProcess)"})
     return [
         Process("web", web_command(address, threads=web_threads)),
-        Process(
-            "worker",
-            worker_command(QUEUES, processes=worker_processes),
-            frozenset({"worker: Warm shutdown (MainProcess)"}),
-        ),
+        Process("worker", worker_command(LONG, processes=worker_processes), hushed),
+        Process("io-worker", worker_command(SHORT, processes=SHORT_PROCESSES), hushed),
         Process("scheduler", [sys.executable, "-m", "portal.config", "scheduler", "--skip-checks"]),
     ]

@@ -11,6 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from portal.jobs.models import Job, State
+from portal.jobs.selectors import queue_states
+from portal.jobs.services import create_job
 from tests.portal.processes.programs import (
     Program,
     free_port,
@@ -22,6 +24,8 @@ from tests.portal.processes.programs import (
     wait_for_items,
     wait_until,
 )
+
+COMPUTING = " worker --queues cpu,gpu "
 
 
 def answer(url):
@@ -106,13 +110,30 @@ def test_job_goes_on_while_the_web_server_is_killed_and_comes_back(served, alone
     wait_until(again.ready, "the portal is ready")
 
 
+def test_short_job_does_not_wait_for_computations(served, tmp_path):
+    files = [tmp_path / f"steps {number}" for number in range(2)]
+    jobs = [make_steps(file, held_at=1) for file in files]
+    for file in files:
+        wait_for_items(file, 1)
+    waiting = make_steps(tmp_path / "third", items=1)
+    short = create_job(kind="test-files", title="Short", parameters={})
+    assert wait_for_end(short).state == State.SUCCEEDED
+    for job in (*jobs, waiting):
+        job.refresh_from_db()
+    assert [job.state for job in (*jobs, waiting)] == [State.RUNNING, State.RUNNING, State.WAITING]
+    io, *_ = queue_states()
+    assert [(worker.queues, worker.processes) for worker in io.living] == [(["io"], 2)]
+    let_go(*files)
+    assert {wait_for_end(job).state for job in (*jobs, waiting)} == {State.SUCCEEDED}
+
+
 def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alone, tmp_path):
     file = tmp_path / "steps"
     job = make_steps(file, held_at=3)
     wait_for_items(file, 3)
-    before = served.pids(" worker ")
+    before = served.pids(COMPUTING)
     os.kill(min(before), signal.SIGKILL)
-    wait_until(lambda: served.pids(" worker ") and served.pids(" worker ").isdisjoint(before), "a new worker")
+    wait_until(lambda: served.pids(COMPUTING) and served.pids(COMPUTING).isdisjoint(before), "a new worker")
     wait_until(lambda: Job.objects.filter(pk=job.pk, state=State.RUNNING, attempt=2), "the second attempt")
     hold(file, 5)
     wait_for_items(file, 5)

@@ -1,4 +1,4 @@
-"""Start the portal on this machine: web server, worker and scheduler, ended together by one Ctrl-C."""
+"""Start the portal on this machine: web server, workers and scheduler, ended together by one Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start the web server alone, at PORTAL_ADDRESS; worker and scheduler run elsewhere. `serve` starts all three."""
+"""Start the web server alone, at PORTAL_ADDRESS; workers and scheduler run elsewhere. `serve` starts all of them."""
 
 from __future__ import annotations
 

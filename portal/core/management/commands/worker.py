@@ -1,4 +1,4 @@
-"""Start a worker, which runs the jobs of some queues or of all. `serve` starts one for all queues."""
+"""Start a worker, which runs the jobs of some queues or of all. `serve` starts one for `io` and one for the others."""
 
 from __future__ import annotations
 

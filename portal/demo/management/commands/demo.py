@@ -4,7 +4,7 @@ The portal runs two baselines and evaluates them and the systems of three simula
 measures and ranks. Then a listening test on these systems is open to anyone who follows its link, and closed ones,
 whose listeners are simulated, have their results beside the leaderboard.
 
-Everything runs as it would for an organizer: the web server, the worker and the scheduler are started, the jobs go
+Everything runs as it would for an organizer: the web server, the workers and the scheduler are started, the jobs go
 through the queue, and their progress is printed here. A second run keeps what the first one made.
 """
 
