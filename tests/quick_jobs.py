@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.app.measures import services as measures
 from evaluation.app.runs import services
-from evaluation.figures import det, similarity
+from evaluation.figures import style
 from evaluation.scoring import sources
 from listening.app.studies import planning
 from listening.app.studies import services as studies
@@ -20,10 +19,10 @@ def quick_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if "drawn" in request.node.name:
         return
     if "figures" in request.node.name:
-        monkeypatch.setattr(services, "FIGURE_FORMATS", [one for one in services.FIGURE_FORMATS if one[1] == "svg"])
+        monkeypatch.setattr(style, "KEPT", ("svg",))
         return
-    for module, name in ((similarity, "draw_similarity"), (det, "draw_det"), (measures, "pitch_histogram")):
-        monkeypatch.setattr(module, name, lambda *_, **__: b"<svg/>")
+    files = {("light", one): b"<svg/>" for one in style.KEPT} | {("dark", "svg"): b"<svg/>"}
+    monkeypatch.setattr(services, "draw_files", lambda *_, **__: files)
 
 
 @pytest.fixture(autouse=True)

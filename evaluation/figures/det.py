@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+TITLE = "DET curves"
 MOST_CURVES = 8
 LOW_PERCENT = 1.0  # false alarms that are shaded
 MOST_IN_ONE = 6
@@ -189,7 +190,7 @@ def draw_det(
     """
     plot = make_det_plot(tests, estimator)
     description = describe(tests, estimator=estimator)
-    return style.draw_plot(plot, title="DET curves", description=description, theme=theme, image_format=image_format)
+    return style.draw_plot(plot, title=TITLE, description=description, theme=theme, image_format=image_format)
 
 
 def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = "kaldi") -> DetPlot:

@@ -6,7 +6,7 @@ few trials; attack models are distinguished by colour, dashes and marker togethe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "Privacy beyond the EER"
 LOWEST_PERCENT = 0.01
 MOST_TESTS = 8
 SIZE = style.Size(4.4, 7.4)
@@ -88,19 +89,15 @@ class ExposurePlot:
         _number_axis(speakers, max(1, *(test.speaker_eers.size for test in self.tests)))
 
 
-def draw_exposure(tests: Sequence[ExposedTest]) -> Mapping[tuple[style.Theme, style.ImageFormat], bytes]:
-    """The figure as files, by theme and format, painted once.
+def make_exposure_plot(tests: Sequence[ExposedTest]) -> ExposurePlot:
+    """The figure before it is drawn.
 
     Raises:
         MetricInputError: no test, or more than eight.
     """
     if not 1 <= len(tests) <= MOST_TESTS:
         raise MetricInputError(f"Expected 1 to {MOST_TESTS} tests in a figure, found {len(tests)}.")
-    files = style.draw_formats(
-        ExposurePlot(tests), ["svg", "png", "pdf"], title="Privacy beyond the EER", description=describe(tests)
-    )
-    found: dict[tuple[style.Theme, style.ImageFormat], bytes] = {("light", one): data for one, data in files.items()}
-    return found | {("dark", "svg"): style.darken(files["svg"])}
+    return ExposurePlot(tests)
 
 
 def describe(tests: Sequence[ExposedTest]) -> str:

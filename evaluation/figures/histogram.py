@@ -166,14 +166,20 @@ def pitch_histogram(
     Raises:
         MetricInputError: no value at all, or one that is not finite.
     """
-    return draw_histogram(
-        distribute(rho_by_group),
-        axis_label=PITCH_CORRELATION.label,
-        threshold=threshold,
-        decimals=PITCH_CORRELATION.decimals,
-        theme=theme,
-        image_format=image_format,
-    )
+    plot, words = make_pitch_plot(rho_by_group, threshold)
+    return draw_plot(plot, **words, theme=theme, image_format=image_format)
+
+
+def make_pitch_plot(
+    rho_by_group: Mapping[str, Iterable[float]], threshold: Threshold | None
+) -> tuple[HistogramPlot, dict[str, str]]:
+    """The figure of `pitch_histogram` before it is drawn, with its title and description.
+
+    Raises:
+        MetricInputError: as `pitch_histogram`.
+    """
+    axis_label, decimals = PITCH_CORRELATION.label, PITCH_CORRELATION.decimals
+    return _make_plot(distribute(rho_by_group), axis_label=axis_label, threshold=threshold, decimals=decimals)
 
 
 def draw_histogram(
@@ -195,6 +201,14 @@ def draw_histogram(
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
     """
+    plot, words = _make_plot(distribution, axis_label=axis_label, threshold=threshold, decimals=decimals)
+    return draw_plot(plot, **words, theme=theme, image_format=image_format)
+
+
+def _make_plot(
+    distribution: Distribution, *, axis_label: str, threshold: Threshold | None, decimals: int
+) -> tuple[HistogramPlot, dict[str, str]]:
+    """The figure, and its title and description."""
     panels = []
     for row, (group, summary) in enumerate(zip(distribution.groups, distribution.summaries, strict=True)):
         bins = [(each.lower, each.upper, 100 * each.counts[row] / summary.n) for each in distribution.bins]
@@ -209,9 +223,10 @@ def draw_histogram(
         "Share of utterances, %",
         threshold=threshold,
     )
-    description = describe(distribution, threshold, decimals)
-    title = f"Histogram of {axis_label}"
-    return draw_plot(plot, title=title, description=description, theme=theme, image_format=image_format)
+    return plot, {
+        "title": f"Histogram of {axis_label}",
+        "description": describe(distribution, threshold, decimals),
+    }
 
 
 def size_of(groups: int) -> Size:

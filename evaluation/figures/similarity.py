@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from common.errors import MetricInputError
 from common.rounding import fixed
-from evaluation.figures.style import TEXT, ImageFormat, Palette, Size, Theme, draw_plot
+from evaluation.figures.style import TEXT, ImageFormat, Palette, Plot, Size, Theme, draw_plot
 from evaluation.metrics.catalogue import DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS
 from evaluation.metrics.voice_similarity import SimilarityMatrix, VoiceDistinctiveness
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "Voice similarity matrices"
 MATRIX_INCHES = 2.35
 GENDERS = {"f": "female", "m": "male"}
 _SIDES = {"oo": "original, original", "op": "original, anonymised", "pp": "anonymised, anonymised"}
@@ -51,9 +52,19 @@ def draw_similarity(
     Raises:
         MetricInputError: a speaker without a gender where genders are given.
     """
-    plot = _MatrixMaps(voices, _order(voices.oo.speakers, genders), genders, theme)
-    title = "Voice similarity matrices"
-    return draw_plot(plot, title=title, description=describe(voices), theme=theme, image_format=image_format)
+    plot = make_similarity_plot(voices, genders, theme)
+    return draw_plot(plot, title=TITLE, description=describe(voices), theme=theme, image_format=image_format)
+
+
+def make_similarity_plot(
+    voices: VoiceDistinctiveness, genders: Mapping[str, str] | None, theme: Theme = "light"
+) -> Plot:
+    """The figure of `draw_similarity` before it is drawn; its shades are those of a theme.
+
+    Raises:
+        MetricInputError: as `draw_similarity`.
+    """
+    return _MatrixMaps(voices, _order(voices.oo.speakers, genders), genders, theme)
 
 
 def describe(voices: VoiceDistinctiveness) -> str:

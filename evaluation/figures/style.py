@@ -33,6 +33,8 @@ Theme = Literal["light", "dark"]
 ImageFormat = Literal["svg", "png", "pdf"]
 Look = dict[str, Any]  # of an artist, as matplotlib takes it
 
+# In which a figure is kept, on a light background; for dark pages as SVG, too.
+KEPT: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
 PNG_DOTS_PER_INCH = 160
 CSS_PIXELS_PER_INCH = 96
 TEXT, SMALL = 9.0, 8.5
@@ -158,6 +160,21 @@ def draw_plot(
 ) -> bytes:
     """A figure as one file, as `draw_formats`."""
     return draw_formats(plot, [image_format], title=title, description=description, theme=theme)[image_format]
+
+
+def draw_files(
+    plot: Plot, *, title: str, description: str, dark: Plot | None = None
+) -> dict[tuple[Theme, ImageFormat], bytes]:
+    """A figure as it is kept, by theme and format: for light and dark pages and for print, painted and laid out once.
+
+    Args:
+        dark: what is drawn for dark pages, where that is more than the same in other colours.
+    """
+    drawn = draw_formats(plot, KEPT, title=title, description=description)
+    found: dict[tuple[Theme, ImageFormat], bytes] = {("light", one): content for one, content in drawn.items()}
+    if dark is None:
+        return found | {("dark", "svg"): darken(drawn["svg"])}
+    return found | {("dark", "svg"): draw_plot(dark, title=title, description=description, theme="dark")}
 
 
 def make_figure(plot: Plot, theme: Theme = "light") -> Figure:

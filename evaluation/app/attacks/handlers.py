@@ -31,6 +31,7 @@ from evaluation.app.runs.services import load_run, make_score_set, store_figure,
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.trial_scores import PRESETS
 from evaluation.figures import similarity
+from evaluation.figures.style import PALETTES
 from evaluation.formats.results import Speech
 from evaluation.metrics.voice_similarity import VoiceDistinctiveness
 from evaluation.scoring.attack import choose_scorer, results_folder, run_attack
@@ -196,9 +197,11 @@ def _store_voices(run: EvaluationRun, data_set: DataSet, found: VoiceDistinctive
     np.savez_compressed(packed, allow_pickle=False, speakers=np.array(found.oo.speakers), **matrices)
     replace_named(matrices_key(run.pk, data_set.name), packed.getvalue())
     genders = dict(data_set.utterances.order_by().values_list("speaker__name", "speaker__gender"))
-    draw = partial(similarity.draw_similarity, found, genders=genders)
-    store_figure(partial(similarity_key, run.pk, data_set.name), draw)
-    return similarity.describe(found)
+    plots = [similarity.make_similarity_plot(found, genders, theme) for theme in PALETTES]
+    words = similarity.describe(found)
+    key = partial(similarity_key, run.pk, data_set.name)
+    store_figure(key, plots[0], dark=plots[1], title=similarity.TITLE, description=words)
+    return words
 
 
 def _not_attacked(run: EvaluationRun, evaluation: EvaluationContext) -> list[Problem]:

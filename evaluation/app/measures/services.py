@@ -15,7 +15,7 @@ from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import pitch_minimum
 from evaluation.app.runs.kinds import MEASURES
 from evaluation.app.runs.services import start_run, store_figure
-from evaluation.figures.histogram import pitch_histogram
+from evaluation.figures.histogram import make_pitch_plot
 from portal.challenges.models import DataSet
 from portal.core.storage import replace_named
 from portal.jobs.models import Job
@@ -53,4 +53,5 @@ def draw_figures(run: EvaluationRun) -> None:
     if not groups:
         return
     threshold = pitch_minimum(run.submission.system.edition)
-    store_figure(partial(figure_key, run), partial(pitch_histogram, groups, threshold=threshold))
+    plot, words = make_pitch_plot(groups, threshold)
+    store_figure(partial(figure_key, run), plot, **words)

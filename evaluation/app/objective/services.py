@@ -36,7 +36,6 @@ from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
-from portal.core.storage import replace_named
 from portal.jobs.models import Actor, Job, State
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
@@ -183,7 +182,8 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
         known, name = find_known(values, estimator, data_set, score_sets)
         if known:
             tests = {attack: measure_scores(score_sets[attack]) for attack in known}
-            store_figure(partial(det_key, run.pk, name), partial(det.draw_det, tests, estimator=estimator))
+            words = {"title": det.TITLE, "description": det.describe(tests, estimator=estimator)}
+            store_figure(partial(det_key, run.pk, name), det.make_det_plot(tests, estimator), **words)
             _draw_exposure(run, name, [score_sets[attack] for attack in known])
     progress("Drawing the DET curves", len(by_set), len(by_set))
 
@@ -191,5 +191,5 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
 def _draw_exposure(run: EvaluationRun, name: str, score_sets: Sequence[ScoreSet]) -> None:
     exposed = [found for one in score_sets if (found := read_exposed_test(one)) is not None]
     if exposed:
-        for (theme, image_format), content in exposure.draw_exposure(exposed).items():
-            replace_named(exposure_key(run.pk, name, theme, image_format), content)
+        words = {"title": exposure.TITLE, "description": exposure.describe(exposed)}
+        store_figure(partial(exposure_key, run.pk, name), exposure.make_exposure_plot(exposed), **words)

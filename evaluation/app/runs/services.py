@@ -19,7 +19,7 @@ from evaluation.app.runs.context import SetState
 from evaluation.app.runs.kinds import EngineRunKind
 from evaluation.app.runs.one_at_a_time import require_no_other
 from evaluation.app.runs.selectors import FACTS, GENDERS, is_ending, list_jobs
-from evaluation.figures.style import ImageFormat, Theme
+from evaluation.figures.style import ImageFormat, Plot, Theme, draw_files
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.compute import Objective
@@ -45,13 +45,6 @@ BATCH = 500
 # Of each enrolled speaker, beside the scores of a test: no names, the most exposed first.
 SPEAKER_COLUMNS = ("kaldi_eer", "linkability", "n_target", "n_nontarget")
 GENDER_COLUMNS = {gender: column for column, gender in GENDERS.items()}
-# Each figure is drawn for light and dark pages, and for print.
-FIGURE_FORMATS: tuple[tuple[Theme, ImageFormat], ...] = (
-    ("light", "svg"),
-    ("dark", "svg"),
-    ("light", "png"),
-    ("light", "pdf"),
-)
 
 
 # Starting ------------------------------------------------------------------------------------------
@@ -287,15 +280,15 @@ def make_score_set(run: EvaluationRun, test: MeasuredTest, recipe: Recipe) -> Sc
     )
 
 
-def store_figure(key: Callable[[Theme, ImageFormat], str], draw: Callable[..., bytes]) -> None:
-    """Draw a figure in each of `FIGURE_FORMATS` and keep it.
+def store_figure(key: Callable[[Theme, ImageFormat], str], plot: Plot, **words: Any) -> None:
+    """Draw a figure and keep its files.
 
     Args:
-        key: where it lies.
-        draw: takes `theme` and `image_format`.
+        key: where they lie.
+        words: title, description and what else `draw_files` takes.
     """
-    for theme, image_format in FIGURE_FORMATS:
-        replace_named(key(theme, image_format), draw(theme=theme, image_format=image_format))
+    for (theme, image_format), content in draw_files(plot, **words).items():
+        replace_named(key(theme, image_format), content)
 
 
 # Ending and continuing -----------------------------------------------------------------------------
