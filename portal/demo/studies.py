@@ -8,7 +8,7 @@ and figure says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -20,17 +20,21 @@ from django.utils import timezone
 from listening.app.models import Study
 from listening.app.results.services import publish_results, start_analysis
 from listening.app.studies.designing import make_design
+from listening.app.studies.selectors import find_played
 from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.design.plan import DesignError
 from portal.accounts.models import User
 from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
-from portal.demo.challenge import select_demo_submissions
+from portal.demo.challenge import find_submission, select_demo_submissions
 from portal.demo.listeners import answer_study
 from portal.demo.terminal import Screen, finish_jobs
 from portal.jobs.models import Job, State
 from portal.submissions.models import Submission
+from portal.submissions.rules import Relation
+from portal.submissions.selectors import PROPOSED_SAMPLES, find_description
+from portal.submissions.services import offer_parts, release_parts
 
 SCREENING = DEFAULT_SCREENING | {"headphones": "none"}  # the link is tried on a phone, in a minute
 PLAN = {
@@ -44,6 +48,7 @@ PLAN = {
     "seed": 2022,
     "screening": SCREENING,
 }
+SAMPLED = "wide"  # the team whose system everybody can hear
 LASTED = timedelta(hours=3)  # from the launch to the end, as its dates say
 NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
 
@@ -57,7 +62,9 @@ def run_demo_study(*, edition: Edition, organizer: User, say: Screen) -> Study |
     Raises:
         CommandError: the stimuli could not be made.
     """
-    plan = Plan("listening", "Demo listening test (systems of simulated teams)", Study.Form.RATING, PLAN)
+    title = "Demo listening test (systems of simulated teams)"
+    # Nobody hears samples of a system while an open listening test plays it.
+    plan = Plan("listening", title, Study.Form.RATING, PLAN, without=SAMPLED)
     study = _designed(edition, plan, organizer, say, "Planning a listening test on these systems")
     if study is None:
         return None
@@ -70,24 +77,60 @@ def run_demo_study(*, edition: Edition, organizer: User, say: Screen) -> Study |
     return study
 
 
+def release_samples(*, edition: Edition, people: Mapping[str, User], say: Screen) -> None:
+    """Let everybody hear and read of one system what its team offers and the organizer releases, once.
+
+    Args:
+        people: the account of the organizer, and of the owner of each simulated team by its key.
+    """
+    submission = find_submission(edition, SAMPLED)
+    if submission is None or submission.state != Submission.State.EVALUATED or submission.shared_parts.exists():
+        return
+    files = submission.files.select_related("utterance").order_by("utterance__name")
+    played = find_played(submission=submission, utterances=[one.utterance_id for one in files])
+    of_speakers = {one.utterance.speaker_id: one for one in files if one.utterance_id not in played}
+    samples = list(of_speakers.values())[:PROPOSED_SAMPLES]
+    if not samples:
+        return
+    description = find_description(submission)
+    parts = [*samples, *([description] if description else [])]
+    now, team = timezone.now(), {"by": people[SAMPLED], "relations": {Relation.TEAM}}
+    offer_parts(submission=submission, parts=parts, now=now, **team)
+    release_parts(submissions=[submission], by=people["organizer"], now=now)
+    say(f"{submission.system}: {len(samples)} samples can be heard by everybody")
+
+
 def evaluator_link(study: Study) -> str:
     """The address that evaluators are given, without the host."""
     return reverse("listen:join", args=[study.link_key])
 
 
-def heard_submissions(edition: Edition) -> list[Submission]:
-    """What the demo itself submitted, as far as it is evaluated; nobody else's system gets ratings that are made up."""
-    return list(select_demo_submissions(edition).filter(state=Submission.State.EVALUATED).order_by("pk"))
+def heard_submissions(edition: Edition, *, without: str = "") -> list[Submission]:
+    """What the demo itself submitted, as far as it is evaluated; nobody else's system gets ratings that are made up.
+
+    Args:
+        without: team whose first system is left out.
+    """
+    found = select_demo_submissions(edition).filter(state=Submission.State.EVALUATED).order_by("pk")
+    left_out = find_submission(edition, without) if without else None
+    return [one for one in found if one != left_out]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A study of the demo; `name` follows that of the edition, `numbers` are fields of `Study`."""
+    """A study of the demo.
+
+    Attributes:
+        name: follows that of the edition.
+        numbers: fields of `Study`.
+        without: team whose first system it leaves out; none where empty.
+    """
 
     name: str
     title: str
     form: str
     numbers: dict[str, Any] = field(default_factory=dict)
+    without: str = ""
 
 
 PLANS = (
@@ -163,7 +206,7 @@ def _create(edition: Edition, plan: Plan, organizer: User) -> Study:
     return create_study(
         edition=edition,
         by=organizer,
-        systems=heard_submissions(edition),
+        systems=heard_submissions(edition, without=plan.without),
         data_sets=edition.corpus.data_sets.filter(name__in=edition.recipe.data_sets) if edition.corpus else (),
         name=f"{edition.name}-{plan.name}",
         title=plan.title,

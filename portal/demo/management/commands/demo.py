@@ -44,7 +44,14 @@ from portal.demo.challenge import (
     send_demo_systems,
     start_demo_baselines,
 )
-from portal.demo.studies import begin_simulated_studies, evaluator_link, finish_simulated_studies, run_demo_study
+from portal.demo.studies import (
+    SAMPLED,
+    begin_simulated_studies,
+    evaluator_link,
+    finish_simulated_studies,
+    release_samples,
+    run_demo_study,
+)
 from portal.demo.terminal import QuietMail, Screen, answer_to_network, finish_jobs, network_address, wait_for_mails
 from portal.jobs.models import Job, State
 from portal.manage.services import DEMO_CORPUS
@@ -185,6 +192,7 @@ class _Guide:
         finish_demo_challenge(edition=edition, organizer=organizer, teller=teller, say=self.say)
         heard = begin_simulated_studies(edition=edition, organizer=organizer, say=self.say)
         study = run_demo_study(edition=edition, organizer=organizer, say=self.say)
+        release_samples(edition=edition, people=people, say=self.say)
         finish_simulated_studies(heard, organizer=organizer, say=self.say)
         wait_for_mails()
         self.tell.over = True
@@ -215,8 +223,8 @@ def _list_journeys(edition: Edition, study: Study | None, heard: list[Study]) ->
     named = {"edition": edition.name}
     board = reverse("leaderboard:detail", kwargs=named)
     reader: Pages = {"leaderboard": (board, "originals, baselines and teams, ranked by the portal's own evaluation")}
-    if shown := find_submission(edition, "wide") or find_submission(edition, ""):
-        reader["system"] = (shown.system.get_absolute_url(), "numbers and figures of one system")
+    if shown := find_submission(edition, SAMPLED) or find_submission(edition, ""):
+        reader["system"] = (shown.system.get_absolute_url(), "samples, numbers and figures of one system")
     for one in heard[:1]:
         reader["heard"] = (reverse("studies:results", args=[one.name]), "what listeners said; they are simulated")
     organizer: Pages = {
