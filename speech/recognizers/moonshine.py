@@ -10,6 +10,7 @@ Source: N. Jeffries et al., "Moonshine: speech recognition for live transcriptio
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,8 @@ FILES = {
 LONGEST_S = 300.0  # the library keeps several copies of what it is given
 _HEADER_VERSION = 30000
 _ARCHITECTURE_TINY = 0
+# Jobs run side by side: the threads that the library starts else wait by turning, at twice the processor time.
+_ONE_THREAD = "MOONSHINE_ORT_SINGLE_THREAD"
 
 
 class _Line(ctypes.Structure):
@@ -60,6 +63,7 @@ class MoonshineRecognizer:
     """The model in memory, on the processor."""
 
     def __init__(self, package: Path) -> None:
+        os.environ.setdefault(_ONE_THREAD, "1")
         self._library = _library(package / "libmoonshine.so")
         model = package / "assets" / "tiny-en"
         self._handle = self._library.moonshine_load_transcriber_from_files(

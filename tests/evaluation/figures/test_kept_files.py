@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from tests.evaluation.figures.test_tradeoff_and_similarity import voices
 
 TESTS = {"lazy-informed": detection_metrics([1.0, 2.0, 3.0], [0.0, 1.5, 0.5])}
 EXPOSED = [exposure.ExposedTest("ignorant", det_curve([2.0, 3.0], [0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.25]))]
+MARKS = re.compile(rb"\bm[0-9a-f]{10}\b")  # names of shapes in an SVG, which follow from their colour, too
 GENDERS = {f"s{number}": "fm"[number % 2] for number in range(6)}
 PLOTS = {
     "det": (det.make_det_plot(TESTS), None),
@@ -29,4 +32,5 @@ def test_kept_files_are_those_drawn_one_by_one(name):
     assert list(found) == [("light", "svg"), ("light", "png"), ("light", "pdf"), ("dark", "svg")]
     for (theme, image_format), content in found.items():
         own = dark if dark is not None and theme == "dark" else plot
-        assert content == draw_plot(own, **words, theme=theme, image_format=image_format), (theme, image_format)
+        alone = draw_plot(own, **words, theme=theme, image_format=image_format)
+        assert MARKS.sub(b"", content) == MARKS.sub(b"", alone), (theme, image_format)

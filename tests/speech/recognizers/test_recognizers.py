@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -219,3 +222,16 @@ def test_emissions_of_a_ctc_model_become_words():
     recognizer = CtcRecognizer(model, LABELS, "cpu")
     loud = NOISE[:RATE_HZ]
     assert recognizer.transcribe([loud, np.zeros_like(loud)], RATE_HZ) == ["AA B", ""]
+
+
+def test_the_light_recogniser_starts_no_threads(light):
+    """In a fresh process: other libraries of this one have threads of their own."""
+    code = (
+        "import os, numpy; from speech.recognizers.registry import load\n"
+        "before = len(os.listdir('/proc/self/task')); light = load('moonshine-tiny')\n"
+        "light.transcribe([numpy.zeros(16000, numpy.int16)], 16000)\n"
+        "print(len(os.listdir('/proc/self/task')) - before)"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MOONSHINE_")}
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert told.stdout.strip() == "0"
