@@ -31,7 +31,7 @@ from portal.demo.challenge import find_submission, select_demo_submissions
 from portal.demo.listeners import answer_study
 from portal.demo.terminal import Screen, finish_jobs
 from portal.jobs.models import Job, State
-from portal.submissions.models import Submission
+from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import PROPOSED_SAMPLES, find_description
 from portal.submissions.services import offer_parts, release_parts
@@ -93,9 +93,9 @@ def release_samples(*, edition: Edition, people: Mapping[str, User], say: Screen
     if not samples:
         return
     description = find_description(submission)
-    parts = [*samples, *([description] if description else [])]
-    now, team = timezone.now(), {"by": people[SAMPLED], "relations": {Relation.TEAM}}
-    offer_parts(submission=submission, parts=parts, now=now, **team)
+    parts: list[SubmittedFile | SubmittedDocument] = [*samples, *([description] if description else [])]
+    now = timezone.now()
+    offer_parts(submission=submission, parts=parts, by=people[SAMPLED], relations={Relation.TEAM}, now=now)
     release_parts(submissions=[submission], by=people["organizer"], now=now)
     say(f"{submission.system}: {len(samples)} samples can be heard by everybody")
 
