@@ -329,10 +329,12 @@ def parse_recipe(
     file: str,
     metric_problem: Callable[[str, str], str] | None = None,
     engines: KnownEngines | None = None,
+    is_stored: bool = False,
 ) -> Recipe:
     """A recipe from the text of a TOML file that its owner knows as `file`.
 
     Args:
+        is_stored: an edition has it already, so that texts that no page should print are no problem any more.
         metric_problem: of a metric and an estimator that the recipe names, what is wrong with them, or "".
         engines: those that there are; None to take any name.
 
@@ -343,7 +345,7 @@ def parse_recipe(
         table = parse_toml(text, file)
     except ProblemsError as error:
         raise RecipeError(*error.problems) from error
-    if unprintable := list(islice(find_unprintable(table, "recipe"), MOST_PROBLEMS)):
+    if not is_stored and (unprintable := list(islice(find_unprintable(table, "recipe"), MOST_PROBLEMS))):
         raise RecipeError(*(f"{file}: {problem}" for problem in unprintable))
     reader = _RecipeReader(table, metric_problem or (lambda *_: ""), engines)
     recipe = reader.recipe()

@@ -12,9 +12,7 @@ import base64
 import binascii
 import hashlib
 import re
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -31,9 +29,9 @@ from portal.accounts.tokens import user_of_token
 from portal.api.problems import problem
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
-from portal.core import media
+from portal.core import transfers
 from portal.submissions.models import System, Upload
-from portal.submissions.receiving import ALGORITHMS, PIECE_BYTES, Checksum, Read, Reason, UploadError
+from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason, UploadError
 from portal.submissions.selectors import upload_for
 from portal.submissions.uploads import (
     Plan,
@@ -49,8 +47,6 @@ from portal.teams.selectors import team_of, teams_for
 
 VERSION = "1.0.0"
 PART_TYPE = "application/offset+octet-stream"
-SILENCE_S = 20.0
-DRAINED_S, DRAINED_BYTES = 5.0, 64 << 20
 EXTENSIONS = "creation,creation-with-upload,checksum,termination,expiration"
 STATUS = {
     Reason.INVALID: 422,
@@ -137,25 +133,13 @@ def _is_chunked(request: HttpRequest) -> bool:
     return "chunked" in request.headers.get("Transfer-Encoding", "").lower()
 
 
-@contextmanager
-def open_body(request: HttpRequest) -> Iterator[Read]:
-    """What reads the body as it comes.
+def body_reader(request: HttpRequest) -> Read:
+    """What reads the body as it comes; the web server (`portal.core.web_worker`) gives up a client that falls silent.
 
-    A client that falls silent, as one does whose network has changed, is given up after a while: it would keep its
-    upload to itself else, also against its own next try.
+    It would keep its upload to itself else, also against its own next try.
     """
     # Django reads no body without a length; the server knows the end of a chunked one.
-    read: Read = _unchunked(request.META["wsgi.input"].read) if _is_chunked(request) else request.read
-    connection = request.META.get("gunicorn.socket")
-    if connection is None:
-        yield read
-        return
-    before = connection.gettimeout()
-    connection.settimeout(SILENCE_S)
-    try:
-        yield read
-    finally:
-        connection.settimeout(before)
+    return _unchunked(request.META["wsgi.input"].read) if _is_chunked(request) else request.read
 
 
 def _unchunked(read: Read) -> Read:
@@ -169,30 +153,6 @@ def _unchunked(read: Read) -> Read:
             raise OSError(str(error)) from error
 
     return next_bytes
-
-
-@contextmanager
-def receiving_slot() -> Iterator[None]:
-    """One of the threads that may receive files at a time; some stay free for downloads and for pages.
-
-    Raises:
-        RequestError: all are taken.
-    """
-    with ExitStack() as held:
-        for slots in (media.uploads, media.transfers):
-            if not slots.acquire(blocking=False):
-                sentence = "Many transfers are running. The upload continues in a moment."
-                raise RequestError(503, sentence, {"Retry-After": "10"})
-            held.callback(slots.release)
-        yield
-
-
-def drain(request: HttpRequest) -> None:
-    """Read on for a while what nobody wants: many clients hear an answer only once they have sent everything."""
-    deadline, left = time.monotonic() + DRAINED_S, DRAINED_BYTES
-    with suppress(RequestError, OSError), receiving_slot(), open_body(request) as read:
-        while left > 0 and time.monotonic() < deadline and (piece := read(PIECE_BYTES)):
-            left -= len(piece)
 
 
 def parse_checksum(request: HttpRequest) -> Checksum | None:
@@ -305,8 +265,6 @@ def _address(actions: dict[str, Action]) -> Callable[..., HttpResponse]:
             response = problem(error.status, error.sentence, error.headers)
         except Http404:
             response = problem(404, "There is no such upload.")
-        if response.status_code >= 400:
-            drain(request)
         response["Tus-Resumable"] = VERSION
         response["Cache-Control"] = "no-store"
         return response
@@ -380,10 +338,12 @@ def _patch(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 
 def _receive(request: HttpRequest, user: Any, upload: Upload, *, offset: int) -> Upload:
     checksum = parse_checksum(request)
-    with receiving_slot(), open_body(request) as read:
-        return receive_part(
-            upload=upload, offset=offset, read=read, length=announced_length(request), checksum=checksum, by=user
-        )
+    read, length = body_reader(request), announced_length(request)
+    with transfers.places.upload_of((upload.edition_id, upload.team_id)) as has_place:
+        if not has_place:
+            sentence = "Many transfers are running. The upload continues in a moment."
+            raise RequestError(503, sentence, {"Retry-After": "10"})
+        return receive_part(upload=upload, offset=offset, read=read, length=length, checksum=checksum, by=user)
 
 
 def _delete(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:

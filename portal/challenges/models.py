@@ -221,7 +221,7 @@ class Edition(models.Model):
 @lru_cache(maxsize=64)
 def _parse_own(text: str, name: str) -> Recipe:
     """An edition's own recipe, which cannot be changed; each text is read once in a process."""
-    return parse_recipe(text, file=f"{name}.toml")
+    return parse_recipe(text, file=f"{name}.toml", is_stored=True)
 
 
 class DataFile(models.Model):

@@ -117,7 +117,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
     policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}
     copied = Edition(**fields | own | policies)
-    _hold_together(copied, [by])
+    _hold_together(copied, [by], with_recipe=False)  # that of the original holds, or held when it was stored
     copied.save()
     copied.organizers.set([by])
     audit.record("edition.copied", copied, actor=by, original=edition.name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import IO, TypeVar
@@ -23,6 +22,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from portal.core import transfers
 from portal.core.storage import CHUNK_BYTES
 
 SALT = "portal.media"
@@ -34,13 +34,7 @@ CONTENT_TYPES = {
     ".pdf": "application/pdf",
 }
 Response = TypeVar("Response", bound=HttpResponseBase)
-# An upload or a download keeps one of the threads that answer requests until it has ended. Both together leave some to
-# pages; of the others, uploads take three quarters at most, and downloads half of all threads.
-KEPT_FOR_PAGES = 4
-_most = max(1, settings.WEB_THREADS - KEPT_FOR_PAGES)
-transfers = threading.BoundedSemaphore(_most)
-uploads = threading.BoundedSemaphore(max(1, _most * 3 // 4))
-_streams = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
+transfers.places = transfers.Places(settings.WEB_THREADS)
 STREAM_AGAIN_S = 10
 log = logging.getLogger(__name__)
 
@@ -127,20 +121,17 @@ class _Stream(Iterator[bytes]):
     """Pieces of a download, which counts as one until it is closed, read or not."""
 
     def __init__(self, read: Callable[[int, int], Iterator[bytes]], start: int, stop: int) -> None:
-        self._slots: list[threading.BoundedSemaphore] = []
-        for slots in (_streams, transfers):
-            if not slots.acquire(blocking=False):
-                self.close()
-                raise TooManyDownloads("Many send or take files just now. Ask again in some seconds.")
-            self._slots.append(slots)
+        self._taken = transfers.places.take_for_download()
+        if not self._taken:
+            raise TooManyDownloads("Many send or take files just now. Ask again in some seconds.")
         self._pieces = read(start, stop)
 
     def __next__(self) -> bytes:
+        transfers.places.send_download(self._taken)
         return next(self._pieces)
 
     def close(self) -> None:
-        while self._slots:
-            self._slots.pop().release()
+        transfers.release(self._taken)
 
     __del__ = close  # of a response that nobody came to send
 
@@ -152,7 +143,7 @@ def attached_response(
 
     Raises:
         TooManyDownloads: half of the web server's threads send such files already, or with those that receive uploads
-            all but `KEPT_FOR_PAGES`.
+            all but those that are kept for pages.
     """
     response = ranged_response(request, size, "application/octet-stream", partial(_Stream, read), f'"{sha256}"')
     response["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -222,8 +222,8 @@ def _how(code: int) -> str:
 def web_command(address: str, *, threads: int) -> list[str]:
     """One web server; its starter has run the checks of Django, which load every page: once is enough."""
     web = [sys.executable, "-m", "gunicorn", "portal.config.wsgi", "--bind", address, "--workers", "1"]
-    web += ["--worker-class", "portal.core.web_worker.Worker", "--threads", str(threads), "--timeout", "60"]
-    return [*web, "--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
+    web += ["--worker-class", "portal.core.web_worker.Worker", "--no-sendfile", "--threads", str(threads)]
+    return [*web, "--timeout", "60", "--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
 
 
 def worker_command(queues: str, *, processes: int) -> list[str]:

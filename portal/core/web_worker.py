@@ -3,7 +3,9 @@
 `gthread` of gunicorn gives a connection to a thread as soon as it is open, and its main loop waits for each client that
 does not close: 60 clients that send a byte a second, or one that never closes, stop every page. Here the main loop
 collects a request until it is complete, and a thread gets it then. Few threads at a time read bodies that are too large
-for that, and only as long as the client keeps a least speed. A portal behind a proxy that buffers does not need this.
+for that, and only as long as the client keeps a least speed. What a client does not take at once of its answer is sent
+on by the main loop; few threads at a time wait with an answer that is too large for that. A portal behind a proxy that
+buffers does not need this.
 """
 
 from __future__ import annotations
@@ -24,16 +26,19 @@ from typing import Any
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from portal.core import transfers
+
 # What is collected before a thread begins: a request with a body of this size at most. Longer heads are refused.
 COLLECTED_BYTES, HEAD_BYTES = 1 << 16, 1 << 16
 ARRIVAL_S = 20.0  # for all of what is collected
 # A body that a thread reads: no pause longer than the first, no lower speed than the second.
 LONGEST_PAUSE_S, LEAST_BYTES_PER_S = 20.0, 1000
 LONGEST_SEND_S = 60.0  # for one piece of an answer
-LINGER_S = 2.0  # for the client to take the end of the last answer
+BEHIND_BYTES = 1 << 19  # of an answer that the main loop sends on
+LINGER_S = 5.0  # for the client to send what nobody reads, and to take the end of the last answer
 SEND_BUFFER_BYTES = 1 << 18  # a page fits, so that its thread does not wait for the client
 # Connections in each state at most, of `worker_connections` in all; beyond them the oldest is closed.
-MOST_ARRIVING, MOST_KEPT, MOST_LEAVING, MOST_WAITING = 400, 250, 100, 32
+MOST_ARRIVING, MOST_KEPT, MOST_LEAVING, MOST_TAKING, MOST_WAITING = 400, 250, 100, 100, 32
 # Large bodies that arrive at a time; uploads of archives have places of their own.
 MOST_LARGE = 2
 UPLOADS = b"/api/uploads/"
@@ -108,6 +113,53 @@ def _given_up() -> ConnectionResetError:
     return ConnectionResetError(errno.ECONNRESET, "The client is too slow.")
 
 
+class PacedSocket(socket.socket):
+    """Sends at once what the client takes, and keeps what is `behind`; a thread waits only where that grows too large,
+    and there is a place for it.
+
+    Raises:
+        ConnectionResetError: there is none, or the client took too long.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.behind = bytearray()
+
+    def sendall(self, data: Any, flags: int = 0, /) -> None:  # noqa: ARG002 - none is ever given
+        self.behind += data
+        before = self.gettimeout()
+        self.setblocking(False)
+        try:
+            if not self.send_on() and len(self.behind) > BEHIND_BYTES:
+                self._wait()
+        finally:
+            self.settimeout(before)
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        self.sendall(data, flags)
+        return len(data)
+
+    def send_on(self) -> bool:
+        """Send what is behind as far as it fits; whether that was all."""
+        try:
+            while self.behind:
+                del self.behind[: super().send(self.behind)]
+        except BlockingIOError:
+            return False
+        return True
+
+    def _wait(self) -> None:
+        rest, self.behind = self.behind, bytearray()
+        with transfers.places.slow_answer() as has_place:
+            if not has_place:
+                raise _given_up()
+            self.settimeout(LONGEST_SEND_S)
+            try:
+                super().sendall(rest)
+            except TimeoutError as error:
+                raise _given_up() from error
+
+
 class Worker(ThreadWorker):
     """Threads for requests that have arrived; one loop for everything that waits for a client."""
 
@@ -116,6 +168,7 @@ class Worker(ThreadWorker):
         self.max_keepalived: int = min(self.cfg.worker_connections - self.cfg.threads, MOST_KEPT)
         self.arriving: dict[TConn, Arrival] = {}
         self.leaving: dict[TConn, float] = {}
+        self.taking: dict[TConn, tuple[float, Future[Any]]] = {}
         self.large: set[TConn] = set()
         self.waiting: deque[TConn] = deque()
 
@@ -130,9 +183,10 @@ class Worker(ThreadWorker):
 
     def accept(self, listener: socket.socket) -> None:
         try:
-            client, address = listener.accept()
+            accepted, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
+        client = PacedSocket(accepted.family, accepted.type, accepted.proto, accepted.detach())
         self.nr_conns += 1
         with suppress(OSError):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
@@ -193,6 +247,28 @@ class Worker(ThreadWorker):
                 following = self.waiting.popleft()
                 self.large.add(following)
                 super().enqueue_req(following)
+        if not conn.sock.behind:
+            self._go_on(conn, fs)
+            return
+        conn.sock.setblocking(False)
+        self.taking[conn] = time.monotonic() + LONGEST_SEND_S, fs
+        self.poller.register(conn.sock, selectors.EVENT_WRITE, partial(self._send_on, conn))
+        if len(self.taking) > MOST_TAKING:
+            self._close(next(iter(self.taking)))
+
+    def _send_on(self, conn: TConn, client: PacedSocket) -> None:
+        try:
+            is_sent = client.send_on()
+        except OSError:
+            self._close(conn)
+            return
+        if is_sent:
+            _, fs = self.taking[conn]
+            self._forget(conn)
+            self._go_on(conn, fs)
+
+    def _go_on(self, conn: TConn, fs: Future[Any]) -> None:
+        """Whether another request follows on this connection, now that its answer is on the way."""
         if not fs.cancelled() and not fs.exception() and fs.result():
             super().finish_request(conn, fs)
         else:
@@ -207,9 +283,10 @@ class Worker(ThreadWorker):
                 self._close(conn)
             elif arrival.deadline < now:
                 self._refuse(conn, "408 Request Timeout")
-        for conn, deadline in list(self.leaving.items()):
-            if deadline < now:
-                self._close(conn)
+        overdue = [conn for conn, deadline in self.leaving.items() if deadline < now]
+        overdue += [conn for conn, (deadline, _) in self.taking.items() if deadline < now]
+        for conn in overdue:
+            self._close(conn)
 
     def _refuse(self, conn: TConn, status: str) -> None:
         with suppress(OSError):
@@ -240,7 +317,7 @@ class Worker(ThreadWorker):
             self._close(conn)
 
     def _forget(self, conn: TConn) -> None:
-        if self.arriving.pop(conn, None) or self.leaving.pop(conn, None):
+        if self.arriving.pop(conn, None) or self.leaving.pop(conn, None) or self.taking.pop(conn, None):
             with suppress(OSError, KeyError, ValueError):
                 self.poller.unregister(conn.sock)
 
@@ -250,13 +327,6 @@ class Worker(ThreadWorker):
         conn.close()
 
     # From here on in a thread -----------------------------------------------------------------------
-
-    def handle_request(self, req: Any, conn: TConn) -> Any:
-        conn.sock.settimeout(LONGEST_SEND_S)
-        try:
-            return super().handle_request(req, conn)
-        except TimeoutError as error:
-            raise _given_up() from error
 
     def _keepalive_after(self, conn: TConn, keepalive: Any) -> bool:
         # A body that the page did not read is dropped if it is here already; nobody waits for the rest of it.

@@ -124,7 +124,7 @@ class ExpectedSubmission:
         Raises:
             RecipeError: the text is no recipe.
         """
-        recipe = parse_recipe(self.recipe_text, file=f"{self.edition}.toml")
+        recipe = parse_recipe(self.recipe_text, file=f"{self.edition}.toml", is_stored=True)
         counted = {
             name: replace(one, targets=self.trial_counts[name][0], nontargets=self.trial_counts[name][1])
             for name, one in recipe.data_sets.items()

@@ -27,7 +27,7 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Study, StudySystem
 from listening.app.results.figures import det_plot
-from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, counted, privacy_in_words
+from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, counted, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import records_in
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses
@@ -149,12 +149,22 @@ class ObjectiveComparison:
     @property
     def reading(self) -> str:
         """What listeners' equal error rates say of privacy; empty where they compared no voices."""
-        voices = [number for row in self.rows for number in row.numbers if number.quantity.key in OF_VOICES]
-        if not voices:
-            return ""
-        unprotected = next((one for row in self.rows if not row.key for one in row.numbers if one in voices), None)
-        rates = (unprotected.value, unprotected.high) if unprotected else (None, None)
-        return privacy_in_words(*(None if rate is None else rate / 100 for rate in rates))
+        return privacy_in_words(*self._rate_of_unprotected()) if self._voices() else ""
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether these rates may say nothing of privacy."""
+        return bool(self._voices() and privacy_in_doubt(*self._rate_of_unprotected()))
+
+    def _voices(self) -> list[Measured]:
+        return [number for row in self.rows for number in row.numbers if number.quantity.key in OF_VOICES]
+
+    def _rate_of_unprotected(self) -> tuple[float | None, float | None]:
+        """Equal error rate of unprotected speech and the upper end of its interval, as shares."""
+        voices = self._voices()
+        found = next((one for row in self.rows if not row.key for one in row.numbers if one in voices), None)
+        rate, high = (found.value, found.high) if found else (None, None)
+        return None if rate is None else rate / 100, None if high is None else high / 100
 
     def table(self, study: Study, listeners: int, *, has_links: bool) -> Table:
         """The numbers as a page shows them.
@@ -359,6 +369,11 @@ class StudyPanel:
     address: str
     notes: Sequence[str]
     det: Mapping[str, Any] | None = None
+
+    @property
+    def cautions(self) -> list[str]:
+        """What nobody who reads the numbers may miss."""
+        return [*([self.comparison.reading] if self.comparison.is_in_doubt else []), *self.notes]
 
     @property
     def is_scored(self) -> bool:

@@ -22,6 +22,8 @@ from tests.anonymization.programs import items, make_command
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 60.0
 
+PAIR = "[one.detach() for one in socket.socketpair()]"
+
 pytestmark = pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections()))
 
 
@@ -125,12 +127,22 @@ def test_command_cannot_do_what_the_portal_could(code, data, tmp_path):
     assert (allowed.returncode, allowed.stderr) == (0, "")
 
 
-def test_command_sends_no_signal_through_a_file(tmp_path):
-    """Who owns a pipe gets a signal once there is something to read."""
-    code = """
-import fcntl, os
-read, write = os.pipe()
-fcntl.fcntl(read, fcntl.F_SETOWN, {victim})
+# Who owns a pipe or a socket gets a signal once there is something to read: five ways to become it.
+OWNERS = {
+    "F_SETOWN of a pipe": ("os.pipe()", "fcntl.fcntl(read, fcntl.F_SETOWN, {victim})"),
+    "F_SETOWN of a socket": (PAIR, "fcntl.fcntl(read, fcntl.F_SETOWN, {victim})"),
+    "F_SETOWN_EX of a socket": (PAIR, "fcntl.fcntl(read, 15, struct.pack('ii', 1, {victim}))"),
+    "FIOSETOWN of a socket": (PAIR, "fcntl.ioctl(read, 0x8901, struct.pack('i', {victim}))"),
+    "SIOCSPGRP of a socket": (PAIR, "fcntl.ioctl(read, 0x8902, struct.pack('i', {victim}))"),
+}
+
+
+@pytest.mark.parametrize(("files", "own"), OWNERS.values(), ids=OWNERS)
+def test_command_sends_no_signal_through_a_file(files, own, tmp_path):
+    code = f"""
+import fcntl, os, socket, struct
+read, write = {files}
+{own}
 fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
 os.write(write, b"x")
 """
@@ -499,9 +511,10 @@ def test_machine_that_cannot_confine_runs_nothing_unless_the_operator_accepts(tm
 def test_older_kernels_keep_signals_in_by_the_filter():
     """Landlock confines signals from version 6 only, those that files send among them."""
     code = """
-import errno, fcntl, os
+import errno, fcntl, os, socket
 from anonymization.methods.external.confinement import forbid_calls
 forbid_calls(own_signals_only=True)
+pair = socket.socketpair()
 os.kill(os.getpid(), 0)
 fcntl.ioctl(0, 0x541B, bytearray(4))  # how much there is to read
 fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL))
@@ -512,7 +525,9 @@ for call in (
     lambda: fcntl.fcntl(0, fcntl.F_SETSIG, 9),
     lambda: fcntl.fcntl(0, 15, bytes(4) + owner),
     lambda: fcntl.ioctl(0, 0x8901, owner),
-    lambda: fcntl.ioctl(0, 0x8902, owner),
+    lambda: fcntl.ioctl(pair[0], 0x8901, owner),
+    lambda: fcntl.ioctl(pair[0], 0x8902, owner),
+    lambda: fcntl.fcntl(pair[0], fcntl.F_SETOWN, os.getppid()),
 ):
     try:
         call()

@@ -10,10 +10,9 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
-from portal.api import tus
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
-from portal.core import media
+from portal.core import media, transfers
 from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
 from portal.jobs.models import Job, State
@@ -249,7 +248,7 @@ def test_download_goes_on_and_never_mixes_two_files(edition):
 def test_only_so_many_download_at_a_time(edition, monkeypatch):
     client, _ = member_of(edition)
     accept(client, edition)
-    monkeypatch.setattr(media, "_streams", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(transfers.places, "_downloads", threading.BoundedSemaphore(1))
     api = reverse("api:data-file", args=["vpc", "tones_enrolls.zip"])
     first = client.get(address(edition))
     assert client.head(address(edition)).status_code == 200
@@ -260,16 +259,17 @@ def test_only_so_many_download_at_a_time(edition, monkeypatch):
     assert body(first).startswith(b"PK")
     for one in (address(edition), api, address(edition)):
         assert body(client.get(one)).startswith(b"PK")  # each ends before the next
-    monkeypatch.setattr(media, "transfers", threading.BoundedSemaphore(1))
-    with tus.receiving_slot():  # uploads and downloads share what is not kept for pages
+    monkeypatch.setattr(transfers.places, "_all", threading.BoundedSemaphore(1))
+    with transfers.places.upload_of("one") as has_place:  # uploads and downloads share what is not kept for pages
+        assert has_place
         assert client.get(address(edition)).status_code == 503
     assert body(client.get(address(edition))).startswith(b"PK")
     for of_uploads, of_both in ((1, 2), (2, 1)):
-        monkeypatch.setattr(media, "uploads", threading.BoundedSemaphore(of_uploads))
-        monkeypatch.setattr(media, "transfers", threading.BoundedSemaphore(of_both))
+        monkeypatch.setattr(transfers.places, "_uploads", threading.BoundedSemaphore(of_uploads))
+        monkeypatch.setattr(transfers.places, "_all", threading.BoundedSemaphore(of_both))
         for _ in range(2):  # a refusal keeps nothing
-            with tus.receiving_slot(), pytest.raises(tus.RequestError), tus.receiving_slot():
-                pass
+            with transfers.places.upload_of("one") as first_place, transfers.places.upload_of("other") as second_place:
+                assert (first_place, second_place) == (True, False)
     unread = media._Stream(lambda *_: iter(()), 0, 1)
     for _ in range(2):  # the line broke: closed without being read, however often
         unread.close()

@@ -1,5 +1,6 @@
 """Clients that send slowly, take slowly or never close, at a web server without a proxy."""
 
+import re
 import socket
 import time
 from contextlib import ExitStack, closing
@@ -10,6 +11,7 @@ import requests
 from tests.portal.processes.uploading import standing_server
 
 CLIENTS = 60  # more than twice as many as there are threads
+MANY = 60  # pages of the manual: more than both ends of a connection hold
 HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 LARGE = 1 << 20
 # What each sends before it falls silent and stays.
@@ -67,6 +69,43 @@ def test_clients_that_take_nothing_keep_nobody_waiting(server):
             client.sendall(b"GET /docs/listening/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
         for _ in range(5):
             assert requests.get(f"{server.address}/health/live", timeout=60).ok
+
+
+# What each asks for once it has asked for more pages than fit on the way to it.
+LAST = {
+    "another page": b"",
+    "no request": b"nonsense\r\n\r\n",
+    "an upload that waits for an answer": b"PATCH /api/uploads/1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("last", LAST.values(), ids=LAST)
+def test_clients_that_ask_on_and_take_nothing_keep_nobody_waiting(server, last):
+    with ExitStack() as clients:
+        for _ in range(CLIENTS):
+            client = clients.enter_context(closing(socket.socket()))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            client.connect(("127.0.0.1", server.port))
+            client.sendall(b"GET /docs/methods/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * MANY + last)
+        for _ in range(5):
+            assert requests.get(f"{server.address}/health/live", timeout=60).ok
+
+
+def test_client_that_pauses_gets_all_of_its_answers(server):
+    """More than its end of the connection and the server's hold together."""
+    asked = b"GET /docs/methods/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    with closing(socket.socket()) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall((asked + b"\r\n") * (MANY - 1) + asked + b"Connection: close\r\n\r\n")
+        time.sleep(3)
+        answer = b""
+        while piece := client.recv(LARGE):
+            answer += piece
+    lengths = [int(one) for one in re.findall(rb"Content-Length: (\d+)", answer)]
+    assert (len(lengths), answer.count(b"HTTP/1.1 200 ")) == (MANY, MANY)
+    assert sum(lengths) + len(lengths) * answer.index(b"\r\n\r\n") <= len(answer)
 
 
 def test_head_that_does_not_end_is_refused(server):

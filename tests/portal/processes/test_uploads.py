@@ -18,7 +18,8 @@ from tusclient.client import TusClient
 
 from portal.accounts.models import AccessToken
 from portal.accounts.tokens import create_token
-from portal.api.tus import SILENCE_S
+from portal.core.transfers import Places
+from portal.core.web_worker import LONGEST_PAUSE_S
 from portal.submissions import receiving
 from portal.submissions.models import Submission, Upload
 from portal.submissions.uploads import hash_upload, upload_path
@@ -34,6 +35,7 @@ from tests.portal.processes.uploading import (
     standing_server,
 )
 
+UPLOADS_OF_ONE = Places(24).uploads_of_one
 MOST_MEMORY_GROWTH = 40 * MEBIBYTE
 PART = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
 
@@ -50,8 +52,7 @@ def team(owner):
 
 @pytest.fixture
 def bearer(owner):
-    _, secret = create_token(user=owner, name="tuspy", scopes=[AccessToken.Scope.SUBMIT], expires_at=None)
-    return {"Authorization": f"Bearer {secret}"}
+    return bearer_for(owner)
 
 
 @pytest.fixture
@@ -171,43 +172,69 @@ def test_silent_connection_gives_its_upload_free(server, team, bearer):
 
 def test_many_who_upload_leave_room_for_pages(portal, team, bearer):
     server = WebServer(portal, threads=7)
-    addresses = [begin(server, bearer, 1000) for _ in range(3)]
-    connections = [hold(server, one, bearer) for one in addresses[:2]]
+    people = [bearer, *(bearer_of(make_team(team.edition)) for _ in range(2))]
+    addresses = [begin(server, one, 1000) for one in people]
+    connections = [hold(server, *one) for one in zip(addresses[:2], people, strict=False)]
     began = time.monotonic()
     wait_until(server.is_live, "a page")
-    assert time.monotonic() - began < SILENCE_S  # long before an upload is given up
-    refused = send(addresses[2], bearer, 0, b"y" * 1000)
+    assert time.monotonic() - began < LONGEST_PAUSE_S  # long before an upload is given up
+    refused = send(addresses[2], people[2], 0, b"y" * 1000)
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
     for connection in connections:
         connection.close()
-    wait_until(lambda: send(addresses[2], bearer, 0, b"y" * 1000).status_code == 204, "a free slot")
+    wait_until(lambda: send(addresses[2], people[2], 0, b"y" * 1000).status_code == 204, "a free slot")
+
+
+def test_one_team_leaves_room_for_uploads_of_others(server, team, bearer):
+    """However many archives it sends at a time, and however slowly."""
+    other = bearer_of(make_team(team.edition))
+    last, *addresses = [begin(server, bearer, 1000) for _ in range(16)]
+    connections = [open_part(server, one, bearer, announced=1000, sent=b"x") for one in addresses]
+    wait_until(lambda: send(last, bearer, 0, b"").status_code == 503, "the team's last place")
+    assert send(begin(server, other, 1), other, 0, b"x").status_code == 204
+    for connection in connections:
+        connection.close()
+    wait_until(lambda: send(last, bearer, 0, b"x").status_code == 204, "a free place")
+
+
+def test_refused_uploads_leave_room_for_others(server, team, bearer):
+    """What strangers send is read by nobody: it kept the threads for uploads while it came slowly."""
+    stranger = {"Authorization": "Bearer unknown"}
+    address = begin(server, bearer, 1)
+    connections = [open_part(server, address, stranger, announced=1 << 20, sent=b"x") for _ in range(60)]
+    try:
+        for _ in range(5):
+            assert send(address, bearer, 0, b"").status_code == 204
+    finally:
+        for connection in connections:
+            connection.close()
 
 
 def test_one_place_of_a_quota_makes_one_submission(server, team, bearer):
-    """As many uploads as the server takes at once, complete but for their last byte, which all arrive together."""
+    """As many uploads as the server takes of a team at once; their last bytes arrive together."""
     edition = team.edition
     edition.submissions_per_team = 3
     edition.save()
     system = make_team_system(team)
     for state in ("evaluated", "checking", "refused", "withdrawn"):
         make_submission(system, state)
-    addresses = [begin(server, bearer, 1000) for _ in range(15)]
+    addresses = [begin(server, bearer, 1000) for _ in range(UPLOADS_OF_ONE)]
     assert {send(address, bearer, 0, b"x" * 999).status_code for address in addresses} == {204}
-    together = threading.Barrier(15)
+    together = threading.Barrier(UPLOADS_OF_ONE)
 
     def finish(address):
         together.wait()
         return send(address, bearer, 999, b"x")
 
-    with ThreadPoolExecutor(15) as threads:
+    with ThreadPoolExecutor(UPLOADS_OF_ONE) as threads:
         answers = list(threads.map(finish, addresses))
-    assert sorted(answer.status_code for answer in answers) == [204] + [403] * 14
+    assert sorted(answer.status_code for answer in answers) == [204] + [403] * (UPLOADS_OF_ONE - 1)
     assert {answer.json()["detail"] for answer in answers if answer.status_code == 403} == {
         f"The team “{team}” has used all 3 submissions of this edition. What was refused or withdrawn does not count; "
         "ask the organizer for more."
     }
     assert Submission.objects.filter(upload__isnull=False).count() == 1
-    assert Upload.objects.filter(state="refused", offset=1000).count() == 14
+    assert Upload.objects.filter(state="refused", offset=1000).count() == UPLOADS_OF_ONE - 1
     team.refresh_from_db()
     assert team.members_frozen_at is None
 
@@ -215,8 +242,16 @@ def test_one_place_of_a_quota_makes_one_submission(server, team, bearer):
 # A client of few words ------------------------------------------------------------------------------
 
 
-def begin(server, bearer, size):
+def bearer_of(team):
+    return bearer_for(team.memberships.get().user)
 
+
+def bearer_for(person):
+    _, secret = create_token(user=person, name="tuspy", scopes=[AccessToken.Scope.SUBMIT], expires_at=None)
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def begin(server, bearer, size):
     metadata = ",".join(
         f"{key} {b64encode(value).decode()}" for key, value in (("filename", b"a.zip"), ("edition", b"vpc"))
     )
