@@ -19,6 +19,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -62,9 +63,9 @@ def _evaluate_baselines() -> None:
     from portal.demo.terminal import Screen
     from portal.manage.services import DEMO_CORPUS
     from portal.submissions.models import Submission
-    from tests.portal.factories import make_organizer
 
-    screen, organizer = Screen(lambda text: print(text, end="", flush=True), moves=False), make_organizer()
+    screen = Screen(lambda text: print(text, end="", flush=True), moves=False)
+    organizer = import_module("tests.portal.factories").make_organizer()
     call_command("import_corpus", DEMO_CORPUS, name="demo", synthetic=True, shared=True)
     edition = make_demo_edition(corpus=Corpus.objects.get(), organizer=organizer, with_models=True, say=screen)
     start_demo_baselines(edition=edition, organizer=organizer, say=screen)
@@ -80,16 +81,15 @@ def _evaluate_baselines() -> None:
 
 def _measure(portal: subprocess.Popen[bytes]) -> int:
     from portal.submissions.models import Submission
-    from tests.portal.archives import anonymised, submit
-    from tests.portal.factories import make_corpus, make_edition, make_team
 
-    edition = make_edition(make_corpus(speakers=4, utterances=8), scores_required=False)
-    team = make_team(edition)
+    archives, factories = (import_module(f"tests.portal.{name}") for name in ("archives", "factories"))
+    edition = factories.make_edition(factories.make_corpus(speakers=4, utterances=8), scores_required=False)
+    team = factories.make_team(edition)
     begun = time.monotonic()
-    sent = {name: submit(team, data, file_name=f"{name}.zip") for name, data in _hostile_archives()}
-    good = submit(make_team(edition), anonymised(edition.corpus), file_name="good.zip")
+    sent = {name: archives.submit(team, data, file_name=f"{name}.zip") for name, data in _hostile_archives()}
+    good = archives.submit(factories.make_team(edition), archives.anonymised(edition.corpus), file_name="good.zip")
     print(f"{len(sent)} hostile archives, then the good one, sent within {time.monotonic() - begun:.1f} s", flush=True)
-    begun, taken = time.monotonic(), {}
+    begun, taken = time.monotonic(), dict[str, float]()
     ready, most_mb, most_own_mb = [], 0.0, 0.0
     open_states = (Submission.State.RECEIVED, Submission.State.CHECKING)
     while time.monotonic() - begun < PATIENCE_S:
@@ -118,10 +118,9 @@ def _measure(portal: subprocess.Popen[bytes]) -> int:
 
 def _hostile_archives() -> Iterator[tuple[str, bytes]]:
     """Small archives that take long to read, or once did."""
-    from tests.portal.hostile.corpus import ARCHIVES
-
+    hostile = import_module("tests.portal.hostile.corpus").ARCHIVES
     scores = "".join(f"{number % 40} u{number:07d} {number % 97}.5\n" for number in range(100_000))
-    documents = {
+    documents: dict[str, dict[str, str | bytes]] = {
         "digits": {f"{STAMP}/results.txt": f"EER: {'1' * 3 * MEGABYTE}%\n"},
         "numbers": {f"{STAMP}/results.txt": f"ASV-a\n  EER: {'1' * 90_000}x\n" * 40},
         "headers": {f"{STAMP}/results.txt": "ASV-a_trials_b\n  EER: 1%\n" * 150_000},
@@ -144,7 +143,7 @@ def _hostile_archives() -> Iterator[tuple[str, bytes]]:
         yield name, packed.getvalue()
     with tempfile.TemporaryDirectory() as folder:
         for name in FROM_TESTS:
-            ARCHIVES[name].write(Path(folder, name))
+            hostile[name].write(Path(folder, name))
             yield name, Path(folder, name).read_bytes()
 
 
