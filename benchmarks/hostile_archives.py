@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _evaluate_baselines() -> None:
-    """Two baselines of the demo, which both processes of the worker make, attack and recognise."""
+    """Two baselines of the demo, which the portal makes, attacks and recognises, until one of them is evaluated."""
     from django.core.management import call_command
 
     from portal.challenges.models import Corpus
@@ -69,11 +69,11 @@ def _evaluate_baselines() -> None:
     call_command("import_corpus", DEMO_CORPUS, name="demo", synthetic=True, shared=True)
     edition = make_demo_edition(corpus=Corpus.objects.get(), organizer=organizer, with_models=True, say=screen)
     start_demo_baselines(edition=edition, organizer=organizer, say=screen)
-    open_ones = select_demo_submissions(edition).exclude(
-        state__in=(Submission.State.EVALUATED, Submission.State.FAILED, Submission.State.REFUSED)
-    )
+    ended = (Submission.State.EVALUATED, Submission.State.FAILED, Submission.State.REFUSED)
     begun = time.monotonic()
-    while open_ones.all().exists() and time.monotonic() - begun < PATIENCE_S:
+    while (
+        not select_demo_submissions(edition).filter(state__in=ended).exists() and time.monotonic() - begun < PATIENCE_S
+    ):
         time.sleep(2)
     found = list(select_demo_submissions(edition).values_list("state", flat=True))
     print(f"baselines after {time.monotonic() - begun:.0f} s: {', '.join(found)}", flush=True)
@@ -170,8 +170,8 @@ def _is_ready() -> bool:
 
 
 def _readers(portal: int) -> list[int]:
-    """The processes that a worker's processes have started."""
-    workers = [pid for pid in _children(portal) if "celery" in _command(pid)]
+    """The processes that those of the worker of short jobs have started."""
+    workers = [pid for pid in _children(portal) if "--queues io" in _command(pid)]
     processes = [pid for worker in workers for pid in _children(worker)]
     return [pid for process in processes for pid in _children(process)]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from django.conf import settings
 from django.db import DatabaseError
 
-from portal.core.health import health_check
+from portal.core.health import check_all, health_check
 from portal.core.labels import duration
 from portal.jobs.selectors import QueueState, queue_states
 
@@ -14,10 +16,19 @@ from portal.jobs.selectors import QueueState, queue_states
 def check_workers() -> str | None:
     """Whether jobs wait that nobody takes. A queue without a worker is no problem while nothing waits in it."""
     try:
-        starved = [queue for queue in queue_states() if queue.is_starved]
+        return explain_starved(queue_states())
     except DatabaseError:
         return "The database does not tell which workers live."
-    return " ".join(map(_sentence, starved)) or None
+
+
+def check_all_beside(queues: Sequence[QueueState]) -> dict[str, str | None]:
+    """Every check by name, where the queues have been looked at already."""
+    return check_all({"workers": explain_starved(queues)})
+
+
+def explain_starved(queues: Iterable[QueueState]) -> str | None:
+    """Sentences on queues whose jobs nobody takes; None where there are none."""
+    return " ".join(_sentence(queue) for queue in queues if queue.is_starved) or None
 
 
 def _sentence(queue: QueueState) -> str:

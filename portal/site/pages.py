@@ -16,7 +16,7 @@ from portal.accounts.selectors import lacks_second_factor, operators
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for, summaries
-from portal.core.health import check_all
+from portal.jobs.checks import check_all_beside
 from portal.jobs.models import Job, State
 from portal.jobs.pages import jobs_table, queues_table
 from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
@@ -131,7 +131,7 @@ def home_page(user: Any) -> dict[str, Any]:
         page["steps"] += next_steps(corpora, systems, organized)
     if user.is_staff:
         queues = queue_states()
-        page |= {"queues": queues, "queue_table": queues_table(queues), "checks": check_all()}
+        page |= {"queues": queues, "queue_table": queues_table(queues), "checks": check_all_beside(queues)}
         page["steps"] += operator_steps(
             has_organizer=user.is_organizer or User.objects.filter(is_organizer=True).exists()
         )

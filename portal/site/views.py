@@ -14,9 +14,9 @@ from django.views.decorators.http import require_safe
 from portal.accounts.access import open_read, operator_page
 from portal.client.wheel import build_wheel
 from portal.core.exports import as_download
-from portal.core.health import check_all
 from portal.core.program import describe_program
 from portal.core.version import code_version
+from portal.jobs.checks import check_all_beside
 from portal.jobs.pages import queues_table, workers_table
 from portal.jobs.selectors import queue_states
 from portal.site import manual
@@ -37,7 +37,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def operations(request: HttpRequest) -> HttpResponse:
     """Queues with the age of their oldest waiting job, and the health of each part."""
     queues = queue_states()
-    context: dict[str, Any] = {"queues": queues, "checks": check_all(), "version": code_version()}
+    context: dict[str, Any] = {"queues": queues, "checks": check_all_beside(queues), "version": code_version()}
     context |= {"queue_table": queues_table(queues), "worker_table": workers_table(queues)}
     return render(request, "site/operations.html", context)
 
