@@ -114,7 +114,7 @@ def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
         raise Http404
     return view.context | {
         "runs": list_unfinished(view, RECOGNITION),
-        "heard": [(one, words_table(one)) for one in found],
+        "heard": [(one, words_table(one, short=True), words_table(one)) for one in found],
         **(_utterance_list(request, view, found) if found and view.is_own else {}),
     }
 
@@ -147,8 +147,9 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
     groups += _averages(one, len(heads))
     caption = f"{one.engine.title}. n counts words. Small figures: 95 % interval over speakers."
     note = "" if short else FURTHER_IN_WORDS
-    title = f"Word error rates by {one.engine.title}"
-    return number_table(f"words-{one.run.pk}", title, caption, heads, groups, note=note)
+    title = f"Word error rates by {one.engine.title}{'' if short else ', in full'}"
+    name = f"words-{one.run.pk}{'' if short else '-full'}"
+    return number_table(name, title, caption, heads, groups, note=note)
 
 
 def _averages(one: RecognitionValues, width: int) -> list[Group]:

@@ -435,6 +435,7 @@ def test_utterances_come_in_pages_and_of_the_chosen_recogniser(client, system, m
     recognised(submission_of(system), "whisper-base")
     page = get(client, owner_of(system), system, "recognition/?recogniser=whisper-base&page=2")
     assert page.context["chosen"].name == "whisper-base"
+    assert text_of(page).count('<option value="whisper-base" selected>') == 1
     assert len(page.context["utterances"]) == 1
     assert 'start="4"' in text_of(page)
 
