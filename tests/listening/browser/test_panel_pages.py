@@ -5,6 +5,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from portal.submissions.models import Submission
+from tests.browsing import too_long
 from tests.listening.results.published import make_heard_study
 from tests.portal.factories import make_organizer
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
@@ -44,6 +45,7 @@ def test_panels_are_readable_by_everybody_on_every_screen(edition, new_page, che
             page.goto(address)
             expect(page.locator("#listeners")).to_be_visible()
             check_page(page, f"listeners-{name}-{who}", with_axe=user is None)
+            assert name != "system" or too_long(page) == {}
 
 
 def test_switch_leads_to_raw_ratings_and_back(edition, page):

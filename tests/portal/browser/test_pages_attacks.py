@@ -8,7 +8,7 @@ from evaluation.app.attacks.services import start_attack
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from speech.encoders import registry
-from tests.browsing import expect_drawn
+from tests.browsing import expect_drawn, too_long
 from tests.portal.attacked import attacked, recognised
 from tests.portal.factories import make_submission, make_team, make_team_system
 from tests.portal.objective import add_audio, make_objective_run, number, tones_edition
@@ -92,6 +92,7 @@ def test_team_reads_the_worst_utterances_and_hears_them(system, new_page, check_
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/recognition/")
     check_page(page, "recognition-team")
+    assert too_long(page) == {}
     page.locator("summary", has_text="Listen").first.click()
     source = page.get_by_label("Anonymised of").first.get_attribute("src")
     assert page.request.get(source).body()[:4] == b"fLaC"

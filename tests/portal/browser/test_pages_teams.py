@@ -12,6 +12,7 @@ from portal.core import audit
 from portal.submissions.models import Upload
 from portal.teams import services
 from portal.teams.models import Team
+from tests.browsing import too_long
 from tests.portal.editions.test_editions import RECIPE, recipe_for, sets_for
 from tests.portal.factories import (
     make_corpus,
@@ -79,6 +80,7 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     check_page(page, "challenge-proposed")
     page.get_by_role("button", name="Show the rules").click()
     check_page(page, "challenge-rules")
+    assert too_long(page) == {}
     page.get_by_role("link", name="Change speech or rules").click()
     page.get_by_label("My own recipe (TOML)").check()
     page.get_by_role("button", name="Continue").click()
