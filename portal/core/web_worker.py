@@ -39,8 +39,9 @@ LINGER_S = 5.0  # for the client to send what nobody reads, and to take the end 
 SEND_BUFFER_BYTES = 1 << 18  # a page fits, so that its thread does not wait for the client
 # Connections in each state at most, of `worker_connections` in all; beyond them the oldest is closed.
 MOST_ARRIVING, MOST_KEPT, MOST_LEAVING, MOST_TAKING, MOST_WAITING = 400, 250, 100, 100, 32
-# Large bodies that arrive at a time; uploads of archives have places of their own.
-MOST_LARGE = 2
+# Large bodies that arrive at a time, and how long one may take while others wait; uploads of archives have places of
+# their own.
+MOST_LARGE, LONGEST_LARGE_S = 2, 15.0
 UPLOADS = b"/api/uploads/"
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 _STREAMED = re.compile(rb"\r\n(transfer-encoding|expect):", re.IGNORECASE)
@@ -87,12 +88,13 @@ class PacedUnreader(SocketUnreader):
     """Reads from a client that sends with a least speed.
 
     Raises:
-        ConnectionResetError: it paused too long, or sends too slowly.
+        ConnectionResetError: it paused too long, sends too slowly, or is cut off because others wait.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self.patience_s = LONGEST_PAUSE_S
+        self.is_cut_off = False
 
     def chunk(self, size_hint: int | None = None) -> bytes:
         before, began = self.sock.gettimeout(), time.monotonic()
@@ -103,6 +105,8 @@ class PacedUnreader(SocketUnreader):
             raise _given_up() from error
         finally:
             self.sock.settimeout(before)
+        if self.is_cut_off:
+            raise _given_up()
         earned = len(piece) / LEAST_BYTES_PER_S
         self.patience_s = min(LONGEST_PAUSE_S, self.patience_s - (time.monotonic() - began) + earned)
         return piece
@@ -169,7 +173,7 @@ class Worker(ThreadWorker):
         self.arriving: dict[TConn, Arrival] = {}
         self.leaving: dict[TConn, float] = {}
         self.taking: dict[TConn, tuple[float, Future[Any]]] = {}
-        self.large: set[TConn] = set()
+        self.large: dict[TConn, float] = {}  # since when
         self.waiting: deque[TConn] = deque()
 
     def init_process(self) -> None:
@@ -237,15 +241,15 @@ class Worker(ThreadWorker):
             self.waiting.append(conn)
             return
         if arrival.is_large and not arrival.is_upload:
-            self.large.add(conn)
+            self.large[conn] = time.monotonic()
         super().enqueue_req(conn)
 
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
         if conn in self.large:
-            self.large.remove(conn)
+            del self.large[conn]
             if self.waiting:
                 following = self.waiting.popleft()
-                self.large.add(following)
+                self.large[following] = time.monotonic()
                 super().enqueue_req(following)
         if not conn.sock.behind:
             self._go_on(conn, fs)
@@ -287,6 +291,11 @@ class Worker(ThreadWorker):
         overdue += [conn for conn, (deadline, _) in self.taking.items() if deadline < now]
         for conn in overdue:
             self._close(conn)
+        for conn, since in self.large.items() if self.waiting else ():
+            if since + LONGEST_LARGE_S < now:
+                conn.parser.unreader.is_cut_off = True
+                with suppress(OSError):
+                    conn.sock.shutdown(socket.SHUT_RD)  # wakes the thread that reads
 
     def _refuse(self, conn: TConn, status: str) -> None:
         with suppress(OSError):

@@ -2,8 +2,9 @@
 
 import re
 import socket
+import threading
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 import requests
@@ -106,6 +107,26 @@ def test_client_that_pauses_gets_all_of_its_answers(server):
     lengths = [int(one) for one in re.findall(rb"Content-Length: (\d+)", answer)]
     assert (len(lengths), answer.count(b"HTTP/1.1 200 ")) == (MANY, MANY)
     assert sum(lengths) + len(lengths) * answer.index(b"\r\n\r\n") <= len(answer)
+
+
+def test_large_bodies_that_come_slowly_keep_no_other_waiting(server):
+    """A few that send just fast enough, for minutes: each gives way once others wait."""
+    head = b"POST /log-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % LARGE
+    over = threading.Event()
+
+    def trickle(client):
+        with suppress(OSError):
+            while not over.wait(0.5):
+                client.sendall(b"x" * 2000)
+
+    with ExitStack() as clients:
+        clients.callback(over.set)
+        for _ in range(4):
+            client = clients.enter_context(connect(server))
+            client.sendall(head)
+            threading.Thread(target=trickle, args=[client], daemon=True).start()
+        answer = requests.post(f"{server.address}/log-in/", data=b"x" * LARGE, timeout=120)
+    assert answer.status_code == 403
 
 
 def test_head_that_does_not_end_is_refused(server):
