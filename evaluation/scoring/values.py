@@ -55,6 +55,7 @@ AVERAGED_BEYOND = (
     "inverted_targets",
 )
 DETECTION = frozenset([*(metric for metric, _ in MEASURES), *BEYOND])
+NO_GAIN = 1e-9  # dB: of a gain that is 0 but for rounding
 AVERAGE = "average_"
 
 
@@ -120,6 +121,11 @@ class Number:
     def is_recomputed(self) -> bool:
         """Whether the portal computed it; False for what only the team's files state."""
         return self.basis is not Basis.REPORTED
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether it is a G_VD of 0 dB because the scores part all voices, original and anonymised ones, completely."""
+        return self.identity.metric == "gain_of_voice_distinctiveness" and abs(self.value) < NO_GAIN
 
     @property
     def has_interval(self) -> bool:

@@ -12,7 +12,14 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import policy_as_dict
 from evaluation.protocols.ranking.rankings import Entry, Measured, RankingTable, Row
 from portal.leaderboard.selectors import Leaderboard
-from portal.leaderboard.tables import condition_in_words, letters_of, measured_of, place_in_words, round_average
+from portal.leaderboard.tables import (
+    condition_in_words,
+    letters_of,
+    lower_attack_mark,
+    measured_of,
+    place_in_words,
+    round_average,
+)
 
 COLUMNS = (
     *("minimum_eer", "below_eer", "ranked_by", "place", "rank", "group"),
@@ -88,7 +95,8 @@ def _printed(leaderboard: Leaderboard, ranking: RankingTable) -> Table:
     columns += [Column(average.key, average.heading, kind="num") for average in leaderboard.averages]
     rows = []
     for row in ranking.rows:
-        name = Cell(row.entry.label, marks=("late",) if row.entry.is_late else ())
+        marks = filter(None, ("late" if row.entry.is_late else "", lower_attack_mark(leaderboard, row.entry)))
+        name = Cell(row.entry.label, marks=tuple(marks))
         numbers = (_printed_number(measured_of(row.entry, one), one.metric.unit) for one in leaderboard.averages)
         rows.append(TableRow((Cell(place_in_words(row)), name, *numbers)))
     return Table(tuple(columns), (Group(tuple(rows)),), ranking.utility.metric)

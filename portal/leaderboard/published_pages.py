@@ -20,6 +20,7 @@ from common.tables import Cell, Column, Table, number_table, plain_table
 from evaluation.app.runs.kinds import describe_evaluators
 from evaluation.figures.bars import SystemBar
 from evaluation.figures.tradeoff import SystemPoint
+from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.protocols.published import ORIGINAL, is_as_shipped
 from evaluation.protocols.published_view import (
@@ -44,6 +45,7 @@ from portal.leaderboard.tables import average_cell, measured_of
 DIGITS = 3
 FIRST = "2022"
 PLANE = "plane"
+TRAINED = AttackModel.SEMI_INFORMED
 COLUMNS = ("edition", "system", "data_set", "gender", "metric", "estimator", "value", "source", "table", "note")
 
 
@@ -145,7 +147,10 @@ def make_table(choice: PublishedChoice) -> Table:
     """A line for each published system, then those of the leaderboard that is laid over."""
     columns = [Column("system", "System")]
     metrics = [find_metric(*key) for key in choice.measures]
-    columns += [Column(one.key, one.label, kind="num", unit=one.unit) for one in metrics]
+    columns += [
+        Column(one.key, one.label, kind="num", unit=one.unit, note=_attacks(choice) if key[0] == EER else "")
+        for one, key in zip(metrics, choice.measures, strict=True)
+    ]
     columns += [Column("source", "Source")]
     rows: list[tuple[Cell | str, ...]] = []
     numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
@@ -307,6 +312,18 @@ def _differences(choice: PublishedChoice) -> Iterator[str]:
     yield from _differences_from(choice.leaderboard, task)
 
 
+def _printed_attack(task: PublishedTask) -> str:
+    """The attack model of the printed EERs: that of the ranking, else the strongest of the challenge."""
+    return task.track.ranking.attack_model if task.track.ranking else task.recipe.attack_models[-1]
+
+
+def _attacks(choice: PublishedChoice) -> str:
+    """The attack model of the EERs in print, and that of the systems that are laid over where it is another one."""
+    printed = _printed_attack(choice.task)
+    here = choice.leaderboard.policy.attack_model if choice.leaderboard else printed
+    return printed if here == printed else f"{printed} in print, {here} here"
+
+
 def _differences_from(leaderboard: Leaderboard, task: PublishedTask) -> Iterator[str]:
     edition = leaderboard.edition
     recipe = edition.recipe
@@ -320,6 +337,13 @@ def _differences_from(leaderboard: Leaderboard, task: PublishedTask) -> Iterator
             if here == printed:
                 here, printed = f"{here} by {column.estimator or 'the portal'}", f"by {theirs or 'the challenge'}"
             yield f"Estimator: {here} here, {printed} in print."
+    here, printed = leaderboard.policy.attack_model, _printed_attack(task)
+    if here != printed:
+        trained = {
+            attack: f"{attack} (attacker {'' if attack == TRAINED else 'not '}trained on anonymised speech)"
+            for attack in (here, printed)
+        }
+        yield f"Attack model: {trained[here]} for {edition}; {trained[printed]} in print."
     yield f"Evaluator: {edition}: {describe_evaluators(recipe)}. Published numbers: the challenge's own evaluators."
     if edition.corpus and edition.corpus.is_synthetic:
         yield f"Speech: that of {edition} is synthetic."

@@ -21,7 +21,12 @@ from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.protocols.ranking.ranking import ABOVE_CHANCE, CHANCE_EER
+from evaluation.protocols.ranking.ranking import (
+    ABOVE_CHANCE,
+    CHANCE_EER,
+    find_missed_by_lower,
+    lower_attack_notes,
+)
 from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
 from evaluation.scoring.reliability import NOT_RELIABLE
 from portal.core.labels import decimals
@@ -70,6 +75,7 @@ class Line:
     Attributes:
         rank: in the chosen condition; `place_text` says why there is none.
         place: how it looks: ``ranked``, ``unranked``, ``reference``, ``outside`` or ``published``.
+        lower_attack: another attack and its EER, where that misses a limit that the system reaches.
         reasons: why it has no rank, and what else a reader should know.
         description: the address of what its team wrote of it.
     """
@@ -87,6 +93,7 @@ class Line:
     met: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     is_weakly_attacked: bool = False
+    lower_attack: str = ""
 
 
 def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
@@ -218,6 +225,8 @@ def list_lines(
     for entry in outside:
         none = _why_outside(leaderboard, ranking, is_anywhere=bool(met.get(entry.key)))
         reasons = unrankable.get(entry.key, [] if entry.kind == "original" else [none])
+        if entry.key not in unrankable:
+            reasons = [*reasons, *(one.text for one in lower_attack_notes(entry, leaderboard.policy))]
         words = "not ranked" if entry.key in unrankable or ranking is None else "not met"
         place_text = REFERENCES.get(entry.kind, words)
         lines.append(line(entry, place_text, "outside" if entry.kind == "system" else "reference", reasons))
@@ -320,6 +329,12 @@ def measured_of(entry: Entry, column: ShownAverage) -> Measured | None:
     if column.is_privacy:
         return entry.privacy
     return (entry.utilities if column.is_utility else entry.averages).get(column.key)
+
+
+def lower_attack_mark(leaderboard: Leaderboard, entry: Entry) -> str:
+    """Such as ``ignorant attack: 19 %``, where that misses a limit that the entry reaches."""
+    found = find_missed_by_lower(entry, leaderboard.policy)
+    return f"{found[0]} attack: {found[1]} %" if found else ""
 
 
 def average_cell(measured: Measured | None, unit: str, *, is_published: bool = False) -> Cell:
@@ -437,6 +452,7 @@ def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str) -
         team=entry.team_name,
         marks=("late",) if late else (),
         is_weakly_attacked=bool(entry.weak_attack),
+        lower_attack=lower_attack_mark(leaderboard, entry),
     )
 
 
@@ -486,9 +502,9 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         one.key: average_cell(line.numbers.get(one.key), one.metric.unit, is_published=line.place == "published")
         for one in _columns(leaderboard, shows_beyond=True)
     }
-    if line.is_weakly_attacked:
-        key = leaderboard.policy.privacy.metric
-        known[key] = replace(known[key], marks=(*known[key].marks, NOT_RELIABLE))
+    key = leaderboard.policy.privacy.metric
+    doubts = filter(None, (NOT_RELIABLE if line.is_weakly_attacked else "", line.lower_attack))
+    known[key] = replace(known[key], marks=(*known[key].marks, *doubts))
     return TableRow(tuple(known[column.key] for column in columns), line.place)
 
 

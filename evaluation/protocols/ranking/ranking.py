@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from common.rounding import round_to_interval
 from evaluation.metrics.averages import Condition, check_gate, conditions
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
@@ -35,6 +36,7 @@ from evaluation.protocols.recipes import Gate, MetricName, Utility
 CHANCE_EER = 50.0
 ABOVE_CHANCE = "An EER above 50 % usually means a broken attacker, not more privacy."
 SHOWN_MISSING = 3
+MOST_DIGITS = 3
 UNKNOWN = Measured(math.nan)
 
 
@@ -99,6 +101,37 @@ def format_distinct(value: float, limit: float, digits: int) -> str:
         if value == limit or float(text) != limit:
             return text
     return repr(value)
+
+
+def find_missed_by_lower(entry: Entry, policy: LeaderboardPolicy) -> tuple[str, str, tuple[float, ...]] | None:
+    """Another attack whose EER misses limits that the entry reaches: attack model, EER as it is read, limits."""
+    if entry.kind == "original" or entry.privacy is None or entry.lower_attack is None:
+        return None
+    attack, lowest = entry.lower_attack
+    missed = tuple(
+        one for one in policy.minimum_eers if _reaches(entry.privacy, one, policy) and not _reaches(lowest, one, policy)
+    )
+    if not missed:
+        return None
+    text = round_to_interval(lowest.value, lowest.low, lowest.high, MOST_DIGITS, "%")[0]
+    if float(text) >= missed[0]:
+        text = format_distinct(lowest.value, missed[0], MOST_DIGITS)
+    return attack, text, missed
+
+
+def _reaches(eer: Measured, minimum: float, policy: LeaderboardPolicy) -> bool:
+    return eer.value >= minimum if policy.inclusive else eer.value > minimum
+
+
+def lower_attack_notes(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
+    """A note on limits that are reached by the attack that decides, and missed by another one."""
+    found = find_missed_by_lower(entry, policy)
+    if found is None:
+        return []
+    attack, eer, missed = found
+    limits = " and ".join(filter(None, [", ".join(f"{one:g}" for one in missed[:-1]), f"{missed[-1]:g}"]))
+    text = f"The {attack} attack already gives a lower EER, {eer} %, which misses the limit{'s' * (len(missed) > 1)}"
+    return [Reason("lower-attack", f"{text} of {limits} %; ranks rest on the {policy.attack_model} attack only.")]
 
 
 def _overlap(one: Row, other: Row) -> bool:
@@ -290,6 +323,7 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: Leaderboar
             notes.append(Reason("interval-at-limit", f"The interval of its EER includes the limit of {limit:g} %."))
     if eer.value > CHANCE_EER:
         notes.append(Reason("above-chance", ABOVE_CHANCE))
+    notes += lower_attack_notes(entry, policy)
     if entry.is_reported:
         notes.append(Reason("reported", "Reported: some of its numbers could not be recomputed."))
     if entry.is_late and policy.late == "ranked":

@@ -40,6 +40,7 @@ VOICES = (
 )
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
+SATURATED = "saturated: says nothing of how distinct voices are"
 BEYOND_SHOWN = (
     "accepted_at_1_percent",
     "accepted_at_01_percent",
@@ -106,6 +107,8 @@ def number_cell(number: Number | None, digits: int | None = None, note: str = ""
     wanted = number.metric.decimals if digits is None else digits
     if number.letter:
         return Cell(number.letter, "", note, is_unlike, value=number.letter)
+    if number.is_saturated:
+        note = "; ".join(filter(None, [note, SATURATED]))
     exact = decimals(number.value, wanted)
     text, interval = round_number(number, wanted)
     # What disagrees is read digit by digit.

@@ -131,6 +131,25 @@ def test_eer_above_chance_is_accepted_with_a_hint():
     assert all(row.rank == 1 for row in rows)
 
 
+def test_lower_eer_of_another_attack_is_noted_where_it_misses_a_limit_that_is_reached():
+    lowest = ("ignorant", Measured(19.2, 18.1, 20.3))
+    found = table(
+        [entry("A", 32, 8, lower_attack=lowest), entry("B", 18, 9, lower_attack=("ignorant", Measured(15.5)))]
+    )
+    assert [(row.rank, [note.text for note in row.notes]) for row in found.rows] == [
+        (
+            1,
+            [
+                "The ignorant attack already gives a lower EER, 19.2 %, which misses the limits of 20, 25 and 30 %; "
+                "ranks rest on the semi-informed attack only."
+            ],
+        ),
+        (2, []),
+    ]
+    [row] = table([entry("A", 24, 8, lower_attack=("ignorant", Measured(19.996)))]).rows
+    assert "a lower EER, 19.996 %, which misses the limit of 20 %" in row.notes[0].text
+
+
 # Order ---------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from evaluation.protocols.published import load_published
 from portal.challenges.models import Edition
+from portal.challenges.selectors import export_recipe
 from portal.leaderboard.published_pages import PLANE, list_published_drawings, make_table, read_choice
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.objective import make_objective_run, ranked_numbers
@@ -90,9 +91,26 @@ def test_systems_of_a_leaderboard_are_laid_over_with_what_differs(client, editio
     other = client.get(f"{ADDRESS}?edition=2024&over={edition.name}").content.decode()
     assert f"Data: {edition} has other data sets, trials or weights than 2024." in other
     assert "Estimator: EER (Kaldi) here, EER (SpeechBrain) in print." in other
+    assert "Attack model:" not in page
+    earlier = client.get(f"{ADDRESS}?edition=2020&set=libri_test_trials_f").content.decode()
+    assert "lazy-informed" in earlier
     one_set = client.get(f"{ADDRESS}?set=libri_test_trials_f&over={edition.name}").content.decode()
     assert "have averages of their own split only" in one_set
     assert "T01-p1" not in one_set
+
+
+def test_attack_models_that_differ_are_named_before_comparing_and_at_the_column(client, edition):
+    edition.recipe_text = export_recipe(edition).replace(
+        'attack_model = "semi-informed"', 'attack_model = "lazy-informed"'
+    )
+    edition.save()
+    page = client.get(f"{ADDRESS}?over={edition.name}").content.decode()
+    assert (
+        f"Attack model: lazy-informed (attacker not trained on anonymised speech) for {edition}; semi-informed "
+        "(attacker trained on anonymised speech) in print."
+    ) in page
+    eer = next(column for column in make_table(choose(f"over={edition.name}")).columns if column.key == "kaldi_eer")
+    assert eer.note == "semi-informed in print, lazy-informed here"
 
 
 @pytest.mark.parametrize("hidden", [{"is_listed": False}, {"published_at": None}])

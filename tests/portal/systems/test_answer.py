@@ -9,6 +9,7 @@ from django.utils import timezone
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
 from evaluation.scoring.values import average_identity
+from portal.leaderboard.exports import leaderboard_as_latex, leaderboard_rows
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer as leaderboard_answer
 from portal.submissions.models import System
@@ -17,6 +18,10 @@ from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective import make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
 
 
 def page_of(client, label):
@@ -57,6 +62,13 @@ def test_page_names_another_attack_model_with_a_lower_eer(client):
     said = leaderboard_answer(board, next(one for one in board.table.tables if one.ranked))[0]
     assert "The ignorant attacker reaches a lower EER on T01-p1: 9.0 % (8.0 to 10.0)." in said
     assert "lower EER on T02-p1" not in said
+    page = text_of(client.get(f"/editions/{edition.name}/leaderboard/"))
+    assert "ignorant attack: 9.0 %" in page
+    assert "The ignorant attack already gives a lower EER, 9.0 %, which misses the limits of 15 and 20 %;" in page
+    assert "ignorant attack: 9.0 %" in text_of(client.get("/"))
+    assert "T01-p1 (ignorant attack: 9.0 \\%)" in leaderboard_as_latex(board)
+    last = next(row for row in leaderboard_rows(board) if row[7] == "T01-p1")[-1]
+    assert "gives a lower EER, 9.0 %" in last
 
 
 def test_page_says_why_a_system_has_no_rank_and_what_is_missing(client):

@@ -9,12 +9,14 @@ import pytest
 from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun
-from evaluation.formats.results import AttackModel
+from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.word_errors import AlignedWord
+from evaluation.scoring.values import Basis, Number
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
 from portal.systems.attacks.ladder import Ladder, Rung, read_ladders
+from portal.systems.objective.tables import number_cell
 from portal.systems.recognition.pages import Step, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
@@ -209,6 +211,13 @@ def test_own_and_uploaded_attackers_stand_side_by_side(client, system):
     assert "Linkability" in text
     assert "−3.25" in text
     assert f"DET curves of tones_trials_f by {WESPEAKER}. EER (Kaldi): unprotected 1.0 %" in text
+
+
+@pytest.mark.parametrize(("gain", "is_noted"), [(4.8e-16, True), (0.0, True), (-0.002, False)])
+def test_gain_of_zero_says_that_it_is_saturated_however_many_speakers_there_are(gain, is_noted):
+    identity = NumberIdentity("tones_trials_f", "f", "gain_of_voice_distinctiveness", "official")
+    cell = number_cell(Number(identity, gain, Basis.SIMILARITY, 40, low=gain, high=gain))
+    assert (cell.note == "saturated: says nothing of how distinct voices are") is is_noted
 
 
 def test_system_page_has_the_short_form(client, system):
