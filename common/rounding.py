@@ -54,7 +54,7 @@ def round_to_interval(
 
     Args:
         value, low, high: in the unit that is shown. Without an end, or with equal ends, there is no interval: one that
-            no resample widens, as with two speakers, could not be estimated.
+            no resample widens, as with two speakers, could not be estimated. One whose ends look equal is not shown.
         most: the most decimals.
         unit: of a number of ours, which without an interval has `few_digits`; None of a number that was printed
             elsewhere, which keeps `most`.
@@ -65,7 +65,8 @@ def round_to_interval(
     if low is None or high is None or not has_width(low, high):
         return fixed(value, most if unit is None else few_digits(value, unit, most)), ""
     digits = interval_digits(low, high, most)
-    return fixed(value, digits), f"{fixed(low, digits)} to {fixed(high, digits)}"
+    lower, upper = fixed(low, digits), fixed(high, digits)
+    return fixed(value, digits), f"{lower} to {upper}" if lower != upper else ""
 
 
 def has_width(low: float, high: float) -> bool:
