@@ -63,6 +63,15 @@ MIN_CLLR = ALL_METRICS["min_cllr"]
 WER = ALL_METRICS["wer"]
 DE_IDENTIFICATION = ALL_METRICS["de_identification"]
 GAIN_OF_VOICE_DISTINCTIVENESS = ALL_METRICS["gain_of_voice_distinctiveness"]
+# What pages call the estimators of recipes and of stored numbers.
+ESTIMATORS = {
+    "kaldi": "Kaldi",
+    "official": "official scripts",
+    "pav": "pool adjacent violators",
+    "praat": "Praat",
+    "rocch": "ROC convex hull",
+    "speechbrain": "SpeechBrain",
+}
 # Those of the basic recipe.
 METRICS = {
     metric.key: metric for metric in (PITCH_CORRELATION, PITCH_CORRELATION_VOICED, DURATION_DIFFERENCE, LEVEL_CHANGE)

@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 
 from common.memory import format_size
 from common.tables import Cell, Column, Table, number_columns, plain_table
-from evaluation.metrics.catalogue import find_metric
+from evaluation.metrics.catalogue import ESTIMATORS, find_metric
 from evaluation.protocols.ranking.policy import (
     SCORES,
     SIMILARITY,
@@ -360,7 +360,10 @@ class Rules:
         return plain_table(
             "Metrics of the recipe",
             (Column(head, head) for head in heads),
-            ((label, estimator or MISSING, decides) for label, estimator, decides in self.metrics),
+            (
+                (label, ESTIMATORS.get(estimator, estimator) or MISSING, decides)
+                for label, estimator, decides in self.metrics
+            ),
             caption="Metrics",
             is_caption_hidden=True,
             styles="strip",

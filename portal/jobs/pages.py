@@ -103,7 +103,7 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
             name,
             ", ".join(worker.queues),
             f"{worker.processes}",
-            Cell("nothing", drawing=_links(worker.jobs)),
+            Cell("nothing", drawing=format_html("<span>{}</span>", _links(worker.jobs)) if worker.jobs else ""),
             Cell(f"{duration(worker.silence)} ago", marks=("silent",) if worker.is_silent else ()),
         ]
         for name, worker in workers.items()

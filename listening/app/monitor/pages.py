@@ -139,19 +139,13 @@ def _flags_table(study: Study, found: Any) -> Table:
     """Sessions with each flag, and the way to leave them out; links keep their focus by their id."""
     address = reverse("studies:exclusions", args=[study.name])
     link = '<a id="leave-out-{0}" href="{1}?flag={0}">Leave out…<span class="visually-hidden"> {2}</span></a>'
-    columns = [
-        Column("flag", "Flag"),
-        Column("sessions", "Sessions", kind="num"),
-        Column("act", "What can be done", kind="num"),
-    ]
-    rows = [
-        (
-            Cell(capfirst(one.label)),
-            Cell(str(one.sessions)),
-            Cell(drawing=format_html(link, one.kind, address, one.label) if one.sessions else ""),
-        )
-        for one in found.flags
-    ]
+    columns = [Column("flag", "Flag"), *number_columns("Sessions")]
+    if is_flagged := any(one.sessions for one in found.flags):
+        columns.append(Column("act", "What can be done", kind="num"))
+    rows = []
+    for one in found.flags:
+        acts = Cell(drawing=format_html(link, one.kind, address, one.label) if one.sessions else "")
+        rows.append((Cell(capfirst(one.label)), Cell(str(one.sessions)), *((acts,) if is_flagged else ())))
     return plain_table("Sessions with each flag", columns, rows, styles="")
 
 

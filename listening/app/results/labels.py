@@ -169,10 +169,10 @@ def share_a_letter(first: str, second: str, *, is_spaced: bool) -> bool:
     return bool(set(take(first)) & set(take(second)))
 
 
-def scores_in_words(scores: str, normalisation: str, scale: Sequence[float] | None) -> str:
+def scores_in_words(scores: str, scale: Sequence[float] | None) -> str:
     """What the scores of a page are, for its captions."""
     if scores == "normalised":
-        return f"normalised ranks ({normalisation}), 0 lowest and 1 highest of each listener"
+        return "normalised ranks, 0 lowest and 1 highest of each listener"
     return f"raw ratings, {scale[0]:g} to {scale[1]:g}" if scale else "raw ratings"
 
 

@@ -8,6 +8,7 @@ overlapping intervals decide nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ BEST = {"naturalness": "sounds most natural", "intelligibility": "is easiest to 
 
 
 def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
-    """`sentences` and `panels` of the page of a study.
+    """`sentences` and `panels` of the page of a study, and what the dashed `lines` in them mean.
 
     Args:
         tasks: those that were rated.
@@ -39,8 +40,12 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
     told = {"linkability": _linked, "transcription": _understood}.get(form, _rated)
     sentences = [one for one in (*told(shape, tasks), say_basis(shape.results)) if one]
     panels = [one for one in _panels(shape, tasks, form) if one is not None]
-    has_intervals = any(row["span"] for panel in panels for row in panel["rows"])
-    return {"sentences": sentences, "panels": panels, "has_intervals": has_intervals}
+    return {
+        "sentences": sentences,
+        "panels": panels,
+        "has_intervals": any(row["span"] for panel in panels for row in panel["rows"]),
+        "lines": sorted({panel["line_words"] for panel in panels if panel["line_words"]}),
+    }
 
 
 # Sentences -----------------------------------------------------------------------------------------
@@ -270,6 +275,14 @@ def _named(shape: Shape, rows: Sequence[Mapping[str, Value]]) -> list[Shown]:
     return [(short[name], names[name], shape.reader.system(name), row) for row in rows if (name := str(row["system"]))]
 
 
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is not below it; 0.5 where there is nothing to reach."""
+    if least <= 0:
+        return 0.5
+    power = float(10 ** math.floor(math.log10(least)))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= least)
+
+
 def _panel(
     title: str,
     shown: Sequence[Shown],
@@ -292,7 +305,7 @@ def _panel(
     column = find_column(CONTENTS[table], name)
     ends = [as_number(row.get(f"{name}{end}")) for *_, row in known for end in ("", "_low", "_high")]
     most = max(one for one in ends if one is not None)
-    first, last = (scale[0], max(scale[1], most)) if scale else (0.0, 1.1 * most or 1.0)
+    first, last = (scale[0], max(scale[1], most)) if scale else (0.0, 2 * _round_step(most / 2))
 
     def x(value: float) -> float:
         return round(LEFT + min(1.0, max(0.0, (value - first) / (last - first))) * (RIGHT - LEFT), 1)

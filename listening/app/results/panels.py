@@ -22,6 +22,7 @@ from common.tables import Row as TableRow
 from evaluation.app.objective.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
+from evaluation.metrics.catalogue import ESTIMATORS
 from evaluation.protocols.ranking import rankings
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
@@ -295,7 +296,8 @@ def _computed(one: _Column, columns: Sequence[ShownAverage]) -> Part | None:
     column = next((column for column in columns if column.key == one.key), None)
     if column is None:
         return None
-    quantity = Quantity(column.key, one.title or column.metric.label, OBJECTIVE, column.metric.unit, column.estimator)
+    called = ESTIMATORS.get(column.estimator, column.estimator)
+    quantity = Quantity(column.key, one.title or column.metric.label, OBJECTIVE, column.metric.unit, called)
 
     def read(_: str, entry: rankings.Entry | None) -> Measured:
         found = measured_of(entry, column) if entry else None

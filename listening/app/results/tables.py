@@ -22,6 +22,8 @@ from listening.tasks import RATED_TASKS
 
 NAMES = frozenset({"system", "first", "second"})
 PROSE = frozenset({"remark", "reference", "heard", "caught", "excluded"})
+# What numbers rest on; it stands after them, so that a phone shows the numbers.
+COUNTS = frozenset({"n", "n_target", "n_nontarget", "listeners", "utterances", "items", "words", "boards"})
 LONG = 18  # rows; a longer table scrolls inside its region
 RATES = (0.0, 0.7)  # what the strip of an error rate reaches over
 MOST_NAMES = 20  # more do not fit beside each other in a square; the figure shows them
@@ -77,7 +79,7 @@ def shown_table(
     if not records:
         return None
     content = CONTENTS[name]
-    columns = table_columns(content, records, shape)
+    columns = sorted(table_columns(content, records, shape), key=_place)
     rows = [Row(tuple(make_cell(one, row, shape) for one in columns)) for row in records]
     return make_table(title or content.title, caption, columns, rows, note=content.note, csv=csv)
 
@@ -130,6 +132,11 @@ def _is_shown(column: Column, records: Sequence[Record], shape: Shape) -> bool:
         and column.key not in shape.hidden
         and any(row.get(column.key) not in (None, "") for row in records)
     )
+
+
+def _place(column: Column) -> int:
+    """What is measured comes first, then what it rests on, then words about it."""
+    return 2 if column.key in PROSE else int(column.key in COUNTS)
 
 
 def _kind(column: Column, records: Sequence[Record]) -> str:
@@ -250,7 +257,7 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
         for one in (_ordered(usual, KEYS[sort], order, is_chosen=True) if sort else usual)
     ]
     settings = shape.results.settings
-    what = labels.scores_in_words(scores, settings.get("normalisation", ""), shape.results.study["scale"].get(task))
+    what = labels.scores_in_words(scores, shape.results.study["scale"].get(task))
     level = f"{100 * settings.get('level', 0.95):g}\u00a0%"
     low = f"{KEYS[main].column}_low"
     has_intervals = any(as_number(one.row(KEYS[main].kind).get(low)) is not None for one in systems)

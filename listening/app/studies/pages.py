@@ -158,7 +158,7 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
     facts += [
         ("Plays of a sample", f"at most {plays}" if plays else "as often as wanted"),
         ("Role play", capfirst(study.get_role_play_display())),
-        ("Languages", ", ".join(study.languages)),
+        ("Languages", ", ".join(map(language_name, study.languages))),
         ("Evaluators", f"{study.evaluators}{f', and {more} added' if more else ''}"),
         ("Trials of each", _trials(study)),
     ]

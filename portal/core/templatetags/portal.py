@@ -6,6 +6,8 @@ from typing import Any
 
 from django import template
 from django.conf import settings
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from common.memory import format_size
 from portal.core import labels
@@ -32,6 +34,13 @@ def size(count: int) -> str:
 def unbroken(text: str) -> str:
     """`{{ row.kind|unbroken }}`: words that stay on one line."""
     return text.replace(" ", "\u00a0").replace("-", "-\u2060")
+
+
+@register.filter
+def words(line: str) -> SafeString:
+    """`{{ command|words }}`: each word with a hyphen in a span that does not break after it."""
+    made = (format_html('<span class="word">{}</span>', one) if "-" in one else escape(one) for one in line.split(" "))
+    return mark_safe(" ".join(made))  # noqa: S308 - each word is escaped
 
 
 @register.inclusion_tag("components/command.html")

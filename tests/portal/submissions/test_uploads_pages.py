@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from portal.client.main import _parser
 from portal.submissions.models import Submission, Upload
@@ -75,7 +76,7 @@ def test_member_meets_the_systems_and_uploads_of_the_own_team_only(client, team,
 
 
 def commands(text):
-    return [unescape(line) for line in re.findall(r'<div class="command"><code>(.+?)</code>', text)]
+    return [unescape(strip_tags(line)) for line in re.findall(r'<div class="command"><code>(.+?)</code>', text)]
 
 
 def test_terminal_lines_for_a_first_system(client, team):
