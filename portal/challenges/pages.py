@@ -84,7 +84,7 @@ def versions_table(files: Iterable[Any]) -> Table:
     columns = [Column(head.lower(), head) for head in ("System", "Data set", "Listen")]
     rows: list[list[Cell | str]] = [
         [
-            Cell(system.name, link=system.get_absolute_url(), aside=f"version {file.submission.version}"),
+            Cell(str(system), link=system.get_absolute_url(), aside=f"version {file.submission.version}"),
             file.data_set.name,
             Cell("Compare with the original", link=reverse("systems:compare", args=[system.name, file.pk])),
         ]

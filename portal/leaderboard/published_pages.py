@@ -282,10 +282,12 @@ def _points(choice: PublishedChoice, privacy: tuple[str, str]) -> Iterator[Syste
 def _bars(choice: PublishedChoice, key: tuple[str, str]) -> Iterator[SystemBar]:
     for line in choice.lines:
         if found := line.values.get(key):
-            yield SystemBar(line.system, found.value, is_baseline=True, link="#table")
+            told = f"{line.system}: {fixed(found.value, DIGITS)}, published"
+            yield SystemBar(line.system, found.value, is_baseline=True, words=told, link="#table")
     for place, (entry, one) in enumerate(_overlaid_values(choice, key[0])):
-        link = reverse("systems:detail", args=[entry.key])
-        yield SystemBar(_name_here(choice, entry), one.value, one.low, one.high, place=place, link=link)
+        name, link = _name_here(choice, entry), reverse("systems:detail", args=[entry.key])
+        told = f"{name}: {fixed(one.value, DIGITS)}"
+        yield SystemBar(name, one.value, one.low, one.high, place=place, words=told, link=link)
 
 
 def _words(name: str, of: str, eer: float, utility: float, metric: Metric) -> str:

@@ -25,7 +25,7 @@ from listening.app.monitor.exports import ABOUT, LOCK_NOTICE, PAYMENTS, TABLES, 
 from listening.app.monitor.selectors import Line
 from listening.app.studies.forms import or_errors
 from listening.app.studies.pages import BADGES as STUDY_BADGES
-from listening.app.studies.pages import plain_table
+from listening.app.studies.pages import language_name, plain_table
 from listening.app.studies.rules import LAUNCHED, places_for_one_network
 from portal.core.labels import duration, moment_cell
 from portal.core.models import AuditEvent
@@ -245,6 +245,7 @@ def session_page(session: Session, now: datetime) -> dict[str, Any]:
     return {
         "study": session.study,
         "session": session,
+        "language": language_name(session.language),
         "line": line,
         "badge": badge_of(session),
         "times": _list_times(session),

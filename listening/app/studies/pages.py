@@ -275,6 +275,7 @@ def close_page(study: Study) -> dict[str, Any]:
     ]
     return {
         "study": study,
+        "badge": BADGES[State(study.state)],
         "listening": listening,
         "stalled": sum(rules.is_stalled(one, now) for one in listening),
         "before": len(found) - len(listening),

@@ -121,6 +121,23 @@ def test_every_number_is_drawn_where_it_stands_on_its_axis():
     assert natural["line"] == natural["rows"][0]["x"]  # the mean of unprotected speech
 
 
+def test_error_rates_of_words_have_round_ticks_and_no_dashed_line_that_is_not_there():
+    rows = [
+        {"system": name, "wer": wer, "wer_low": wer - 0.02, "wer_high": wer + 0.05}
+        for name, wer in ((ORIGINAL, 0.049), ("B2", 0.127))
+    ]
+    results = made("transcription")
+    tables = results.tables | {"common/transcription": make_table("transcription", rows)}
+    opened = opening_of(Shape(READER, replace(results, tables=tables)), ())
+    [panel] = opened["panels"]
+    assert [words for _, words in panel["ticks"]] == ["0 %", "10 %", "20 %"]
+    assert opened["lines"] == []
+    assert opening_of(Shape(READER, rated()), ("verifiability", "naturalness"))["lines"] == [
+        "guessing",
+        "unprotected speech",
+    ]
+
+
 def test_captions_on_pages_are_short():
     for figure in list_figures(made_up_results()):
         words = f"{figure.title} {figure.reading}".split()

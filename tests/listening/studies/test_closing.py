@@ -49,6 +49,10 @@ def test_criterion_33_page_shows_who_is_listening_and_offers_to_wait_or_to_close
     assert study.state == "open"
 
 
+def test_page_shows_the_state_of_the_study_as_its_other_pages_do(study, organizer):
+    assert '<span class="badge" data-state="running">Open</span>' in ask(study, organizer).content.decode()
+
+
 def test_page_says_of_whom_nothing_is_heard(study, organizer):
     silent, heard = to_trials(study).session, to_trials(study).session
     long_ago = timezone.now() - timedelta(minutes=6)

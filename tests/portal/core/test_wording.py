@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from portal.core import labels as wording
+from portal.core.templatetags.portal import words
 
 
 def test_durations_read_as_people_say_them():
@@ -48,3 +49,9 @@ def test_facts_open_inner_objects_and_leave_out_what_is_empty():
 
 def test_parameters_read_as_in_the_papers():
     assert [wording.symbol(name) for name in ("alpha", "depth")] == ["α", "depth"]
+
+
+def test_words_of_a_command_with_hyphens_stay_whole_and_are_escaped():
+    assert words("vp pack demo --add <A>-b.pdf") == (
+        'vp pack demo <span class="word">--add</span> <span class="word">&lt;A&gt;-b.pdf</span>'
+    )
