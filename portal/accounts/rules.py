@@ -23,11 +23,12 @@ class NotificationKind(TextChoices):
     HEARD = "heard", "the results of a listening test with a system of my team are published"
     REGISTERED = "registered", "a team registers for an edition that I organise"
     CHECKED = "checked", "an archive of a team was checked in an edition that I organise"
+    OFFERED = "offered", "a team offers samples or a description in an edition that I organise"
     MEMBERSHIP = "membership", ""  # always sent: who belongs to a team must know
 
 
 ALWAYS_SENT = frozenset({NotificationKind.MEMBERSHIP})
-TO_ORGANIZERS = frozenset({NotificationKind.REGISTERED, NotificationKind.CHECKED})
+TO_ORGANIZERS = frozenset({NotificationKind.REGISTERED, NotificationKind.CHECKED, NotificationKind.OFFERED})
 DECLINABLE = [kind for kind in NotificationKind if kind not in ALWAYS_SENT]
 
 

@@ -19,7 +19,7 @@ from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlR
 from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
 from portal.challenges import services as editing
 from portal.challenges.models import GIGABYTE, Corpus, Edition
-from portal.challenges.rules import Phase, registration_phase, submission_phase
+from portal.challenges.rules import Phase, publishes_at_once, registration_phase, submission_phase
 from portal.challenges.selectors import (
     corpora_for_edition,
     corpus_for,
@@ -185,6 +185,10 @@ class EditionSerializer(Shape):
     published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its leaderboard is public.")
     frozen_at = serializers.DateTimeField(
         allow_null=True, help_text="The time that its leaderboard is frozen to; null if it is not frozen."
+    )
+    public_at_once = Computed(
+        serializers.BooleanField(help_text="Whether the numbers of a submission are public as soon as computed."),
+        lambda edition, _: publishes_at_once(edition),
     )
     your_team = Computed(
         serializers.IntegerField(allow_null=True, help_text="Number of your team in this edition."), _team_number

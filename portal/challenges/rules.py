@@ -177,6 +177,11 @@ def track_problem(recipe: Recipe, track: str) -> str:
     return ""
 
 
+def publishes_at_once(edition: Edition) -> bool:
+    """Whether the numbers of a submission are public as soon as they are computed."""
+    return edition.published_at is not None and edition.frozen_at is None and not edition.holds_evaluations
+
+
 def contradictions(recipe: Recipe, corpus: str, held: Mapping[str, HeldSet]) -> list[str]:
     """Where the data sets of a recipe contradict those of a corpus; a set that the corpus lacks is no contradiction.
 

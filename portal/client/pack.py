@@ -17,7 +17,8 @@ from common.errors import CommandError
 from common.memory import format_size
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
-from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
+from portal.client.api import PIECE_BYTES, Portal, add_server_arguments, open_portal, show_bytes
+from portal.client.submit import edition_by
 from portal.client.verify import fetch_expected, say_findings, verify
 from portal.client.workspace import Requirements, add_edition, fetch_requirements, find_workspace
 from portal.intake.contents import Content, classify
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(f"{path}: expected a file or a folder, found nothing there. {remedy}")
     with open_portal(options.server) as portal:
         asked = fetch_requirements(portal, workspace.edition)
+        known = [] if options.system else _list_systems(portal, workspace.edition)
     expected = fetch_expected(workspace.edition, options.server, options.system)
     with tempfile.TemporaryDirectory(prefix="vp-pack-") as place:
         folder = Path(place) / out.name
@@ -80,7 +82,17 @@ def run(options: argparse.Namespace) -> int:
     print_text(f"Packed: {out}, {format_size(size)}.")
     again = f" --system {options.system}" if options.system else ""
     print_text(f"Next: vp submit {out} --edition {workspace.edition}{again}")
+    if known:
+        print_text(
+            f"Add --system {known[0]} if it is a further version of that system, --kind primary if it is another one."
+        )
     return FINE
+
+
+def _list_systems(portal: Portal, edition: str) -> list[str]:
+    """The labels of the systems that one's team has in an edition."""
+    team = edition_by(portal, edition)["your_team"]
+    return [one["label"] for one in portal.every("systems/", edition=edition, team=team)] if team else []
 
 
 def _link(

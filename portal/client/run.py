@@ -97,7 +97,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     if code == FINE and options.limit is None:
         place = options.out or (workspace.folder if options.folder else None)
-        print_text(f"Next: vp pack {workspace.edition}{f' {place}' if place else ''}")
+        added = " --add DESCRIPTION.pdf" if asked.description_required else ""
+        print_text(f"Next: vp pack {workspace.edition}{f' {place}' if place else ''}{added}")
     return code
 
 

@@ -145,6 +145,8 @@ def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
     edition = edition_by(portal, options.edition)
     team = chosen_team(portal, edition, options.team)
     system = chosen_system(portal, edition, team, options.system, options.kind)
+    if edition.get("public_at_once"):  # an older portal does not say it
+        print_text("The leaderboard is published: your numbers are public as soon as they are computed.")
     metadata = {"filename": options.archive.name, "edition": edition["name"], "sha256": _hash(options.archive)}
     if team:
         metadata["team"] = str(team["id"])

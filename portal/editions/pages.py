@@ -45,7 +45,7 @@ from portal.editions.forms import shipped_recipes
 from portal.editions.selectors import describe_engines
 from portal.teams.models import Team
 from portal.teams.rules import ACTIVE_STATES, registration_problem
-from portal.teams.selectors import data_access, data_files_for, team_of, teams_by_edition
+from portal.teams.selectors import data_access, data_files_for, needs_data, team_of, teams_by_edition
 
 CHECKSUMS = "SHA256SUMS"
 PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
@@ -217,7 +217,7 @@ def _team_steps(edition: Edition, team: Team, now: datetime) -> Iterator[NextSte
         submissions = reverse("submissions:list", args=[edition.name])
         yield NextStep("Submissions are closed", "Your results stay here.", "Your submissions", submissions)
         return
-    if edition.shares_data and edition.corpus_id and not (team.data_acceptances.exists() or team.systems.exists()):
+    if needs_data(team):
         text = "Accept the licence, then take the recordings and the lists that your system needs."
         yield NextStep("Get the data", text, "Get the data", reverse("editions:data", args=[edition.name]))
     text = "The whole archive is checked, and all errors are reported at once."

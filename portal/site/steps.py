@@ -23,7 +23,7 @@ from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
 from portal.editions.pages import NextStep
 from portal.jobs.models import Job
-from portal.submissions.models import Submission, System
+from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.pages import UNDER_WAY
 from portal.submissions.selectors import STANDING, STOPPED, with_stopped
 from portal.teams.models import DataAcceptance, Team
@@ -98,6 +98,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     soon = baselines.filter(state__in=EVALUATED_SOON).exclude(STOPPED)
     evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
+    offered = SharedPart.objects.filter(released_at=None, submission__state__in=STANDING)
+    first = offered.filter(submission__system__edition=OuterRef("pk")).order_by("offered_at", "pk")
     complete = studies.order_by("-pk").annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]
     newest = {f"study_{name}": Subquery(studies.order_by("-pk").values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
@@ -110,6 +112,9 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             baselines=count_rows(evaluated, "system__edition"),
             baselines_under_way=count_rows(soon, "system__edition"),
             study_is_complete=Subquery(complete),
+            offered=count_rows(offered, "submission__system__edition"),
+            offered_system=Subquery(first.values("submission__system__name")[:1]),
+            offered_version=Subquery(first.values("submission__version")[:1]),
             **newest,
         )
         .order_by("-created_at", "-pk")
@@ -186,6 +191,17 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
     if edition.waiting:
         title = "1 team waits for approval" if edition.waiting == 1 else f"{edition.waiting} teams wait for approval"
         return NextStep(title, "A team cannot submit before you approve it.", "Look at the teams", steps["Teams"].url)
+    if edition.offered:
+        what = (
+            "1 sample or description waits"
+            if edition.offered == 1
+            else f"{edition.offered} samples or descriptions wait"
+        )
+        system = reverse("systems:detail", args=[edition.offered_system])
+        text = "Nobody else hears or reads what a team offers before you release it."
+        return NextStep(
+            f"{what} for release", text, "See what is offered", f"{system}?version={edition.offered_version}#samples"
+        )
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
         "Challenge": ("List it", "Only its organizers see it, and nobody can register.", "Edit the edition"),
@@ -243,7 +259,8 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datet
         text = team.state_note or "It takes no part in this edition."
         return NextStep(f"{who}: {team.get_state_display().lower()}", text, "See the team", page)
     can_submit = submission_phase(edition, now) in {Phase.OPEN, Phase.LATE}
-    if edition.published_at is not None and not (newest and can_submit and newest.state in WORKED_ON):
+    has_ranks = not can_submit if newest is None else not (can_submit and newest.state in WORKED_ON)
+    if edition.published_at is not None and has_ranks:
         board = reverse("leaderboard:detail", args=[edition.name])
         return NextStep(f"{who}: the leaderboard is published", "See your ranks.", "See the leaderboard", board)
     if newest is None:

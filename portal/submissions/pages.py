@@ -20,7 +20,7 @@ from django.utils import timezone
 from common.tables import Column, Table, number_columns, number_table, plain_table
 from evaluation.protocols.recipes import RecipeError
 from portal.challenges.models import Edition, Role
-from portal.challenges.rules import Phase, submission_phase
+from portal.challenges.rules import Phase, publishes_at_once, submission_phase
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_run_again
@@ -359,6 +359,7 @@ def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
         "wanted": wanted.name if wanted else "",
         "terminal": _terminal(request, edition, team, wanted or next(iter(systems), None)),
         "uploads": unfinished_uploads(edition, team),
+        "is_public_at_once": publishes_at_once(edition),
         "used": used_submissions(team) if team is not None else None,
         "endings": ",".join(ARCHIVE_ENDINGS),
         "formats": ARCHIVE_FORMATS,

@@ -10,8 +10,10 @@ from typing import Any
 from django.db import transaction
 from django.utils.text import slugify
 
+from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit
+from portal.core.mail import render_mail
 from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.selectors import list_things_being_removed
@@ -35,6 +37,7 @@ from portal.submissions.rules import (
 )
 from portal.submissions.selectors import ACCEPTED, list_jobs, list_offered
 from portal.teams.models import Team
+from portal.teams.notifications import notify_organizers
 
 CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
 LONGEST_LABEL = 40
@@ -305,6 +308,14 @@ def offer_parts(
     if submission.shared_parts.filter(document=None).count() > SAMPLES_AT_MOST:
         raise NotPossible(f"A system has {SAMPLES_AT_MOST} samples at most. Take one of them back first.")
     audit.record("submission.parts_offered", submission, actor=by, parts=[str(part) for part in parts])
+    if submission.system.team is not None:
+        notify_organizers(
+            team=submission.system.team,
+            kind=NotificationKind.OFFERED,
+            mail=render_mail("submissions/mail/offered.txt", {"submission": submission, "count": len(parts)}),
+            url=f"{submission.system.get_absolute_url()}?version={submission.version}",
+            besides=by,
+        )
 
 
 @transaction.atomic

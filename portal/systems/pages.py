@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -344,14 +344,13 @@ def _sample(
     }
 
 
-def describe_offer(view: View, parts: int) -> str:
-    """What an offer of so many parts has done."""
-    of = "part is" if parts == 1 else "parts are"
+def describe_offer(view: View, parts: Sequence[SubmittedFile | SubmittedDocument]) -> str:
+    """What an offer of these parts, all samples or all descriptions, has done."""
+    samples = sum(isinstance(part, SubmittedFile) for part in parts)
+    what = f"{samples} samples are" if samples > 1 else "1 sample is" if samples else "The description is"
     if view.system.team_id is None:
-        return f"{parts} {of} released: public once the leaderboard is published."
-    return (
-        f"{parts} {of} offered: public once an organizer has released what is offered and the leaderboard is published."
-    )
+        return f"{what} released: public once the leaderboard is published."
+    return f"{what} offered: public once an organizer has released what is offered and the leaderboard is published."
 
 
 def find_offered(view: View, what: str) -> list[SubmittedFile | SubmittedDocument]:

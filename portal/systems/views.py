@@ -129,7 +129,7 @@ def share(request: HttpRequest, name: str) -> HttpResponse:
         if "offer" in given:
             parts = pages.find_offered(view, given["offer"])
             offer_parts(submission=view.submission, parts=parts, now=now, **given_by)
-            messages.success(request, pages.describe_offer(view, len(parts)))
+            messages.success(request, pages.describe_offer(view, parts))
         elif "release" in given and view.is_organizer:
             release_parts(submissions=[view.submission], by=request.user, now=now)
         elif (part := pages.find_part(view, given.get("back", ""))) is not None:

@@ -38,6 +38,7 @@ def team_page(user: Any, team: Team, now: datetime) -> dict[str, Any]:
         "may_decide": is_organizer and not (rules.approval_problem(team) and rules.declining_problem(team)),
         "may_withdraw": steers and team.state != Team.State.WITHDRAWN,
         "may_submit": team.state == Team.State.APPROVED,
+        "needs_data": own is not None and selectors.needs_data(team),
         "closed": submission_problem(team.edition, now),
         "badge": BADGES[team.state],
     }

@@ -122,6 +122,13 @@ def data_files_for(user: Any, edition: Edition) -> QuerySet[DataFile]:
     return files if data_access(user, edition).is_open else files.none()
 
 
+def needs_data(team: Team) -> bool:
+    """Whether data are shared that nobody of the team has accepted the terms of, and it has no system yet."""
+    edition = team.edition
+    is_shared = edition.shares_data and edition.corpus_id is not None
+    return is_shared and not (team.data_acceptances.exists() or team.systems.exists())
+
+
 def list_own_teams(user: Any) -> QuerySet[Team]:
     """The teams that this person belongs to, the newest first."""
     return Team.objects.filter(memberships__user=user).select_related("edition").order_by("-created_at", "-pk")

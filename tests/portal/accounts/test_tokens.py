@@ -197,7 +197,7 @@ def test_mails_to_organizers_are_offered_to_organizers_and_the_choice_outlives_t
     client.force_login(user)
     page = client.get("/account/notifications/").content.decode()
     assert page.count(" checked>") == len(DECLINABLE)
-    kinds = ["validated", "refused", "failed", "finished", "published", "heard", "checked"]
+    kinds = ["validated", "refused", "failed", "finished", "published", "heard", "checked", "offered"]
     client.post("/account/notifications/", {"wanted": kinds})
     user.refresh_from_db()
     assert user.unwanted_notifications == ["registered"]

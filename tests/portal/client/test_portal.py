@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from portal.accounts.tokens import create_token, revoke_token
 from portal.client import PORTAL_VERSION, RELEASE, api, results
@@ -228,8 +229,10 @@ def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
 def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, archive):
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--title", "Ours", "--no-wait")
     assert (code, "T11.zip arrived completely: submission" in said) == (0, True), warned
+    assert "numbers are public" not in said
+    type(team.edition).objects.update(published_at=timezone.now())
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--system", "t11-P1", "--team", "t11", "--no-wait")
-    assert code == 0, warned
+    assert (code, "your numbers are public as soon as they are computed" in said) == (0, True), warned
     assert "The system keeps its title" not in said
     code, said, warned = vp(
         "submit", archive, "--edition", "vpc", "--system", "T11-p1", "--title", "Other", "--no-wait"

@@ -104,7 +104,7 @@ def test_team_goes_from_approval_to_an_accepted_submission(vp, speech_edition, o
     code, said, warned = vp("run", "autumn", "--method", "mcadams-2022", "--jobs", "1")
     assert (code, "Next: vp pack autumn" in said) == (0, True), said + warned
     code, said, warned = vp("pack", "autumn")
-    assert (code, "Found 0 errors" in said) == (0, True), said + warned
+    assert (code, "Found 0 errors" in said, "--kind" in said) == (0, True, False), said + warned
     line = re.search("Next: vp (submit .*)", said)[1]
     code, said, warned = vp(*line.split(), "--no-wait")
     assert code == 0, warned
@@ -112,6 +112,12 @@ def test_team_goes_from_approval_to_an_accepted_submission(vp, speech_edition, o
     assert (submission.errors, submission.state) == (0, Submission.State.EVALUATING)
     names = zipfile.ZipFile("autumn/autumn.zip").namelist()
     assert len(names) == 24
+    type(speech_edition).objects.update(description_required=True)
+    code, said, warned = vp("run", "autumn", "--method", "mcadams-2022", "--jobs", "1")
+    [line] = re.findall("Next: vp (pack autumn --add DESCRIPTION.pdf)", said)
+    Path("DESCRIPTION.pdf").write_bytes(DESCRIPTION)
+    code, said, warned = vp(*line.split())
+    assert (code, "Add --system T11-p1" in said, "--kind primary" in said) == (0, True, True), said + warned
     assert not [name for name in names if not re.fullmatch(r"demo_[a-z_]+_anon/wav/[^/]+\.wav", name)]
 
 

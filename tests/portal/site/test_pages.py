@@ -330,6 +330,19 @@ def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
     assert [step.url for step in home_page(member)["steps"]].count("/editions/fresh/submit/") == 1
 
 
+def test_new_team_is_led_to_the_data_although_the_leaderboard_is_published(client):
+    member, corpus = make_user(), make_corpus(speakers=1, utterances=1)
+    edition = make_edition(name="early", corpus=corpus, shares_data=True, published_at=timezone.now())
+    team = make_team(edition, owner=member)
+    assert [url for _, url in _steps(member)] == ["/editions/early/data/"]
+    client.force_login(member)
+    button = '<a class="button" href="/editions/early/data/">Get the data</a>'
+    assert button in client.get(team.get_absolute_url()).content.decode()
+    make_submission(make_team_system(team), state="evaluated")
+    assert [url for _, url in _steps(member)] == ["/editions/early/leaderboard/"]
+    assert button not in client.get(team.get_absolute_url()).content.decode()
+
+
 def test_home_without_a_team_leads_to_open_registrations():
     make_edition(name="open", title="Open one")
     make_edition(name="hidden", is_listed=False)

@@ -75,6 +75,17 @@ def test_member_meets_the_systems_and_uploads_of_the_own_team_only(client, team,
     assert client.get(f"{PAGE}?team=nonsense").status_code == 404
 
 
+def test_page_and_api_say_that_numbers_are_public_at_once(client, team, edition):
+    told = "numbers are public as soon as they are computed"
+    owner = owner_of(team)
+    said = []
+    for fields in ({}, {"published_at": timezone.now()}, {"holds_evaluations": True}):
+        type(edition).objects.filter(pk=edition.pk).update(**fields)
+        said.append(told in " ".join(page(client, owner).split()))
+        assert client.get("/api/editions/vpc/").json()["public_at_once"] is said[-1]
+    assert said == [False, True, False]
+
+
 def commands(text):
     return [unescape(strip_tags(line)) for line in re.findall(r'<div class="command"><code>(.+?)</code>', text)]
 

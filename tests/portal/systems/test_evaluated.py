@@ -16,6 +16,8 @@ from evaluation.scoring.values import Basis
 from listening.app.models import Study
 from portal.challenges.selectors import terms_of_data
 from portal.core.models import AuditEvent
+from portal.jobs.models import Job
+from portal.site.pages import home_page
 from portal.submissions.models import Submission
 from tests.portal.factories import (
     add_files,
@@ -343,7 +345,16 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     system.team.memberships.create(user=both)
     system.edition.organizers.add(both)
     share(both, offer="samples")
+    [job] = Job.objects.filter(kind="send-notice")
+    assert (job.parameters["kind"], job.parameters["members"]) == ("offered", [organizer.pk])
     share(owner, offer="description")
+    assert "The description is offered: public once" in text_of(get(client, owner, system))
+    [path] = home_page(organizer)["paths"]
+    n = submission.shared_parts.count()
+    assert (path.next.title, path.next.url) == (
+        f"{n} samples or descriptions wait for release",
+        f"/systems/{system.name}/?version=1#samples",
+    )
     again = submission.shared_parts.filter(document=None).first().file
     again.pk, again.data_set = None, submission.system.corpus.data_sets.exclude(pk=again.data_set_id).first()
     again.save()
@@ -355,6 +366,7 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     publish(system)
     assert heard() == (0, 302)
     share(organizer, release="all")
+    assert "for release" not in str(home_page(organizer)["paths"][0].next)
     offered = submission.shared_parts.filter(document=None).count()
     assert offered
     assert heard() == (offered, 200)
