@@ -229,6 +229,8 @@ def list_lines(
             reasons = [*reasons, *(one.text for one in lower_attack_notes(entry, leaderboard.policy))]
         words = "not ranked" if entry.key in unrankable or ranking is None else "not met"
         place_text = REFERENCES.get(entry.kind, words)
+        if entry.kind == "baseline" and words == "not met":
+            place_text = f"{place_text}, {words}"
         lines.append(line(entry, place_text, "outside" if entry.kind == "system" else "reference", reasons))
     return lines + far
 
@@ -263,7 +265,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
         column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
         for column in columns
     ]
-    columns += [Column("met", "Meets (rank)", kind="met")] if any(line.met for line in lines) else []
+    columns += [Column("met", "Minimum EERs met (rank)", kind="met")] if any(line.met for line in lines) else []
     columns += [Column("group", "Group", kind="letters")] if any(line.group for line in lines) else []
     columns += [Column("description", "Paper")] if any(line.description for line in lines) else []
     rows = (_table_row(leaderboard, line, columns) for line in _sorted(lines, choice))

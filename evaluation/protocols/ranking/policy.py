@@ -129,7 +129,7 @@ def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
         label = find_metric(utility.metric, utility.estimator).label
         sentences.append(
             f"Within a condition the {utility.better} average {label} of the {policy.split} sets is better; equal "
-            "values share a rank, the higher EER first."
+            "values share a rank, primary systems first, then the higher EER."
         )
     sentences += map(gate_in_words, policy.gates)
     sentences.append(

@@ -1,9 +1,9 @@
 """Ranks the systems of an edition: who competes in which condition, who is first, and why somebody is not ranked.
 
 `rank` is a function of entries and policy alone; the order of the entries never matters. In each condition and for each
-utility, systems that reach the limit are ordered by the utility; equal values share a rank (1, 2, 2, 4) and stand in
-the order of higher EER; whatever is not ranked is listed in its place with its reason. Conventions: EERs, WERs, UARs in
-per cent, unrounded; which way is better comes from the policy.
+utility, systems that reach the limit are ordered by the utility; equal values share a rank (1, 2, 2, 4),
+primary systems first, then the higher EER; whatever is not ranked is listed in its place with its reason. Conventions:
+EERs, WERs, UARs in per cent, unrounded; which way is better comes from the policy.
 
 Sources: evaluation plan 2022, sections 5.1, 5.2.1 and 7; protocol 2.10 for what the plan leaves open.
 """

@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 from django.urls import reverse
 
-from common.rounding import round_to_interval
+from common.rounding import fixed, round_to_interval
 from common.tables import Cell, Column, Group, Table
 from common.tables import Row as TableRow
 from evaluation.app.objective.selectors import group_curves, read_det_curve
@@ -101,6 +101,8 @@ class Measured:
             return Cell(note=self.missing)
         unit = None if self.is_reported else self.quantity.unit
         text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits, unit)
+        if self.quantity.by == LISTENERS and not interval:
+            text = fixed(self.value, 0 if unit == "%" else 1)  # no more exact than one that has an interval
         marks = ("reported",) if self.is_reported else ()
         return Cell(text, interval, marks=marks, aside=self.group, value=self.value)
 
@@ -190,7 +192,7 @@ class ObjectiveComparison:
             place = "" if row.key else "reference"
             rows.append(TableRow((*cells, Cell(row.note)) if notes else cells, place))
         simulated = "simulated " if study.is_simulated else ""
-        lead = counted(listeners, f"{simulated}listener") if listeners else ""
+        lead = counted(listeners, f"{simulated}listener") + " in all" if listeners else ""
         scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
         groups = any(one.group for row in self.rows for one in row.numbers)
         letters = "; a shared letter: no significant difference" if groups else ""

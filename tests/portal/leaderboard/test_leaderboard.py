@@ -342,6 +342,7 @@ def test_condition_is_chosen_in_the_address_and_every_system_stays_in_the_table(
     low = {"T02-p1": "late", "T01-c1": "1", "T01-p1": "not ranked", "T03-p1": "not met"}
     assert ranks("") == ranks("condition=15") == ranks("condition=99") == references | low
     high = {"T02-p1": "late", "T01-c1": "not met", "T01-p1": "1", "T03-p1": "not met"}
+    high["B2"] = "baseline, not met"
     assert ranks("condition=20") == references | high
     page = client.get(f"/editions/{edition.name}/leaderboard/?condition=20&sort=eer").content.decode()
     assert 'href="?condition=20&amp;sort=wer&amp;order=asc#ranking"' in page
