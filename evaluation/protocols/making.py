@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
@@ -41,6 +42,7 @@ LABELS = {
 BESIDE = (("eer", "rocch"), ("min_cllr", "pav"), ("linkability", ""))  # of the same scores, without a rank
 MINIMUM_EERS = (10.0, 20.0, 30.0, 40.0)  # of VoicePrivacy 2024
 MINIMUM_PITCH_CORRELATION = 0.3  # of VoicePrivacy 2022
+TRAINING_SPEAKERS, TRAINING_UTTERANCES = 10, 64  # the least that an attacker is proposed for
 USUAL_SPLIT = {"enrolment": "test", "trial": "test", "training": "train"}
 TRACK = "main"
 SUFFIX = "_anon"
@@ -185,6 +187,24 @@ def training_sets(sets: Iterable[SpeechSet]) -> tuple[SpeechSet, ...]:
     return tuple(one for one in sets if one.role == "training" and one.utterances)
 
 
+def explain_little_training(sets: Iterable[SpeechSet]) -> str:
+    """Why an attacker trained on the training sets would say little, as a sentence; empty where they are enough.
+
+    A recogniser of speakers learns from several utterances of each; `evaluation.attackers.training` asks for 10 such
+    speakers to fit PLDA, and the smallest steps of its recipes take 64 utterances.
+    """
+    spoken: Counter[str] = Counter()
+    for one in training_sets(sets):
+        spoken.update({who.name: who.utterances for who in one.speakers})
+    repeated, utterances = sum(1 for count in spoken.values() if count > 1), spoken.total()
+    if repeated >= TRAINING_SPEAKERS and utterances >= TRAINING_UTTERANCES:
+        return ""
+    return (
+        f"This is too little for an attacker that ranks: expected at least {TRAINING_UTTERANCES} utterances and "
+        f"{TRAINING_SPEAKERS} speakers with two or more each, found {utterances:,} and {repeated:,}."
+    )
+
+
 def possible_utilities(trial_sets: Collection[SpeechSet]) -> tuple[str, ...]:
     """The metrics of utility that these trial sets allow, the usual one first."""
     found = [PITCH]
@@ -202,7 +222,7 @@ def propose_choices(sets: Collection[SpeechSet], engines: Engines, *, edition: s
     utilities = possible_utilities(trials)
     if engines.attackers:
         recognizer = engines.recognizers[0] if engines.recognizers and WER in utilities else ""
-        trained = engines.trainings[0] if engines.trainings and training_sets(sets) else ""
+        trained = engines.trainings[0] if engines.trainings and not explain_little_training(sets) else ""
         evaluation = Evaluation("portal", (engines.attackers[0],), recognizer, trained)
         if not recognizer:
             utilities = tuple(one for one in utilities if one != WER)

@@ -25,6 +25,7 @@ from evaluation.protocols.making import (
     Choices,
     SpeechSet,
     count_trials,
+    explain_little_training,
     find_obstacle,
     make_recipe,
     possible_utilities,
@@ -242,12 +243,13 @@ class ChallengeForm(EditionForm):
             "utilities": _ticks("Metrics of utility", metrics, usual.utilities, "a metric"),
             "ranked_by": _ticks("Ranked by", metrics, usual.ranked_by, "a metric that ranks"),
             "by": RadioField("Who evaluates", "who evaluates", choices=BY, initial=evaluation.by),
-            "attacker": _engine("Attacker that ranks", attackers, evaluation.attackers[:1]),
+            "attacker": _engine("Attacker", attackers, evaluation.attackers[:1]),
             "recognizer": _engine("Recogniser", recognizers, [evaluation.recognizer], "No word error rates"),
         }
         if trained_on:
             field = _engine("Attacker trained on anonymised speech", trainings, [evaluation.training], "None")
-            field.help_text = f"Teams then submit training speech, too: {trained_on}. {field.help_text}"
+            told = f"If one is trained, it ranks, and teams submit training speech, too: {trained_on}."
+            field.help_text = " ".join(filter(None, (told, explain_little_training(self.sets), str(field.help_text))))
             fields["training"] = field
         fields |= {
             "minimum_eers": forms.CharField(

@@ -23,6 +23,7 @@ from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
 
 LONGEST_NAME = 40
+RANKS = "Attacker that ranks"
 _TRAININGS = {
     "small": "Small, minutes without a graphics card",
     "vpc24": "VoicePrivacy 2024",
@@ -78,7 +79,7 @@ def describe_engines(evaluation: Evaluation) -> list[tuple[str, str]]:
         return []
     attackers, heard = encoders.engines(), recognizers.engines()
     named: list[tuple[str, Mapping[str, Any], str]] = [
-        ("Attacker that ranks" if not place else "Further attacker", attackers, name)
+        ("Further attacker" if place else "Attacker" if evaluation.training else RANKS, attackers, name)
         for place, name in enumerate(evaluation.attackers)
     ]
     named += [("Recogniser", heard, evaluation.recognizer)] if evaluation.recognizer else []
@@ -87,7 +88,7 @@ def describe_engines(evaluation: Evaluation) -> list[tuple[str, str]]:
         for what, known, name in named
     ]
     training = _TRAININGS.get(evaluation.training, evaluation.training)
-    return [*found, ("Attacker trained on anonymised speech", training)] if training else found
+    return [*found, (f"{RANKS}, trained on anonymised speech", training)] if training else found
 
 
 def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) -> Offer:

@@ -99,7 +99,7 @@ def home_page(user: Any) -> dict[str, Any]:
     page: dict[str, Any] = {
         "teams": teams,
         "steps": list(team_steps(teams, newest_submissions(teams), teams_with_data(teams), now)),
-        "paths": [edition_path(edition) for edition in organized],
+        "paths": [edition_path(edition, now) for edition in organized],
         "uploads": [(upload, address_of_page(upload)) for upload in _unfinished_uploads(user, now)],
         "submissions": list(_own_submissions(user)),
         "lacks_second_factor": lacks_second_factor(user),

@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from listening.app.models import Block, Study
+from listening.app.models import Block, Study, StudySystem
 from listening.app.studies.rules import LAUNCHED
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
@@ -25,7 +25,7 @@ from portal.editions.pages import NextStep
 from portal.jobs.models import Job
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.pages import UNDER_WAY
-from portal.submissions.selectors import STANDING, STOPPED, with_stopped
+from portal.submissions.selectors import ACCEPTED, STANDING, STOPPED, with_stopped
 from portal.teams.models import DataAcceptance, Team
 
 _CHECKED = ("is being checked", "You get a mail when it is done.", "See its progress")
@@ -100,6 +100,10 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
     offered = SharedPart.objects.filter(released_at=None, submission__state__in=STANDING)
     first = offered.filter(submission__system__edition=OuterRef("pk")).order_by("offered_at", "pk")
+    accepted = System.objects.filter(
+        Exists(Submission.objects.filter(system=OuterRef("pk"), state__in=ACCEPTED)), archived_at=None
+    ).exclude(team=None)
+    heard = StudySystem.objects.filter(submission__system=OuterRef("pk"), study__is_simulated=False)
     complete = studies.order_by("-pk").annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]
     newest = {f"study_{name}": Subquery(studies.order_by("-pk").values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
@@ -111,6 +115,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             under_way=count_rows(under_way, "system__edition"),
             baselines=count_rows(evaluated, "system__edition"),
             baselines_under_way=count_rows(soon, "system__edition"),
+            accepted=count_rows(accepted, "edition"),
+            not_heard=count_rows(accepted.exclude(Exists(heard)), "edition"),
             study_is_complete=Subquery(complete),
             offered=count_rows(offered, "submission__system__edition"),
             offered_system=Subquery(first.values("submission__system__name")[:1]),
@@ -121,7 +127,7 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     )
 
 
-def edition_path(edition: Any) -> EditionPath:
+def edition_path(edition: Any, now: datetime) -> EditionPath:
     """The way of an edition that `select_organized` gave."""
     name, corpus = edition.name, edition.corpus
     edit = reverse("editions:edit", args=[name])
@@ -134,7 +140,7 @@ def edition_path(edition: Any) -> EditionPath:
         _listening_step(edition),
         _published_step(edition, board),
     )
-    return EditionPath(edition, steps, _next_in(edition, {step.title: step for step in steps}))
+    return EditionPath(edition, steps, _next_in(edition, {step.title: step for step in steps}, now))
 
 
 def outline_path(*, has_corpus: bool) -> tuple[PathStep, ...]:
@@ -172,21 +178,31 @@ def _listening_step(edition: Any) -> PathStep:
         return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
     state, note = OF_A_STUDY[edition.study_state]
     if edition.study_state in LAUNCHED and edition.study_is_complete:
-        state, note = "waiting", "every block is finished"
-    if state == "succeeded" and edition.study_results_published_at is None:
-        note = "results not published"
+        state, note = "waiting", "to be closed: every block is finished"
+    if edition.study_state in (Study.State.DRAFT, Study.State.PREPARED) and edition.not_heard:
+        systems = "1 accepted system is" if edition.not_heard == 1 else f"{edition.not_heard} accepted systems are"
+        note += f"; {systems} in no listening test"
     return PathStep("Listening test", state, note, reverse("studies:detail", args=[edition.study_name]))
 
 
 def _published_step(edition: Any, board: str) -> PathStep:
-    """Nobody has to publish it while a system is still being evaluated."""
-    if edition.published_at is None and edition.under_way:
-        note = f"{edition.under_way} submission{'' if edition.under_way == 1 else 's'} under way"
-        return PathStep("Published", "running", note, board)
-    return _step("Published", edition.published_at is not None, "", board)
+    """Done once the leaderboard and the results of a closed listening test are published."""
+    if edition.published_at is None:
+        count = edition.under_way
+        note = f"not before {count} submission{' is' if count == 1 else 's are'} evaluated" if count else ""
+        return _step("Published", False, note, board)
+    if _lacks_results(edition):
+        results = reverse("studies:results", args=[edition.study_name])
+        return _step("Published", False, "results of the listening test are not", results)
+    return _step("Published", True, "", board)
 
 
-def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
+def _lacks_results(edition: Any) -> bool:
+    """Whether its newest listening test is closed and its results are not published."""
+    return edition.study_state == Study.State.CLOSED and edition.study_results_published_at is None
+
+
+def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextStep | None:
     """What its organizer does next: first what somebody waits for, then the first step that is not done."""
     if edition.waiting:
         title = "1 team waits for approval" if edition.waiting == 1 else f"{edition.waiting} teams wait for approval"
@@ -210,15 +226,26 @@ def _next_in(edition: Any, steps: dict[str, PathStep]) -> NextStep | None:
         "Listening test": _listening_words(edition),
         "Published": ("Publish the leaderboard", "Until then only organizers see it.", "See the leaderboard"),
     }
+    if edition.published_at is not None:
+        title = f"Publish the results of {edition.study_title}"
+        words["Published"] = (title, "Until then only organizers see them.", "See the results")
     for step in steps.values():
+        if step.title == "Published" and edition.published_at is None and edition.under_way:
+            return None  # nobody has to publish it while a system is still being evaluated
         if step.state == "waiting":
+            if step.title == "Listening test" and _is_too_early(edition, now):
+                text = "A listening test is planned once a team’s submission is accepted or submissions are closed."
+                submissions = reverse("submissions:list", args=[edition.name])
+                return NextStep("Wait for submissions", text, "See the submissions", submissions)
             title, text, action = words[step.title]
             url = edition.get_absolute_url() if step.title == "Teams" else step.url
             return NextStep(title, text, action, url)
-    if edition.study_state == Study.State.CLOSED and edition.study_results_published_at is None:
-        title, text = f"Publish the results of {edition.study_title}", "Until then only organizers see them."
-        return NextStep(title, text, "See the results", reverse("studies:results", args=[edition.study_name]))
     return None
+
+
+def _is_too_early(edition: Any, now: datetime) -> bool:
+    """Whether a listening test would be of baselines alone, while teams may still submit."""
+    return edition.study_state is None and not edition.accepted and submission_phase(edition, now) is not Phase.CLOSED
 
 
 def _listening_words(edition: Any) -> tuple[str, str, str]:

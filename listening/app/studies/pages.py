@@ -115,6 +115,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "is_busy": is_busy,
         "plan_problems": plan_problems(study) if is_undesigned and not is_busy else [],
         "systems": _systems(study),
+        "left_out": selectors.systems_left_out(study) if study.state in (State.DRAFT, State.PREPARED) else [],
         "plan": plan_facts(study),
         "before": _before(study),
         "platform": _platform(study, blocks["made"] or study.evaluators),

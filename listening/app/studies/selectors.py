@@ -190,6 +190,13 @@ def submissions_to_hear(edition: Edition, study: Study | None = None) -> QuerySe
     return usable.filter(chosen).select_related("system", "system__team").order_by("system__label", "system__name")
 
 
+def systems_left_out(study: Study) -> list[str]:
+    """Labels of the teams' systems that could be heard and are not in the study."""
+    chosen = study.systems.values("submission__system")
+    found = submissions_to_hear(study.edition).exclude(system__team=None).exclude(system__in=chosen)
+    return [one.system.label or one.system.title for one in found]
+
+
 def heard_submissions(study: Study) -> dict[str, Submission]:
     """The submission that is heard of each system of the study, by its code."""
     return {one.code: one.submission for one in study.systems.select_related("submission__system").order_by("code")}

@@ -10,6 +10,7 @@ from evaluation.protocols.making import (
     SpeakerShare,
     SpeechSet,
     Trials,
+    explain_little_training,
     find_obstacle,
     full_product,
     make_recipe,
@@ -40,7 +41,7 @@ def part(name, split="", *, speakers=WOMEN + MEN, trials=True):
     return sets
 
 
-TRAINING = SpeechSet("libri_train", "training", "", WOMEN)
+TRAINING = SpeechSet("libri_train", "training", "", tuple(SpeakerShare(f"t{one}", "f", 8) for one in range(10)))
 DEMO = [
     SpeechSet("demo_enrolls", "enrolment", "test", WOMEN + MEN),
     trial_set("demo_trials_f", WOMEN, enrolment="demo_enrolls", split="test", trials=Trials(3, 12, 24)),
@@ -113,6 +114,19 @@ def test_training_set_makes_the_attack_semi_informed():
     without = made(CORPORA["training"], evaluation=Evaluation("portal", ("ge2e",)))
     assert not without.sets("training")
     assert without.track.ranking.attack_model == "lazy-informed"
+
+
+@pytest.mark.parametrize(
+    ("speakers", "utterances", "found"), [(40, 1, "40 and 0"), (9, 8, "72 and 9"), (10, 6, "60 and 10")]
+)
+def test_too_little_training_speech_proposes_no_trained_attacker(speakers, utterances, found):
+    training = SpeechSet(
+        "train", "training", "", tuple(SpeakerShare(f"t{one}", "f", utterances) for one in range(speakers))
+    )
+    sets = [*part("libri"), training]
+    assert explain_little_training(sets).endswith(f"found {found}.")
+    assert made(sets).evaluation.training == ""
+    assert explain_little_training(CORPORA["training"]) == ""
 
 
 def test_full_product_counts_pairs_of_one_gender():

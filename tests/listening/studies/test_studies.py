@@ -19,7 +19,7 @@ from portal.jobs.services import NotPossible
 from tests.listening.factories import make_session
 from tests.listening.heard import add_system, make_designed, make_draft, make_heard_edition, make_prepared
 from tests.pages import read_page
-from tests.portal.factories import make_organizer
+from tests.portal.factories import make_organizer, make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -79,6 +79,17 @@ def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition
     assert response.url == study.get_absolute_url()
     assert study.name == f"listening-test-of-{edition.title.lower().replace(' ', '-')}"
     assert (study.responsible, study.keep_months, study.contact) == ("A university", 12, edition.organizers.get().email)
+
+
+def test_page_names_accepted_systems_that_a_study_leaves_out_before_its_launch(client, edition, study):
+    add_system(edition, "T08-p1", state="refused")
+    assert "that nobody will hear" not in client.get(study.get_absolute_url()).content.decode()
+    system = add_system(edition, "T09-p1").system
+    system.team = make_team(edition)
+    system.save()
+    assert "T09-p1. <a" in read_page(client.get(study.get_absolute_url()))
+    Study.objects.update(state="open")
+    assert "that nobody will hear" not in client.get(study.get_absolute_url()).content.decode()
 
 
 @pytest.mark.parametrize("recordings", [3, 4])

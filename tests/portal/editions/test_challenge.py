@@ -113,8 +113,18 @@ def test_training_set_is_offered_to_a_trained_attacker(client, organizer, corpus
     speech = corpus.data_sets.create(name="tones_train", role="training", split="train")
     speech.utterances.set(corpus.utterances.all())
     field = client.get(address()).context["form"]["training"]
-    assert (field.initial, "tones_train: 16 utterances" in field.help_text) == ("small", True)
-    assert client.post("/editions/new/", shown(client, title="Mine")).status_code == 302
+    assert (field.initial, "tones_train: 16 utterances" in field.help_text) == ("none", True)
+    assert "This is too little for an attacker that ranks: expected at least 64 utterances" in field.help_text
+    proposed = shown(client, title="Mine")
+    assert (
+        "Attacker that ranks</dt>"
+        in client.post("/editions/new/", proposed | {"preview": "on"}, follow=True).content.decode()
+    )
+    chosen = proposed | {"training": "small"}
+    page = client.post("/editions/new/", chosen | {"preview": "on"}, follow=True).content.decode()
+    assert page.count("Attacker that ranks") == 1
+    assert "Attacker that ranks, trained on anonymised speech" in page
+    assert client.post("/editions/new/", chosen).status_code == 302
     assert Edition.objects.get().recipe.track.ranking.attack_model == "semi-informed"
 
 

@@ -246,6 +246,11 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     make_team(edition)
     done += ["Teams"]
     new = "/studies/new/?edition=mine"
+    assert found() == (done, "/editions/mine/submissions/"), "nobody has submitted: it would be of baselines alone"
+    set_up(submissions_close_at=timezone.now())
+    assert found() == (done, new)
+    set_up(submissions_close_at=None)
+    make_submission(make_team_system(edition.teams.get()), state="accepted")
     assert found() == (done, new)
     set_up(published_at=timezone.now())
     assert found() == ([*done, "Published"], new)
@@ -254,10 +259,10 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
         edition.studies.update(state=state)
         assert found() == ([*done, "Published"], url)
     edition.studies.update(state="closed")
-    done += ["Listening test", "Published"]
+    done += ["Listening test"]
     assert found() == (done, "/studies/heard/results/")
     edition.studies.update(results_published_at=timezone.now())
-    assert found() == (done, None)
+    assert found() == ([*done, "Published"], None)
     assert study.name in "".join(step.url for step in home_page(organizer)["paths"][0].steps)
 
 
@@ -279,19 +284,38 @@ def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organi
     second.is_finished = True
     second.save()
     assert first.is_finished
-    complete = ("waiting", "every block is finished")
+    complete = ("waiting", "to be closed: every block is finished")
     assert found() == (complete, ("waiting", ""), "Close Heard")
     submission = make_submission(make_team_system(team), state="evaluating")
     Study.objects.update(state="closed", results_published_at=timezone.now())
-    assert found()[1:] == (("running", "1 submission under way"), "")
+    assert found()[1:] == (("waiting", "not before 1 submission is evaluated"), "")
     Submission.objects.filter(pk=submission.pk).update(state="evaluated")
     assert found()[1:] == (("waiting", ""), "Publish the leaderboard")
     check = make_job(kind="intake", state="running")
     Submission.objects.filter(pk=submission.pk).update(state="checking", job=check)
-    assert found()[1:] == (("running", "1 submission under way"), "")
+    assert found()[1:] == (("waiting", "not before 1 submission is evaluated"), "")
     for state in ("failed", "cancelled"):
         Job.objects.filter(pk=check.pk).update(state=state)
         assert found()[1:] == (("waiting", ""), "Publish the leaderboard")
+
+
+def test_home_counts_accepted_systems_that_a_draft_leaves_out(organizer):
+    edition = make_edition(name="mine", organizers=[organizer])
+    team = make_team(edition)
+    submissions = [make_submission(make_team_system(team, label=f"p{one}"), state="evaluated") for one in range(3)]
+    make_submission(make_team_system(team, label="bad"), state="refused")
+    study = edition.studies.create(name="heard", title="Heard")
+    study.systems.create(submission=submissions[0], code="p0")
+
+    def note():
+        [path] = home_page(organizer)["paths"]
+        return next(step.note for step in path.steps if step.title == "Listening test")
+
+    assert note() == "draft; 2 accepted systems are in no listening test"
+    study.systems.create(submission=submissions[1], code="p1")
+    assert note() == "draft; 1 accepted system is in no listening test"
+    study.systems.create(submission=submissions[2], code="p2")
+    assert note() == "draft"
 
 
 def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
