@@ -8,7 +8,7 @@ d = 1 − ρ, all latent and in [0, 1] (the formulas stand in `model_sound`):
     intelligibility  0.88 − 0.35 d − 0.3 w  distance to another speaker        0.75 − 0.05 d
     words misheard   0.04 + 0.30 d²         share of the voice that is kept    1 − 0.9 d  (mean of the system)
 
-The last listener of a study of ratings is careless and rates at random, for the screening to find. All others get
+The last listener of a study of ratings is careless and rates at random; nobody leaves the session out. All others get
 the control trials right. `answer_study` writes sessions and answers as finished ones look; times are simulated too.
 """
 

@@ -70,6 +70,7 @@ def percentile_interval(resampled: Floats, level: float) -> tuple[float, float]:
 
 
 _FURTHEST_DEVIATION = 2.5
+_DECIMALS = 12  # what differs beyond was computed in another order
 _NARROWEST = 0.5  # of a difference: of few clusters V may come out near 0
 
 
@@ -204,7 +205,8 @@ def stretched_interval(
     lower, upper = percentile_interval(resampled, float(2 * ndtr(taken) - 1))
     rest = wanted / taken
     lower, upper = estimate - rest * (estimate - lower), estimate + rest * (upper - estimate)
-    return float(np.clip(lower, *limits)), float(np.clip(upper, *limits))
+    lower, upper = (round(float(np.clip(end, *limits)), _DECIMALS) for end in (lower, upper))
+    return lower, upper
 
 
 def mean_influence(rating: Ints, score: Floats, listener: Ints, item: Ints, stratum: Ints | None = None) -> Influence:

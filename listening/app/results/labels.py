@@ -103,12 +103,14 @@ def rate_in_words(
     low: float | None,
     high: float | None,
     is_like_original: bool | None = None,
+    difference: str = "",
 ) -> str:
     """What an equal error rate of listeners says, in a line; by its interval where it has one.
 
     Args:
         is_like_original: whether the means of a task that compares no voices do not differ significantly; None where
             this was not tested.
+        difference: what such a difference was.
     """
     words = RATED_TASKS[task]
     if rate is None:
@@ -124,7 +126,7 @@ def rate_in_words(
     elif words.compares_voices:
         said = _step(rate, "of_voices")
     elif is_like_original or (is_like_original is None and is_guess):
-        said = "It was not rated significantly below unprotected speech"
+        said = difference or "It was not rated significantly below unprotected speech"
     elif rate > CHANCE:
         said = "It was rated above unprotected speech"
     else:

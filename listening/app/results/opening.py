@@ -78,10 +78,11 @@ def _best(shape: Shape, task: str, own: Sequence[System], others: Iterable[Seque
         return f"One system was rated: {name}, mean {task} {number}."
     alike = _alike(shape, own, lambda one: one.all.get("group"))
     said = f"{name} {BEST[task]} of {len(own)} systems (mean {number}){f' and {alike}' if alike else ''}"
-    for understood, *_ in others:
+    for understood, *less in others:
         mean = _with_span(understood.all, find_column(CONTENTS["summary"], "mean"))
+        alike = _alike(shape, (understood, *less), lambda one: one.all.get("group"))
         who = "it is also" if understood.name == first.name else f"{_name(shape, understood)} is"
-        said += f"; {who} easiest to understand ({mean})"
+        said += f"; {who} easiest to understand (mean {mean}){f' and {alike}' if alike else ''}"
     return f"{said}."
 
 
@@ -167,11 +168,18 @@ def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
     column = find_column(CONTENTS["transcription"], "wer")
     first, last = own[0], own[-1]
     named = lambda row: label_of(str(row["system"]), shape.system_labels)  # noqa: E731
-    best = "is understood best" if len(own) > 1 else "is the one system that was heard"
+    best = (
+        f"has the lowest word error rate of {len(own)} systems" if len(own) > 1 else "is the one system that was heard"
+    )
     original = next((row for row in rows if row["system"] == ORIGINAL), None)
-    yield f"{named(first)} {best} (word error rate {_beside_original(first, original, 'transcription', 'wer')})."
-    if len(own) > 1:
-        yield f"{named(last)} is understood worst ({_with_span(last, column)})."
+    rate = _beside_original(first, original, "transcription", "wer")
+    if len(own) == 1:
+        yield f"{named(first)} {best} (word error rate {rate})."
+        return
+    yield (
+        f"In this sample {named(first)} {best} ({rate}) and {named(last)} the highest ({_with_span(last, column)}); "
+        "whether rates differ significantly was not tested."
+    )
 
 
 def say_basis(results: Results, system: str = "") -> str:

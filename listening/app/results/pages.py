@@ -6,7 +6,7 @@ once and kept (`listening.app.results.context`). Only what an organizer may do i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +58,7 @@ def results_page(results: Results, reader: Reader, figures: Figures, sorting: tu
     scores, shape = reader.scores, Shape(reader, results)
     rated = tasks_of(results, scores)
     tasks = [one for task in rated if (one := _task_section(shape, task, figures, sorting))]
-    comparisons = [task["comparison"] for task in tasks if task["comparison"]]
+    comparisons = [one for task in tasks for one in task["comparisons"]]
     used = [id(one) for part in (*tasks, *comparisons) for one in part["figures"]]
     sections = _sections(shape, [one for one in figures if id(one) not in used])
     contents = [(one["name"], one["words"].title) for one in tasks]
@@ -102,7 +102,7 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
         "finding": _finding(shape, task),
         "more": _of_task(shape, task, "summary", "detection", "model_effects", "model_variance"),
         "figures": [one for one in figures if one["task"] == task and one["place"] == "task"],
-        "comparison": _comparison(shape, task, figures),
+        "comparisons": list(_comparisons(shape, task, figures)),
     }
 
 
@@ -146,38 +146,40 @@ def _finding(shape: Shape, task: str) -> str:
     return f"{what} of {len(known)} systems reach from {show(least)} ({label(last)}) to {show(best)} ({label(first)})."
 
 
-def _comparison(shape: Shape, task: str, figures: Figures) -> dict[str, Any] | None:
-    """Systems against each other in a task."""
-    by_rate = shape.records("eer_differences", task=task) if RATED_TASKS[task].compares_voices else []
-    records = by_rate or shape.records("differences", task=task)
-    if not records:
-        return None
-    few = len(records) <= MOST_PAIRS
-    matrix = build_matrix(records, shape, is_rate=bool(by_rate))
+def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str, Any]]:
+    """Systems against each other in a task, each test under its own heading: by rates, if any, and by means."""
+    of_rates = shape.records("eer_differences", task=task) if RATED_TASKS[task].compares_voices else []
+    of_means = shape.records("differences", task=task)
+    drawn = [one for one in figures if one["task"] == task and one["place"] == "comparison"]  # of means
+    if of_rates:
+        yield _comparison(shape, task, "eer_differences", of_rates, " by equal error rate", figures=[])
+    if of_means:
+        by = " by mean score, another measure" if of_rates else ""
+        yield _comparison(shape, task, "differences", of_means, by, figures=drawn)
+
+
+def _comparison(
+    shape: Shape, task: str, table: str, records: Sequence[Record], by: str, *, figures: Figures
+) -> dict[str, Any]:
+    """Systems against each other in a task by one test, whose rows are those of `table`."""
+    few, is_of_rates = len(records) <= MOST_PAIRS, table == "eer_differences"
+    matrix = build_matrix(records, shape, is_rate=is_of_rates)
     told = ""
     if matrix:
         pairs = labels.counted(matrix["pairs"], "pair")
-        told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else f": not tested{_by_mean(shape, task, by_rate)}"
+        told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else ": not tested"
     return {
-        "name": task,
-        "title": RATED_TASKS[task].title,
-        "summary": f"Which systems differ significantly{told}",
+        "name": f"{task}-means" if by and not is_of_rates else task,
+        "title": f"{RATED_TASKS[task].title}{by}",
+        "summary": f"Which systems differ significantly{by}{told}",
         "matrix": matrix,
-        "is_of_rates": bool(by_rate),
-        "tables": _of_task(shape, task, "differences", "eer_differences") if few else [],
-        "as_in_2020": _of_task(shape, task, "mann_whitney") if few else [],
-        "figures": [one for one in figures if one["task"] == task and one["place"] == "comparison"],
+        "is_of_rates": is_of_rates,
+        "is_another_measure": bool(by) and not is_of_rates,
+        "tables": _of_task(shape, task, table) if few else [],
+        "as_in_2020": _of_task(shape, task, "mann_whitney") if few and not is_of_rates else [],
+        "figures": figures,
         "left_out": 0 if few else len(records),
     }
-
-
-def _by_mean(shape: Shape, task: str, by_rate: Sequence[Record]) -> str:
-    """What the mean scores of a task say where its equal error rates are not tested; empty where nothing is."""
-    tested = [row for row in shape.records("differences", task=task) if row.get("is_told_apart") is not None]
-    if not by_rate or not tested:
-        return ""
-    apart = sum(bool(row["is_told_apart"]) for row in tested)
-    return f" by equal error rate, by mean score {apart} of {labels.counted(len(tested), 'pair')}"
 
 
 def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:

@@ -78,7 +78,7 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     return {
         "name": task,
         "words": RATED_TASKS[task],
-        "said": tables.system_in_words(own, task, original),
+        "said": tables.system_in_words(shape, own, task, original),
         "alike": _alike(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
         "det": _det(shape, task, name),

@@ -116,6 +116,12 @@ def test_small_sample_stretch_is_the_ratio_of_quantiles():
     assert small_sample_stretch(12, 7, 0.95) == pytest.approx(expected)
 
 
+def test_an_end_of_an_interval_that_is_0_is_written_as_0():
+    """An end that differs from 0 by the order of computation alone is no number of anybody's."""
+    almost_none = 1.665e-16
+    assert stretched_interval(almost_none, np.full(100, almost_none), 1.0, 0.95, (0.0, 1.0)) == (0, 0)
+
+
 def test_an_unstretched_interval_is_the_percentile_interval():
     resampled = np.random.default_rng(1).gamma(2, size=2000)
     low, high = stretched_interval(2.0, resampled, 1.0, 0.95, (0, 100))

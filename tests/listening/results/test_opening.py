@@ -47,7 +47,8 @@ def sentences(results, tasks=("verifiability", "naturalness", "intelligibility")
 def test_ratings_open_with_the_best_the_most_private_and_the_basis():
     assert sentences(rated()) == [
         "T02-p1 sounds most natural of 4 systems (mean 6.2, 5.8 to 6.6; unprotected speech 8.0) and does not "
-        "differ significantly from T11-p1; it is also easiest to understand (6.2, 5.8 to 6.6).",
+        "differ significantly from T11-p1; it is also easiest to understand (mean 6.2, 5.8 to 6.6) and does not "
+        "differ significantly from T11-p1.",
         "Speakers are hardest to recognise with T01-p1 (equal error rate 46 %, 41 to 51; unprotected speech 8 %, "
         "guessing 50 %), which differs significantly from all others.",
         "This rests on 52 simulated listeners and 2,704 ratings; 1 session was left out.",
@@ -87,6 +88,20 @@ def test_page_of_a_system_says_how_many_ratings_are_its_own():
     said = say_basis(results, SYSTEMS[0])
     assert said.startswith("The study rests on 12 simulated listeners and 1,234 ratings")
     assert f", {own:,} of them of this system; " in said
+
+
+def test_best_word_error_rate_is_called_untested():
+    rates = {ORIGINAL: (0.049, 0.06), "T01-p1": (0.028, 0.05), "B2": (0.12, 0.178)}
+    rows = [
+        {"system": name, "wer": rate, "wer_low": rate / 2, "wer_high": high} for name, (rate, high) in rates.items()
+    ]
+    results = made("transcription")
+    results = replace(results, tables={"common/transcription": make_table("transcription", rows)})
+    opening = opening_of(Shape(READER, results), ())
+    assert opening["sentences"][0] == (
+        "In this sample T01-p1 has the lowest word error rate of 2 systems (2.8 %, 1.4 to 5.0; unprotected speech "
+        "4.9 %) and B2 the highest (12 %, 6 to 18); whether rates differ significantly was not tested."
+    )
 
 
 def test_a_task_that_was_not_rated_is_not_spoken_of():

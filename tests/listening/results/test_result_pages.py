@@ -14,11 +14,13 @@ from django.urls import reverse
 
 from common.rounding import round_to_interval
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON, make_table
 from listening.app.models import Study
 from listening.app.results import context as result_shown
+from listening.app.results.figures import Reader
 from listening.app.results.labels import rate_in_words
 from listening.app.results.selectors import parsed_results
+from listening.app.results.tables import Shape, read_systems, system_in_words
 from portal.jobs.models import Job, State
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
 from tests.listening.factories import make_study
@@ -430,10 +432,53 @@ def test_pairs_without_intervals_are_not_tested():
     }
     page = page_of(results_of(make_analysed(results=replace(results, tables=tables))))
     of_voices = page.split('id="compare-verifiability"')[1].split("</details>")[0]
-    assert "Which systems differ significantly: not tested" in of_voices
+    assert "Which systems differ significantly by equal error rate: not tested" in of_voices
     assert ">=</td>" not in of_voices
     assert "; not tested" in of_voices
     assert ">=</td>" in page.split('id="compare-naturalness"')[1].split("</details>")[0]
+
+
+def test_each_heading_of_a_comparison_has_one_test(place):
+    """Equal error rates and mean scores may say different things of a pair: they never stand under one heading."""
+    page = page_of(place.get("visitor"))
+    task = page.split('<section aria-labelledby="verifiability"')[1].split("</section>")[0]
+    rates, means = re.split('id="compare-verifiability-means"', task.split('id="compare-verifiability"')[1])
+    assert "Which systems differ significantly by equal error rate:" in rates
+    assert "It has no p-values" in rates
+    assert ("/eer_differences.csv" in rates, "/differences.csv" in rates) == (True, False)
+    assert "Which systems differ significantly by mean score, another measure:" in means
+    assert ("/eer_differences.csv" in means, "/differences.csv" in means) == (False, True)
+
+
+def test_file_beneath_the_first_table_has_the_letters_of_the_page(place):
+    page = page_of(place.get("visitor"))
+    for task, name in (("verifiability", "detection"), ("naturalness", "summary")):
+        section = page.split(f'<section aria-labelledby="{task}"')[1].split('id="compare-')[0]
+        file = reverse("studies:results-csv", args=[place.study.name, "normalised", name])
+        assert re.findall(r'"([^"]*[.]csv)"', section) == [file]
+
+
+def test_difference_that_is_not_significant_is_told_with_its_interval():
+    rows = [
+        {"task": "naturalness", "first": first, "second": second, "difference": difference, "is_told_apart": 0}
+        | {"difference_low": difference - 0.12, "difference_high": difference + 0.12}
+        for first, second, difference in ((ORIGINAL, SYSTEMS[0], 0.19), (ORIGINAL, SYSTEMS[1], -0.05))
+    ]
+    summary = [
+        {"task": "naturalness", "system": name, "kind": "all", "mean": 0.5, "group": "a"}
+        for name in (ORIGINAL, *SYSTEMS[:2])
+    ]
+    results = made_up_results(systems=SYSTEMS[:2])
+    tables = {"normalised/differences": rows, "normalised/summary": summary}
+    made = {path: make_table(path.split("/")[1], held) for path, held in tables.items()}
+    shape = Shape(Reader("made-up", "normalised", is_organizer=False, tables=frozenset()), None)
+    shape = replace(shape, results=replace(results, tables=results.tables | made))
+    systems = {one.name: one for one in read_systems(shape, "naturalness")}
+    said = [system_in_words(shape, systems[name], "naturalness", systems[ORIGINAL]) for name in SYSTEMS[:2]]
+    assert said[0].startswith(
+        "0.19 lower than unprotected speech (0.07 to 0.31); not significant after correction for 2 pairs"
+    )
+    assert said[1].startswith("0.05 higher than unprotected speech (−0.07 to 0.17); not significant")
 
 
 def test_words_of_a_mean_follow_its_letters():
