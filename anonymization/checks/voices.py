@@ -82,7 +82,7 @@ class VoiceReport:
         if errors := sum(problem.count for problem in self._breaches):
             return f"Voices do not differ as required: {_counted(errors, 'problem')}."
         if self._is_one_for_all:
-            return "This method gives everybody one voice, so voices do not differ."
+            return "This method has no parameters, so nothing here makes its voices differ."
         return "Voices differ as required."
 
 
@@ -213,8 +213,8 @@ def _wrong_voices(rows: Iterable[Assignment], parameters: Sequence[Parameter], f
 
 def _one_voice_for_all(rows: Sequence[Assignment], file: str) -> Problem:
     expected = "voices that differ between speakers, and between enrolment and trials"
-    found = f"a method without parameters: one voice for all {len({(row.role, row.speaker) for row in rows})}"
-    remedy = "That is how this method was published; choose another one where voices must be distinct."
+    found = f"a method without parameters: one voice for all {_counted(len({row.speaker for row in rows}), 'speaker')}"
+    remedy = "Choose another one where voices must be distinct, unless it is a program that chooses voices itself."
     return Problem(_ONE_FOR_ALL, file, expected, found, remedy, Severity.NOTE)
 
 

@@ -137,7 +137,8 @@ def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tupl
     value, interval = round_to_interval(number["value"], number["low"], number["high"], decimals, unit)
     condition = number["attack_model"] or (f"{number['speech']} speech" if number["speech"] else NONE)
     count = NONE if number["n"] is None else f"{number['n']:,}"
-    count += " sets" if number["data_set"].startswith(AVERAGE) and number["n"] else ""
+    if number["data_set"].startswith(AVERAGE) and number["n"]:
+        count += " set" if number["n"] == 1 else " sets"
     of = number["data_set"].replace("_", " ") if number["data_set"].startswith(AVERAGE) else number["data_set"]
     cells: tuple[str, ...] = (
         of,

@@ -24,6 +24,12 @@ register.filter("severities", labels.count_severities)
 register.filter("symbol", labels.symbol)
 
 
+@register.simple_tag
+def sends_mail() -> bool:
+    """`{% sends_mail as is_sent %}`: whether there is a mail server; without one, mails are lines of the log."""
+    return bool(settings.MAIL_SERVER)
+
+
 @register.filter
 def size(count: int) -> str:
     """`{{ upload.size|size }}`: 9.3 MB."""

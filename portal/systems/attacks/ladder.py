@@ -181,7 +181,7 @@ def _reasons(less: Rung, more: Rung, ladder: Ladder) -> Iterator[str]:
     if less.is_near_chance and more.is_near_chance:
         yield "both are near 50 %, where the attacker guesses, so their order means nothing"
     elif overlaps:
-        yield f"their intervals overlap ({_limits(less)} and {_limits(more)}), so the order is not settled"
+        yield f"their intervals overlap ({_limits(more)} and {_limits(less)}), so the order is not settled"
     if 0 < speakers < FEW_SPEAKERS:
         yield f"{speakers} enrolled speaker{'s are' if speakers > 1 else ' is'} few for an order"
     if more.attack is AttackModel.LAZY_INFORMED and ladder.drawn_apart:

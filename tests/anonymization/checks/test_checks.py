@@ -240,13 +240,17 @@ def test_each_utterance_needs_its_own_voice_at_utterance_level():
 
 
 def test_method_of_one_voice_is_a_note_and_no_problem():
-    rows = [Assignment("trial", "dev", "speaker", name, "", PseudoSpeaker(name, {})) for name in "abc"]
+    rows = [
+        Assignment(role, "dev", "speaker", name, "", PseudoSpeaker(name, {}))
+        for role in ("trial", "enrolment")
+        for name in "abc"
+    ]
     report = check_voices(rows, [], distance=0)
     [problem] = report.problems
     assert (problem.code, problem.severity) == ("one-voice-for-all", Severity.NOTE)
-    assert "one voice for all 3" in problem.found
+    assert "one voice for all 3 speakers" in problem.found
     assert (report.voices_differ, report.n_voices, report.smallest_distance) == (False, 1, None)
-    assert report.sentence().endswith("This method gives everybody one voice, so voices do not differ.")
+    assert report.sentence().endswith("This method has no parameters, so nothing here makes its voices differ.")
 
 
 def test_voices_of_an_uploaded_system_are_compared_without_a_distance():

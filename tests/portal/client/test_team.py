@@ -175,6 +175,8 @@ def test_own_command_anonymises(vp, fetched):
     code, said, warned = vp("run", "autumn", "--command", command)
     assert code == 0, said + warned
     assert len(list((fetched / "anonymised").rglob("*_anon/wav/*.wav"))) == 8
+    assert "was published" not in said + warned
+    assert "unless it is a program that chooses voices itself" in said + warned
     code, said, warned = vp("run", "autumn", "--command", "cat {input")
     assert (code, "expected {input} in the mode folders, found none" in warned) == (2, True), warned
 

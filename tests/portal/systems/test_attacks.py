@@ -75,7 +75,13 @@ def test_ladder_that_falls_by_less_than_its_intervals_is_not_settled():
 @pytest.mark.parametrize(
     ("less", "more", "speakers", "reasons", "others"),
     [
-        ((IGNORANT, 40, 36, 44), (LAZY, 42, 38, 46), 40, ["intervals overlap (36.0 to 44.0 %"], ["few", "guesses"]),
+        (
+            (IGNORANT, 40, 36, 44),
+            (LAZY, 42, 38, 46),
+            40,
+            ["overlap (38.0 to 46.0 % and 36.0 to 44.0 %)"],
+            ["few", "guesses"],
+        ),
         ((IGNORANT, 48, 44, 52), (LAZY, 51, 47, 55), 40, ["near 50 %"], ["intervals overlap"]),
         ((IGNORANT, 20, 18, 22), (LAZY, 30, 28, 32), 40, ["never was trained on such speech"], ["overlap", "few"]),
         ((IGNORANT, 20, None, None), (LAZY, 30, None, None), 4, ["4 enrolled speakers are few"], ["overlap"]),
