@@ -93,6 +93,8 @@ def test_published_leaderboard_with_its_drawn_figure_is_sound_on_screens_and_pap
         page.screenshot(path=Path(SCREENSHOTS) / "board-print.png", full_page=True)
     expect(page.locator(".masthead .nav")).to_be_hidden()
     expect(page.locator("table.leaderboard").first).to_be_visible()
+    expect(page.get_by_text("Baselines and the original speech are listed by their utility")).to_be_visible()
+    expect(page.locator("details.printed > ul li").first).to_be_visible()
 
 
 def test_empty_leaderboard_says_who_came_near(organizer, new_page, check_page):
