@@ -20,6 +20,7 @@ export class TrialPage {
     this.key = newKey();
     this.listeners = { start: [], end: [], change: [] };
     this.plays = [];
+    this.missingSlot = null; // the sample that was missing when the answer was tried
     this.kept = null;
     this.elapsed_ms = 0;
     this.isReady = false;
@@ -66,6 +67,7 @@ export class TrialPage {
 
   show() {
     const { clips, mount } = this.services;
+    this.clearMissing(); // it may stand inside of the form that goes
     part("players").replaceChildren(...this.playerSlots().map((slot) => this.makePlayer(slot)));
     part("players").hidden = !part("players").children.length;
     part("form").replaceChildren(this.root);
@@ -188,6 +190,7 @@ export class TrialPage {
   onPlayEnded(slot, play) {
     this.plays.push({ slot, started_ms: this.started_ms, ...play });
     this.keep();
+    if (play.is_whole && slot === this.missingSlot) this.clearMissing();
     this.refresh();
     if (play.is_whole && !this.isOver) announce(word("ended", { slot: slot.toUpperCase() }));
     this.listeners.end.forEach((listener) => listener(slot, { isWhole: play.is_whole }));
@@ -227,12 +230,35 @@ export class TrialPage {
     const ofForm = this.isReady ? null : (this.form.missing?.() ?? null);
     let sentence = ofForm?.sentence ?? word("missing-answer");
     if (slot) sentence = word(button ? "missing-heard" : "missing-some-heard", { slot: slot.toUpperCase() });
-    part("missing").textContent = sentence;
+    this.clearMissing();
     const target = slot ? button : ofForm?.element;
+    this.missingSlot = slot;
+    this.markMissing(target);
+    part("missing").textContent = sentence;
     target?.focus();
     target?.scrollIntoView({ block: "center" });
     announce(sentence);
     return false;
+  }
+
+  /** Mark the sample or the question at which the page stops; the sentence stands there, not beside the button. */
+  markMissing(target) {
+    const question = target?.closest("fieldset.question");
+    const sample = target?.closest(".sample");
+    (question ?? sample)?.setAttribute("data-missing", "");
+    question?.querySelectorAll("input").forEach((input) => input.setAttribute("aria-invalid", "true"));
+    question?.querySelector("legend").after(part("missing"));
+    if (sample) part("players").after(part("missing"));
+  }
+
+  clearMissing() {
+    for (const element of part("trial-form").querySelectorAll("[data-missing], [aria-invalid]")) {
+      element.removeAttribute("data-missing");
+      element.removeAttribute("aria-invalid");
+    }
+    this.missingSlot = null;
+    part("missing").textContent = "";
+    part("next").before(part("missing"));
   }
 
   tools() {
@@ -253,7 +279,7 @@ export class TrialPage {
       },
       ready: (isReady) => {
         this.isReady = isReady;
-        part("missing").textContent = "";
+        this.clearMissing();
         part("next").ariaDisabled = String(!this.isComplete());
       },
       announce,

@@ -48,7 +48,8 @@ def _make_field(question: Question, language: str, languages: tuple[str, ...]) -
         choices = [(one.value, label_in(one.labels, language)) for one in question.choices]
         return forms.ChoiceField(choices=choices, widget=forms.RadioSelect)
     if question.kind == "language":
-        return forms.ChoiceField(choices=language_choices(languages))
+        unsaid = [] if languages else [("undisclosed", _("I would rather not say"))]
+        return forms.ChoiceField(choices=[*language_choices(languages), *unsaid])
     if question.kind == "number":
         return forms.IntegerField(min_value=question.lowest, max_value=question.highest)
     return forms.CharField(max_length=LONGEST_TEXT)

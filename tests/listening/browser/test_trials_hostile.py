@@ -139,6 +139,30 @@ def test_criterion_11_nothing_is_chosen_beforehand_and_untouched_cannot_be_sent(
     assert stored(session, 0) == {}
 
 
+def test_page_that_stops_says_why_where_it_stops(page, session):
+    """On a phone the button and what is missing are not on the screen at once."""
+    page.set_viewport_size({"width": 360, "height": 640})
+    open_trials(page, session)
+    missing = page.locator("#missing")
+    page.locator("#next").click(force=True)
+    expect(missing).to_have_text("Please listen to A to its end first.")
+    expect(missing).to_be_in_viewport()
+    expect(player(page, "a")).to_have_attribute("data-missing", "")
+    listen(page)
+    expect(missing).to_have_text("")
+    page.locator("#next").click(force=True)
+    expect(missing).to_have_text("Please answer this question first.")
+    expect(missing).to_be_in_viewport()
+    question = page.locator("fieldset[data-missing]")
+    expect(question).to_have_attribute("data-task", "verifiability")
+    expect(question.locator("#missing")).to_have_count(1)
+    expect(page.locator("input[aria-invalid=true]")).to_have_count(10)
+    rate(page)
+    expect(page.locator("[data-missing], [aria-invalid]")).to_have_count(0)
+    page.locator("#next").click()
+    expect_number(page, 2)
+
+
 def test_what_was_not_heard_cannot_be_rated_away(page, session):
     open_trials(page, session)
     rate(page)

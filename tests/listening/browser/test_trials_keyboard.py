@@ -138,6 +138,22 @@ def test_keys_can_be_switched_off_for_good(page):
     expect(page.locator("#keys")).not_to_be_checked()
 
 
+def test_enter_is_next_on_the_switch_of_the_keys_too_and_itself_on_buttons(page):
+    open_trials(page, make_session(make_study(trials=2)))
+    for slot in ("a", "b"):
+        listen(page, slot)
+    rate(page)
+    page.get_by_text("Keys", exact=True).click()
+    page.locator("#pause").focus()
+    press(page, "Enter")
+    expect(page.locator("#paused-panel")).to_be_visible()
+    page.locator("#resume").click()
+    expect_number(page, 1)
+    page.get_by_label("Use these keys").focus()
+    press(page, "Enter")
+    expect_number(page, 2)
+
+
 def test_keys_work_on_other_keyboards(page):
     """Arabic letters and digits, and French digits, by the place of the key."""
     open_trials(page, make_session(make_study(trials=2)))

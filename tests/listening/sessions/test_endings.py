@@ -102,6 +102,7 @@ def test_study_that_pays_nobody_says_so():
     told = page_of(make_ended("finished", pay_per_hour=0))
     assert "Nobody is paid for taking part" in told
     assert "only if somebody asks you to show that you took part" in told
+    assert told.index("Nobody is paid") > told.index("only if somebody asks")
 
 
 @pytest.mark.parametrize("state", ["closed", "paused"])
