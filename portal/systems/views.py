@@ -30,6 +30,7 @@ from portal.core.fields import posted, show_form
 from portal.core.media import CONTENT_TYPES, secured
 from portal.jobs.services import NotPossible
 from portal.submissions.removal import may_manage
+from portal.submissions.rules import Relation
 from portal.submissions.selectors import file_for, system_for
 from portal.submissions.services import offer_parts, release_parts, take_part_back
 from portal.systems import exports, pages
@@ -101,6 +102,7 @@ def system_detail(request: HttpRequest, name: str) -> HttpResponse:
         template, context = "systems/evaluated.html", objective.edition_system_page(request, view)
         context |= pages.shared_parts(request, view)
     context["may_manage"] = may_manage(request.user, view.system, view.relation)
+    context["may_only_rename"] = view.relation is Relation.TEAM and not request.user.is_staff
     return render(request, template, context | attack_pages.portal_evaluation_sections(view, context.get("values")))
 
 

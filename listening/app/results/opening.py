@@ -18,7 +18,7 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.labels import CHANCE, EVERY, label_of
-from listening.app.results.rules import records_in
+from listening.app.results.rules import records_in, warn_of_few
 from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
 from listening.tasks import RATED_TASKS
 
@@ -38,7 +38,9 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
     """
     form = str(shape.results.study["form"])
     told = {"linkability": _linked, "transcription": _understood}.get(form, _rated)
-    sentences = [one for one in (*told(shape, tasks), say_basis(shape.results)) if one]
+    few = warn_of_few(shape.results)
+    found = [few] if few else told(shape, tasks)
+    sentences = [one for one in (*found, say_basis(shape.results)) if one]
     panels = [one for one in _panels(shape, tasks, form) if one is not None]
     return {
         "sentences": sentences,

@@ -13,16 +13,25 @@ from typing import Any
 from common.tables import Column, Order, Table, plain_table
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.screening.rules import RULES
-from listening.analysis.tables import BY_SCORES, COMMON, Results
+from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
 from listening.app.models import Study
 from listening.app.results import labels
 from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.inputs import has_answers
 from listening.app.results.opening import opening_of
-from listening.app.results.rules import records_in
+from listening.app.results.rules import records_in, warn_of_few
 from listening.app.results.selectors import Shown, changes_since, outdating, running_job
 from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publication_problems
-from listening.app.results.tables import Record, Shape, build_matrix, caption_of, headline, read_systems, shown_table
+from listening.app.results.tables import (
+    Record,
+    Shape,
+    build_matrix,
+    caption_of,
+    find_column,
+    headline,
+    read_systems,
+    shown_table,
+)
 from listening.tasks import RATED_TASKS
 from portal.jobs.selectors import with_estimates
 
@@ -128,22 +137,20 @@ def _finding(shape: Shape, task: str) -> str:
     """The task in a sentence: the widest statement that its groups allow."""
     systems = [one for one in read_systems(shape, task) if one.name != ORIGINAL]
     is_rate = RATED_TASKS[task].compares_voices
-    known = [
-        (float(value), one)
-        for one in systems
-        if isinstance(value := (one.detection.get("eer") if is_rate else one.all.get("mean")), (int, float))
-    ]
+    table, name = ("detection", "eer") if is_rate else ("summary", "mean")
+    row = (lambda one: one.detection) if is_rate else (lambda one: one.all)
+    known = [(float(value), one) for one in systems if isinstance(value := row(one).get(name), (int, float))]
     if not known:
         return ""
     known.sort(key=lambda pair: -pair[0])
-    (best, first), (least, last) = known[0], known[-1]
-    show = (lambda value: labels.percent(value, 0)) if is_rate else (lambda value: f"{value:.2f}")
+    first, last = known[0][1], known[-1][1]
+    show = lambda one: labels.number_and_span(row(one), find_column(CONTENTS[table], name))[0]  # noqa: E731
     label = lambda one: labels.label_of(one.name, shape.system_labels)  # noqa: E731
     if len(known) == 1:
         what = "equal error rate" if is_rate else "mean score"
-        return f"One system was rated: {label(first)}, {what} {show(best)}."
+        return f"One system was rated: {label(first)}, {what} {show(first)}."
     what = "Equal error rates" if is_rate else "Mean scores"
-    return f"{what} of {len(known)} systems reach from {show(least)} ({label(last)}) to {show(best)} ({label(first)})."
+    return f"{what} of {len(known)} systems reach from {show(last)} ({label(last)}) to {show(first)} ({label(first)})."
 
 
 def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str, Any]]:
@@ -365,5 +372,6 @@ def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = ""
         "is_taking_back": is_taking_back,
         "facts": facts,
         "problems": problems,
+        "few": warn_of_few(shown.results) if analysis and not is_taking_back else "",
         "who": WHO_SEES,
     }

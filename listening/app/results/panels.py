@@ -30,7 +30,7 @@ from listening.app.models import Study, StudySystem
 from listening.app.results.figures import det_plot
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, counted, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
-from listening.app.results.rules import records_in
+from listening.app.results.rules import records_in, warn_of_few
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
@@ -500,7 +500,7 @@ def _make_panel(
         table=comparison.table(shown.study, listeners, has_links=has_links),
         correlations=correlations_in_words(shown.results, scores),
         address=address,
-        notes=list_notes(shown),
+        notes=[*filter(None, [warn_of_few(shown.results)]), *list_notes(shown)],
     )
 
 

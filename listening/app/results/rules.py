@@ -53,9 +53,19 @@ def part_of_table(name: str) -> Part:
 
 
 def records_in(results: Results, scores: str, name: str, **equal: Value) -> Sequence[Mapping[str, Value]]:
-    """The rows of a table of results, those where every named column has the given value; none without the table."""
+    """The rows of a table of results, those where every named column has the given value; none without the table.
+
+    Where listeners are too few to compare systems no row has letters.
+    """
     table = results.table(scores, name)
-    return table.records(**equal) if table is not None else ()
+    rows = table.records(**equal) if table is not None else ()
+    return [{**row, "group": ""} if row.get("group") else row for row in rows] if warn_of_few(results) else rows
+
+
+def warn_of_few(results: Results) -> str:
+    """That listeners are fewer than an interval needs, so that no system is said to be better; else empty."""
+    listeners, fewest = results.counts.get("listeners", 0), int(results.settings.get("least_clusters") or 0)
+    return f"Too few listeners ({listeners}) to compare systems." if listeners < fewest else ""
 
 
 def rows_for_everybody(table: DataTable) -> DataTable:

@@ -16,6 +16,7 @@ from listening.app.results.figures import Reader, ShownFigure, det_plot, histogr
 from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.opening import say_basis
 from listening.app.results.pages import tasks_of
+from listening.app.results.rules import warn_of_few
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
 from listening.tasks import RATED_TASKS
 
@@ -78,7 +79,7 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     return {
         "name": task,
         "words": RATED_TASKS[task],
-        "said": tables.system_in_words(shape, own, task, original),
+        "said": warn_of_few(shape.results) or tables.system_in_words(shape, own, task, original),
         "alike": _alike(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
         "det": _det(shape, task, name),

@@ -17,7 +17,7 @@ from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.figures import Reader, strip_html
 from listening.app.results.labels import METHOD, SCORES, label_of
-from listening.app.results.rules import records_in
+from listening.app.results.rules import records_in, warn_of_few
 from listening.tasks import RATED_TASKS
 
 NAMES = frozenset({"system", "first", "second"})
@@ -206,7 +206,7 @@ class _Key:
 KEYS: Mapping[str, _Key] = {name: _Key(**one) for name, one in METHOD["headline"].items()}
 # By the number that comes first: a mean, a rate, or where pairs of one kind only were rated the mean of these.
 COLUMNS = {
-    "mean": ("strip", "median", "rate", "group", "listeners", "n", "words"),
+    "mean": ("strip", "median", "group", "listeners", "n", "words"),
     "rate": ("strip", "auc", "same", "different", "rate_group", "listeners", "n", "words"),
     "same": ("strip", "different", "rate", "auc", "listeners", "n", "words"),
 }
@@ -240,7 +240,8 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     keys = {
         name: KEYS[name]
         for name in dict.fromkeys(("system", main, *COLUMNS[main]))
-        if name in ALWAYS or any(KEYS[name].value(one) not in (None, "") for one in systems)
+        if (name in ALWAYS and not (name in ("words", "strip") and warn_of_few(shape.results)))
+        or any(KEYS[name].value(one) not in (None, "") for one in systems)
     }
     sort, order = sorting if sorting[0] in keys else ("", KEYS[main].natural)
     original = next((one for one in systems if one.name == ORIGINAL), None)

@@ -27,7 +27,8 @@ def _guard(model: type[Model]) -> Callable[[Rows], str]:
     def heard_problem(rows: Rows) -> str:
         going = rows[Study].order_by().values("pk") if Study in rows else []
         heard = rows[model].exclude(study__in=going).order_by("study__name")
-        return rules.heard_problem(list(heard.values_list("study__title", flat=True).distinct()))
+        found = heard.values_list("study__title", "study__state").distinct()
+        return rules.heard_problem([(title, state == Study.State.DRAFT) for title, state in found])
 
     return heard_problem
 

@@ -89,12 +89,13 @@ def study_removal_problem(study: Study, *, was_published: bool) -> str:
     return study_archiving_problem(study)
 
 
-def heard_problem(studies: Sequence[str]) -> str:
-    """Why what is heard in these studies, given by their titles, cannot be deleted."""
+def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
+    """Why what is heard in these studies, each its title and whether it is a draft, cannot be deleted."""
     if not studies:
         return ""
     others = " and others" if len(studies) > 1 else ""
-    return f"It is heard in the listening test {studies[0]}{others}. Delete that first."
+    remedy = "Untick it on “Edit” there first." if all(one for _, one in studies) else "Delete that first."
+    return f"It is heard in the listening test {studies[0][0]}{others}. {remedy}"
 
 
 def has_pairs(study: Study) -> bool:

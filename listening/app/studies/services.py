@@ -460,10 +460,16 @@ def explain_size(study: Study, preset: str) -> str:
         setattr(wanted, field, value)
     reasons = judge_plan(wanted).problems or [_room_problem(wanted, list(study.data_sets.all())) or SEARCHED]
     extras = "" if study.practice_trials or study.form != Form.RATING else " and no practice or control trials"
+    beside = (
+        " Practice and control trials need recordings of their own, which are not among those."
+        if study.form == Form.RATING
+        else ""
+    )
     return (
-        f"The study begins with {study.evaluators} × {study.trials_per_evaluator} trials{extras}, not with "
-        f"{wanted.evaluators} × {wanted.trials_per_evaluator}. For these: {' '.join(reasons)} Import more recordings, "
-        "choose other data sets, or relax a rule on “Edit”."
+        f"The portal chose {study.evaluators} evaluators × {study.trials_per_evaluator} trials{extras}. It tries the "
+        f"sizes of the preset only; other sizes may be possible, too: try them on “Edit”. The largest of the preset, "
+        f"{wanted.evaluators} × {wanted.trials_per_evaluator}, is not: {' '.join(reasons)}{beside} Import more "
+        "recordings, choose other data sets, or relax a rule on “Edit”."
     )
 
 

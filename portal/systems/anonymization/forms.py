@@ -397,8 +397,7 @@ class BaselineForm(forms.Form):
         self.errors.pop("name", None)  # the system is named after its title
         cleaned["name"] = ""
         if "label" in cleaned and not cleaned["label"] and (method := self.offer.known.get(cleaned.get("method", ""))):
-            head, colon, _ = method.title.partition(":")
-            cleaned["label"] = propose_label(edition, head if colon else method.name)
+            cleaned["label"] = propose_label(edition, method.title.partition(":")[0].partition(" (")[0])
         if "label" in cleaned and (refusal := baseline_problem(edition, cleaned["label"])):
             self.add_error("label", refusal)
         if self.missing_sets and not cleaned.get("incomplete") and "data_sets" in cleaned:

@@ -7,7 +7,8 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import make_table
 from listening.app.results.figures import Reader
 from listening.app.results.opening import opening_of, say_basis
-from listening.app.results.tables import Shape
+from listening.app.results.rules import records_in
+from listening.app.results.tables import Shape, headline
 from tests.listening.analysis.examples import SYSTEMS, made_up_results
 
 READER = Reader("made-up", "raw", is_organizer=False, tables=frozenset())
@@ -53,6 +54,18 @@ def test_ratings_open_with_the_best_the_most_private_and_the_basis():
         "guessing 50 %), which differs significantly from all others.",
         "This rests on 52 simulated listeners and 2,704 ratings; 1 session was left out.",
     ]
+
+
+def test_results_of_few_listeners_compare_no_systems():
+    found = rated()
+    few = replace(found, counts=found.counts | {"listeners": 2}, settings={**found.settings, "least_clusters": 10})
+    assert sentences(few) == [
+        "Too few listeners (2) to compare systems.",
+        "This rests on 2 simulated listeners and 2,704 ratings; 1 session was left out.",
+    ]
+    assert not any(row["group"] for row in records_in(few, READER.scores, "summary"))
+    assert any(row["group"] for row in records_in(found, READER.scores, "summary"))
+    assert not {"words", "strip"} & {one.key for one in headline(Shape(READER, few), "naturalness", ("", "")).columns}
 
 
 def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():

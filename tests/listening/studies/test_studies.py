@@ -112,10 +112,11 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     page = client.post(reverse("studies:new"), asked | {"edition": few.pk, "name": "few"}, follow=True)
     page = page.content.decode()
     study = Study.objects.get(name="few")
-    numbers = f"{study.evaluators} × {study.trials_per_evaluator}"
-    assert numbers != "12 × 24"
+    assert (study.evaluators, study.trials_per_evaluator) != (12, 24)
+    numbers = f"{study.evaluators} evaluators × {study.trials_per_evaluator}"
     numbers += " trials" + ("" if study.practice_trials else " and no practice or control trials")
-    assert f"The study begins with {numbers}, not with 12 × 24. For these: Repeats: 24 trials" in page
+    assert f"The portal chose {numbers}. It tries the sizes of the preset only" in page
+    assert "The largest of the preset, 12 × 24, is not: Repeats: 24 trials" in page
     assert "more trial utterances" in page
     assert "Import more recordings, choose other data sets, or relax a rule on “Edit”." in page
     some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
@@ -124,12 +125,12 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     assert sentence in page.content.decode()
     none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
     page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none"}, follow=True)
-    assert "The study begins with" not in page.content.decode(), "no recordings are the reason"
+    assert "The portal chose" not in page.content.decode(), "no recordings are the reason"
     study = Study.objects.get(name="none")
     assert (study.evaluators, study.trials_per_evaluator) == (12, 24)
     many = make_heard_edition(organizer=organizer, speakers=8, utterances=10)
     page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many"}, follow=True)
-    assert "The study begins with" not in page.content.decode()
+    assert "The portal chose" not in page.content.decode()
 
 
 def test_study_of_2022_has_its_numbers(edition):
