@@ -42,17 +42,18 @@ def _own_submissions(user: Any) -> QuerySet[Submission]:
     return rows.filter(system__in=_own_systems(user).order_by().values("pk"))
 
 
-def may_manage(user: Any, system: System, relation: Relation) -> bool:
+def may_manage(user: Any, system: System, relation: Relation, *, is_owner: bool) -> bool:
     """Whether somebody may rename a system, at least.
 
     Args:
         relation: what they are to it.
+        is_owner: whether they own its team.
     """
     if user.is_staff or (relation is Relation.ORGANIZER and system.edition_id is not None):
         return True
     if relation is Relation.ORGANIZER:
         return user.pk in {system.created_by_id, system.corpus and system.corpus.created_by_id}
-    return relation is Relation.TEAM and _systems_of_teams(user).filter(pk=system.pk).exists()
+    return relation is Relation.TEAM and is_owner
 
 
 def _submission_problem(submission: Submission) -> str:

@@ -21,6 +21,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.workers import served_queues
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.rules import SAMPLES_AT_MOST, Part, Relation, is_on_leaderboard, may_see
+from portal.teams.models import Membership
 from portal.teams.selectors import team_of
 
 # Which utterances of a submission nobody may hear on pages, because a listening test that is under way plays them.
@@ -90,15 +91,24 @@ def relation_to(user: Any, system: System) -> Relation:
 
 def relations_to(user: Any, system: System) -> tuple[Relation, ...]:
     """Everything that this person is to a system, what allows most first."""
+    return relations_and_ownership(user, system)[0]
+
+
+def relations_and_ownership(user: Any, system: System) -> tuple[tuple[Relation, ...], bool]:
+    """Everything that this person is to a system, what allows most first, and whether they own its team."""
     if not user.is_authenticated:
-        return (Relation.OTHER,)
+        return (Relation.OTHER,), False
     if system.edition is None and system.team is None:
-        return (Relation.ORGANIZER if may_see_corpus(user, system.corpus) else Relation.OTHER,)
-    organizes = Exists(user.organized_editions.filter(pk=system.edition_id))
-    belongs = Exists(user.memberships.filter(team=system.team_id))
-    is_organizer, is_member = System.objects.filter(pk=system.pk).values_list(organizes, belongs).get()
-    found = zip((Relation.ORGANIZER, Relation.TEAM), (is_organizer, is_member), strict=True)
-    return tuple(relation for relation, holds in found if holds) or (Relation.OTHER,)
+        return (Relation.ORGANIZER if may_see_corpus(user, system.corpus) else Relation.OTHER,), False
+    memberships = user.memberships.filter(team=system.team_id)
+    holds = (
+        Exists(user.organized_editions.filter(pk=system.edition_id)),
+        Exists(memberships),
+        Exists(memberships.filter(role=Membership.Role.OWNER)),
+    )
+    is_organizer, is_member, is_owner = System.objects.filter(pk=system.pk).values_list(*holds).get()
+    found = ((Relation.ORGANIZER, is_organizer), (Relation.TEAM, is_member))
+    return tuple(relation for relation, held in found if held) or (Relation.OTHER,), is_owner
 
 
 def shown_submission(
@@ -127,6 +137,15 @@ def shown_submission(
 def with_stopped(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     """Each with `is_stopped`: nothing goes on with it until somebody starts its check or its anonymisation again."""
     return submissions.annotate(is_stopped=IS_STOPPED)
+
+
+def with_what_can_be_offered(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Each with `has_files` and `has_description`: whether there are samples and a description to offer to readers."""
+    descriptions = SubmittedDocument.objects.filter(kind=SubmittedDocument.Kind.DESCRIPTION)
+    return submissions.annotate(
+        has_files=Exists(SubmittedFile.objects.filter(submission=OuterRef("pk"))),
+        has_description=Exists(descriptions.filter(submission=OuterRef("pk"))),
+    )
 
 
 def submissions_for(user: Any, part: Part = Part.REPORT) -> QuerySet[Submission]:

@@ -301,7 +301,6 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     problem = sharing_problem(
         view.relations, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
     )
-    description = None if problem else find_description(submission)
     described = next((part for part in parts if part.document), None)
     return {
         "samples": [
@@ -312,11 +311,11 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
         "silent": sum(part.file is not None for part in parts) - len(audible) if view.is_own else 0,
         "description": described,
         "description_state": _release_in_words(described, system) if described else "",
-        "offers_samples": not problem and not any(part.file for part in all_parts) and submission.files.exists(),
+        "offers_samples": not problem and not any(part.file for part in all_parts) and submission.has_files,  # type: ignore[attr-defined]
         "offer_question": OFFER_QUESTION.format(
             PROPOSED_SAMPLES, "" if system.team_id is None else "an organizer has released them and "
         ),
-        "offers_description": description is not None and not any(one.document for one in all_parts),
+        "offers_description": not problem and not any(one.document for one in all_parts) and submission.has_description,  # type: ignore[attr-defined]
         "n_waiting": sum(part.released_at is None for part in all_parts) if view.is_organizer else 0,
     }
 

@@ -17,7 +17,13 @@ from portal.challenges.data_files import gives_transcripts
 from portal.challenges.models import DataSet, Edition
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part, Relation, may_see
-from portal.submissions.selectors import relations_to, shown_submission, system_for, with_stopped
+from portal.submissions.selectors import (
+    relations_and_ownership,
+    shown_submission,
+    system_for,
+    with_stopped,
+    with_what_can_be_offered,
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class View:
     relations: tuple[Relation, ...]
     submission: Submission
     versions: list[Submission]
+    is_owner: bool  # of its team
 
     @property
     def relation(self) -> Relation:
@@ -134,13 +141,13 @@ def organized_view(request: HttpRequest, name: str) -> View:
 
 def make_view(request: HttpRequest, system: System) -> View:
     """The submission whose numbers this visitor meets, or "not found"; its own may name another version."""
-    relations = relations_to(request.user, system)
+    relations, is_owner = relations_and_ownership(request.user, system)
     relation = relations[0]
-    versions = list(with_stopped(system.submissions.order_by("-version")))
+    versions = list(with_what_can_be_offered(with_stopped(system.submissions.order_by("-version"))))
     wanted = request.GET.get("version", "") if relation is not Relation.OTHER else ""
     chosen = next((one for one in versions if str(one.version) == wanted), None)
     submission = chosen or shown_submission(system, relation, versions)
     if submission is None:
         raise Http404
     submission.system = system
-    return View(system, relations, submission, versions if relation is not Relation.OTHER else [])
+    return View(system, relations, submission, versions if relation is not Relation.OTHER else [], is_owner)

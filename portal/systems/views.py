@@ -101,7 +101,7 @@ def system_detail(request: HttpRequest, name: str) -> HttpResponse:
     else:
         template, context = "systems/evaluated.html", objective.edition_system_page(request, view)
         context |= pages.shared_parts(request, view)
-    context["may_manage"] = may_manage(request.user, view.system, view.relation)
+    context["may_manage"] = may_manage(request.user, view.system, view.relation, is_owner=view.is_owner)
     context["may_only_rename"] = view.relation is Relation.TEAM and not request.user.is_staff
     return render(request, template, context | attack_pages.portal_evaluation_sections(view, context.get("values")))
 

@@ -101,6 +101,6 @@ def test_pages_of_a_study_in_draft_are_bounded(grown):
 
 def test_pages_of_published_results_are_bounded(grown):
     grown.close_study()
-    found, answered = dear(grown, grown.study, OF_RESULTS, ["visitor", "organizer"])
+    found, answered = dear(grown, grown.study, OF_RESULTS, ["visitor", "member", "organizer"])
     assert found == {}
     assert len(answered) > 30

@@ -11,6 +11,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from portal.core.media import signed_address
+from portal.core.sessions import SessionStore
 from portal.core.storage import store_bytes
 from tests.portal.factories import make_user
 
@@ -133,3 +134,14 @@ def test_write_that_is_cut_leaves_no_file(monkeypatch):
     digest = hashlib.sha256(b"half a file").hexdigest()
     left = Path(default_storage.path(f"content/{digest[:2]}")).iterdir()
     assert [file.name for file in left if digest in file.name or file.suffix == ".part"] == []
+
+
+@pytest.mark.django_db
+def test_a_session_that_a_page_makes_is_written_once(django_assert_num_queries):
+    store = SessionStore()
+    store.create()
+    with django_assert_num_queries(0):
+        store.save()
+    store["language"] = "fr"
+    store.save()
+    assert SessionStore(store.session_key)["language"] == "fr"
