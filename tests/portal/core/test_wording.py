@@ -53,5 +53,5 @@ def test_parameters_read_as_in_the_papers():
 
 def test_words_of_a_command_with_hyphens_stay_whole_and_are_escaped():
     assert words("vp pack demo --add <A>-b.pdf") == (
-        'vp pack demo <span class="word">--add</span> <span class="word">&lt;A&gt;-b.pdf</span>'
+        'vp pack demo <span class="unbroken">--add</span> <span class="unbroken">&lt;A&gt;-b.pdf</span>'
     )
