@@ -408,8 +408,10 @@ def run_portal(folder: Path) -> None:
             command = line.replace("vp", f"{PYTHON} -m portal.client", 1)
             command = command.replace("https://portal.example.org", f"http://{address}")
             assert run_beside(command, folder, f"{token}\n", **own).said.strip(), line
-    opened, offered, first = [line for line in lines if not re.match(r"(web|worker|scheduler) +\| ", line)][1:]
-    assert lines[:4] == ["Starting the portal", opened, offered, first]
+    told = [line for line in lines if not re.match(r"(web|worker|io-worker|scheduler) +\| ", line)]
+    assert lines[:4] == told
+    _, opened, offered, first = told
+    assert told[0] == "Starting the portal"
     assert opened == f"The portal opens at http://{address}/ (Ctrl-C ends it)"
     assert offered == "Make your account here, as operator and organizer; the address works once:"
     assert re.fullmatch(rf"  http://{address}/first-account/[\w-]{{32}}/", first)

@@ -314,6 +314,8 @@ def _create(request: HttpRequest, user: Any) -> HttpResponse:
             upload = _receive(request, user, upload, offset=0)
         except UploadError as error:  # the upload itself exists
             return problem(STATUS[error.reason], error.sentence, headers)
+        except RequestError as error:
+            return problem(error.status, error.sentence, headers | error.headers)
         headers["Upload-Offset"] = str(upload.offset)
     return HttpResponse(status=201, headers=headers)
 
@@ -341,7 +343,7 @@ def _receive(request: HttpRequest, user: Any, upload: Upload, *, offset: int) ->
     read, length = body_reader(request), announced_length(request)
     with transfers.places.upload_of((upload.edition_id, upload.team_id)) as has_place:
         if not has_place:
-            sentence = "Many transfers are running. The upload continues in a moment."
+            sentence = "Many uploads are running, of this team or in all. The upload continues in a moment."
             raise RequestError(503, sentence, {"Retry-After": "10"})
         return receive_part(upload=upload, offset=offset, read=read, length=length, checksum=checksum, by=user)
 

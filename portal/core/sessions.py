@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from django.contrib.sessions.backends.base import VALID_KEY_CHARS
@@ -16,11 +17,10 @@ class SessionStore(DatabaseStore):
         self._created: dict[str, Any] | None = None
 
     def save(self, must_create: bool = False) -> None:
-        data = dict(self._get_session(no_load=must_create))  # type: ignore[attr-defined]
-        if must_create or data != self._created:
+        data = deepcopy(self._get_session(no_load=must_create))  # type: ignore[attr-defined]
+        if must_create or self.session_key is None or data != self._created:
             super().save(must_create)
-        if must_create:
-            self._created = data
+            self._created = data if must_create else None
 
     def _validate_session_key(self, key: Any) -> bool:
         is_key = super()._validate_session_key(key)  # type: ignore[misc]

@@ -210,7 +210,9 @@ class Worker(ThreadWorker):
             self._receive(conn, conn.sock, conn.parser.unreader.take_buffered())
 
     def _receive(self, conn: TConn, client: socket.socket, piece: bytes = b"") -> None:
-        arrival = self.arriving[conn]
+        arrival = self.arriving.get(conn)
+        if arrival is None:  # closed in this very round
+            return
         try:
             arrival.add(piece)
             while not arrival.is_complete and not arrival.is_too_long:
@@ -235,7 +237,7 @@ class Worker(ThreadWorker):
             return
         self._forget(conn)
         conn.parser.unreader.unread(bytes(arrival.received))
-        conn.parser.unreader.patience_s = LONGEST_PAUSE_S
+        conn.parser.unreader.patience_s, conn.parser.unreader.is_cut_off = LONGEST_PAUSE_S, False
         conn.data_ready = True
         if waits:
             self.waiting.append(conn)
@@ -251,7 +253,7 @@ class Worker(ThreadWorker):
                 following = self.waiting.popleft()
                 self.large[following] = time.monotonic()
                 super().enqueue_req(following)
-        if not conn.sock.behind:
+        if conn.sock.fileno() < 0 or not conn.sock.behind:  # closed: its answer broke off
             self._go_on(conn, fs)
             return
         conn.sock.setblocking(False)
@@ -261,6 +263,8 @@ class Worker(ThreadWorker):
             self._close(next(iter(self.taking)))
 
     def _send_on(self, conn: TConn, client: PacedSocket) -> None:
+        if conn not in self.taking:  # closed in this very round
+            return
         try:
             is_sent = client.send_on()
         except OSError:
@@ -272,7 +276,7 @@ class Worker(ThreadWorker):
             self._go_on(conn, fs)
 
     def _go_on(self, conn: TConn, fs: Future[Any]) -> None:
-        """Whether another request follows on this connection, now that its answer is on the way."""
+        """Take the next request of this connection, or leave it, now that its answer is on the way."""
         if not fs.cancelled() and not fs.exception() and fs.result():
             super().finish_request(conn, fs)
         else:
@@ -317,13 +321,16 @@ class Worker(ThreadWorker):
             self._close(next(iter(self.leaving)))
 
     def _drain(self, conn: TConn, client: socket.socket) -> None:
-        with suppress(BlockingIOError):
-            try:
-                if client.recv(COLLECTED_BYTES):
-                    return
-            except ConnectionError:
-                pass
-            self._close(conn)
+        if conn not in self.leaving:  # closed in this very round
+            return
+        try:
+            if client.recv(COLLECTED_BYTES):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._close(conn)
 
     def _forget(self, conn: TConn) -> None:
         if self.arriving.pop(conn, None) or self.leaving.pop(conn, None) or self.taking.pop(conn, None):

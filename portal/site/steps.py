@@ -98,7 +98,9 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     soon = baselines.filter(state__in=EVALUATED_SOON).exclude(STOPPED)
     evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
-    offered = SharedPart.objects.filter(released_at=None, submission__state__in=STANDING)
+    offered = SharedPart.objects.filter(
+        released_at=None, submission__state__in=STANDING, submission__system__archived_at=None
+    )
     first = offered.filter(submission__system__edition=OuterRef("pk")).order_by("offered_at", "pk")
     accepted = System.objects.filter(
         Exists(Submission.objects.filter(system=OuterRef("pk"), state__in=ACCEPTED)), archived_at=None

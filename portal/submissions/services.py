@@ -312,7 +312,7 @@ def offer_parts(
         notify_organizers(
             team=submission.system.team,
             kind=NotificationKind.OFFERED,
-            mail=render_mail("submissions/mail/offered.txt", {"submission": submission, "count": len(parts)}),
+            mail=render_mail("submissions/mail/offered.txt", {"submission": submission}),
             url=f"{submission.system.get_absolute_url()}?version={submission.version}",
             besides=by,
         )

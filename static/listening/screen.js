@@ -35,7 +35,7 @@ export function showTimeLeft(seconds) {
 
 /** "saved", "saving", "kept" on this device, "unkept" where it cannot keep anything, "offline" with nothing to send. */
 export function showSaved(state) {
-  if (state === savedState || (state === "saved" && !savedState)) return; // nothing was answered yet
+  if (state === savedState) return;
   const before = savedState;
   savedState = state;
   for (const element of document.querySelectorAll(".saved")) {

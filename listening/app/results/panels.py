@@ -102,7 +102,9 @@ class Measured:
         unit = None if self.is_reported else self.quantity.unit
         text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits, unit)
         if self.quantity.by == LISTENERS and not interval:
-            text = fixed(self.value, 0 if unit == "%" else 1)  # no more exact than one that has an interval
+            text = fixed(
+                self.value, 0 if unit == "%" else 1 if abs(self.value) > 1 else 2
+            )  # no more exact than one that has an interval
         marks = ("reported",) if self.is_reported else ()
         return Cell(text, interval, marks=marks, aside=self.group, value=self.value)
 

@@ -45,7 +45,9 @@ def unbroken(text: str) -> str:
 @register.filter
 def words(line: str) -> SafeString:
     """`{{ command|words }}`: each word with a hyphen in a span that does not break after it."""
-    made = (format_html('<span class="unbroken">{}</span>', one) if "-" in one else escape(one) for one in line.split(" "))
+    made = (
+        format_html('<span class="unbroken">{}</span>', one) if "-" in one else escape(one) for one in line.split(" ")
+    )
     return mark_safe(" ".join(made))  # noqa: S308 - each word is escaped
 
 

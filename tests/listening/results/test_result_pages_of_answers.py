@@ -117,4 +117,4 @@ def test_a_single_listener_gives_numbers_without_intervals():
     client.force_login(study.edition.organizers.first())
     run_from_page(client, study)
     page = page_of(client.get(address(study)))
-    assert "too few listeners for an interval" in page
+    assert "Too few listeners (1) to compare systems" in page

@@ -83,13 +83,13 @@ def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition
 
 def test_page_names_accepted_systems_that_a_study_leaves_out_before_its_launch(client, edition, study):
     add_system(edition, "T08-p1", state="refused")
-    assert "that nobody will hear" not in client.get(study.get_absolute_url()).content.decode()
+    assert "that are not in this listening test" not in client.get(study.get_absolute_url()).content.decode()
     system = add_system(edition, "T09-p1").system
     system.team = make_team(edition)
     system.save()
     assert "T09-p1. <a" in read_page(client.get(study.get_absolute_url()))
     Study.objects.update(state="open")
-    assert "that nobody will hear" not in client.get(study.get_absolute_url()).content.decode()
+    assert "that are not in this listening test" not in client.get(study.get_absolute_url()).content.decode()
 
 
 @pytest.mark.parametrize("recordings", [3, 4])

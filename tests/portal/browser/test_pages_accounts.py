@@ -71,7 +71,7 @@ def test_way_from_the_sign_up_to_the_log_out(page, check_page):
     expect(page.locator(".error-summary li")).to_have_count(3)
     check_page(page, "sign-up-errors")
     fill(page, "Sign up", name="Ada Lovelace", email="ada@test.example", password1=PASSWORD)
-    expect(page).to_have_title(re.compile("^Open the link in your mail"))
+    expect(page).to_have_title(re.compile("^Confirm your address"))
     check_page(page, "sign-up-mailed")
     page.goto(link_in_mail("ada@test.example"))
     check_page(page, "sign-up-confirm")
