@@ -124,8 +124,10 @@ class Number:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it is a G_VD of 0 dB because the scores part all voices, original and anonymised ones, completely."""
-        return self.identity.metric == "gain_of_voice_distinctiveness" and abs(self.value) < NO_GAIN
+        """Whether it is a computed G_VD of 0 dB: scores part all voices completely, or anonymisation changed none."""
+        return (
+            self.is_recomputed and self.identity.metric == "gain_of_voice_distinctiveness" and abs(self.value) < NO_GAIN
+        )
 
     @property
     def has_interval(self) -> bool:

@@ -40,7 +40,7 @@ VOICES = (
 )
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
-SATURATED = "saturated: says nothing of how distinct voices are"
+SATURATED = "0 dB: scores are saturated, or voices unchanged"
 BEYOND_SHOWN = (
     "accepted_at_1_percent",
     "accepted_at_01_percent",

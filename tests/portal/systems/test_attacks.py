@@ -223,7 +223,7 @@ def test_own_and_uploaded_attackers_stand_side_by_side(client, system):
 def test_gain_of_zero_says_that_it_is_saturated_however_many_speakers_there_are(gain, is_noted):
     identity = NumberIdentity("tones_trials_f", "f", "gain_of_voice_distinctiveness", "official")
     cell = number_cell(Number(identity, gain, Basis.SIMILARITY, 40, low=gain, high=gain))
-    assert (cell.note == "saturated: says nothing of how distinct voices are") is is_noted
+    assert (cell.note == "0 dB: scores are saturated, or voices unchanged") is is_noted
 
 
 def test_system_page_has_the_short_form(client, system):

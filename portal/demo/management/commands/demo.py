@@ -1,8 +1,8 @@
 """Show the portal at work: a challenge that the portal evaluates, from a corpus to its leaderboard and listening tests.
 
 The portal runs two baselines and evaluates them and the systems of three simulated teams: it attacks, recognises,
-measures and ranks. Then a listening test on these systems is open to anyone who follows its link, and closed ones,
-whose listeners are simulated, have their results beside the leaderboard.
+measures and ranks. Then a listening test on all of them but one, of which everybody can hear samples, is open to
+anyone who follows its link, and closed ones, whose listeners are simulated, have their results beside the leaderboard.
 
 Everything runs as it would for an organizer: the web server, the workers and the scheduler are started, the jobs go
 through the queue, and their progress is printed here. A second run keeps what the first one made.
