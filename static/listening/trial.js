@@ -20,7 +20,6 @@ export class TrialPage {
     this.key = newKey();
     this.listeners = { start: [], end: [], change: [] };
     this.plays = [];
-    this.missingSlot = null; // the sample that was missing when the answer was tried
     this.kept = null;
     this.elapsed_ms = 0;
     this.isReady = false;
@@ -29,7 +28,7 @@ export class TrialPage {
     this.shown_ms = performance.now();
   }
 
-  // What is kept -------------------------------------------------------------------------------------
+  // What is kept
 
   restore() {
     const draft = this.services.store.read("draft");
@@ -63,11 +62,11 @@ export class TrialPage {
     this.shown_ms ??= performance.now();
   }
 
-  // On the screen ------------------------------------------------------------------------------------
+  // On the screen
 
   show() {
     const { clips, mount } = this.services;
-    this.clearMissing(); // it may stand inside of the form that goes
+    this.clearMissing();
     part("players").replaceChildren(...this.playerSlots().map((slot) => this.makePlayer(slot)));
     part("players").hidden = !part("players").children.length;
     part("form").replaceChildren(this.root);
@@ -141,7 +140,7 @@ export class TrialPage {
     return this.samples.find((sample) => sample.slot === slot);
   }
 
-  // Playing ------------------------------------------------------------------------------------------
+  // Playing
 
   allPlays() {
     return [...this.before, ...this.plays];
@@ -190,7 +189,7 @@ export class TrialPage {
   onPlayEnded(slot, play) {
     this.plays.push({ slot, started_ms: this.started_ms, ...play });
     this.keep();
-    if (play.is_whole && slot === this.missingSlot) this.clearMissing();
+    if (play.is_whole) this.clearMissing();
     this.refresh();
     if (play.is_whole && !this.isOver) announce(word("ended", { slot: slot.toUpperCase() }));
     this.listeners.end.forEach((listener) => listener(slot, { isWhole: play.is_whole }));
@@ -205,7 +204,7 @@ export class TrialPage {
     return this.samples.find(({ address }) => this.services.clips.state(address) === BROKEN)?.slot;
   }
 
-  // The answer ---------------------------------------------------------------------------------------
+  // The answer
 
   unheard() {
     return this.samples.map(({ slot }) => slot).filter((slot) => !this.heard(slot));
@@ -232,8 +231,9 @@ export class TrialPage {
     if (slot) sentence = word(button ? "missing-heard" : "missing-some-heard", { slot: slot.toUpperCase() });
     this.clearMissing();
     const target = slot ? button : ofForm?.element;
-    this.missingSlot = slot;
-    this.markMissing(target);
+    const place = target?.closest("fieldset.question, .sample");
+    place?.setAttribute("data-missing", "");
+    (place?.querySelector("legend") ?? (place && part("players")))?.after(part("missing"));
     part("missing").textContent = sentence;
     target?.focus();
     target?.scrollIntoView({ block: "center" });
@@ -241,22 +241,8 @@ export class TrialPage {
     return false;
   }
 
-  /** Mark the sample or the question at which the page stops; the sentence stands there, not beside the button. */
-  markMissing(target) {
-    const question = target?.closest("fieldset.question");
-    const sample = target?.closest(".sample");
-    (question ?? sample)?.setAttribute("data-missing", "");
-    question?.querySelectorAll("input").forEach((input) => input.setAttribute("aria-invalid", "true"));
-    question?.querySelector("legend").after(part("missing"));
-    if (sample) part("players").after(part("missing"));
-  }
-
   clearMissing() {
-    for (const element of part("trial-form").querySelectorAll("[data-missing], [aria-invalid]")) {
-      element.removeAttribute("data-missing");
-      element.removeAttribute("aria-invalid");
-    }
-    this.missingSlot = null;
+    part("trial-form").querySelector("[data-missing]")?.removeAttribute("data-missing");
     part("missing").textContent = "";
     part("next").before(part("missing"));
   }

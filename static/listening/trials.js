@@ -298,7 +298,7 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !keys.areOn) return;
   if (!page || part("trial-panel").hidden || event.target.matches?.("textarea, select, input[type=text]")) return;
   if (event.key === "Enter") {
-    if (!event.target.closest?.("button, a, summary, #trial-form input")) page.submit(); // after the last trial there is no page
+    if (!event.target.closest?.("button, a, summary, #trial-form input")) page.submit();
     return;
   }
   const letter = /^[a-z]$/i.test(event.key) ? event.key.toLowerCase() : /^Key(.)$/.exec(event.code)?.[1].toLowerCase();
