@@ -293,6 +293,10 @@ def _limits(interval: Interval | None) -> str:
     return terminal.NONE if interval is None else f"{100 * interval.lower:.2f} to {100 * interval.upper:.2f}"
 
 
+def _without_replicates(fields: list[tuple[str, object]]) -> dict[str, object]:
+    return {name: value for name, value in fields if not name.endswith("replicates")}
+
+
 def _content(
     options: argparse.Namespace, heard: _Heard, report: RecognitionReport | None, problems: Sequence[Problem]
 ) -> dict[str, object]:
@@ -300,7 +304,7 @@ def _content(
     return {
         "engine": engine and engine.key,
         "hypotheses": dict(heard.hypotheses),
-        "report": report and asdict(report),
+        "report": report and asdict(report, dict_factory=_without_replicates),
         "failed": list(heard.failures),
         "problems": terminal.problem_rows(problems),
     }
