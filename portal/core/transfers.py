@@ -53,7 +53,7 @@ class Places:
             taken.append(one)
         return taken
 
-    def send_download(self, taken: list[threading.BoundedSemaphore]) -> None:
+    def note_download(self, taken: list[threading.BoundedSemaphore]) -> None:
         """Note that this thread sends the download with these places, until it has released them."""
         self._of_this_thread.download = taken
 

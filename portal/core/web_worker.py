@@ -35,7 +35,7 @@ ARRIVAL_S = 20.0  # for all of what is collected
 LONGEST_PAUSE_S, LEAST_BYTES_PER_S = 20.0, 1000
 LONGEST_SEND_S = 60.0  # for one piece of an answer
 BEHIND_BYTES = 1 << 19  # of an answer that the main loop sends on
-LINGER_S = 5.0  # for the client to send what nobody reads, and to take the end of the last answer
+LINGER_S = 5.0  # before a connection is closed: unread data is discarded, and the client receives the end of the answer
 SEND_BUFFER_BYTES = 1 << 18  # a page fits, so that its thread does not wait for the client
 # Connections in each state at most, of `worker_connections` in all; beyond them the oldest is closed.
 MOST_ARRIVING, MOST_KEPT, MOST_LEAVING, MOST_TAKING, MOST_WAITING = 400, 250, 100, 100, 32

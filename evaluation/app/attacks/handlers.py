@@ -31,7 +31,6 @@ from evaluation.app.runs.services import load_run, make_score_set, store_figure,
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.trial_scores import PRESETS
 from evaluation.figures import similarity
-from evaluation.figures.style import PALETTES
 from evaluation.formats.results import Speech
 from evaluation.metrics.voice_similarity import VoiceDistinctiveness
 from evaluation.scoring.attack import choose_scorer, results_folder, run_attack
@@ -197,10 +196,10 @@ def _store_voices(run: EvaluationRun, data_set: DataSet, found: VoiceDistinctive
     np.savez_compressed(packed, allow_pickle=False, speakers=np.array(found.oo.speakers), **matrices)
     replace_named(matrices_key(run.pk, data_set.name), packed.getvalue())
     genders = dict(data_set.utterances.order_by().values_list("speaker__name", "speaker__gender"))
-    plots = [similarity.make_similarity_plot(found, genders, theme) for theme in PALETTES]
+    light, dark = (similarity.make_similarity_plot(found, genders, theme) for theme in ("light", "dark"))
     words = similarity.describe(found)
     key = partial(similarity_key, run.pk, data_set.name)
-    store_figure(key, plots[0], dark=plots[1], title=similarity.TITLE, description=words)
+    store_figure(key, light, dark=dark, title=similarity.TITLE, description=words)
     return words
 
 

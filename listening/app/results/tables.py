@@ -348,11 +348,11 @@ def system_in_words(shape: Shape, one: System, task: str, original: System | Non
         low=low,
         high=high,
         is_like_original=_are_alike(letters) if is_tested else None,
-        difference=_beside_original(shape, one.name, task) if is_tested else "",
+        difference=_explain_likeness(shape, one.name, task) if is_tested else "",
     )
 
 
-def _beside_original(shape: Shape, name: str, task: str) -> str:
+def _explain_likeness(shape: Shape, name: str, task: str) -> str:
     """Why a system does not differ significantly from the originals; empty where the pair was not tested.
 
     Such as ``0.19 lower than unprotected speech (0.06 to 0.31); not significant after correction for 15 pairs``.

@@ -39,7 +39,7 @@ def test_download_waits_for_its_client_without_a_second_place():
     taken = places.take_for_download()
     with places.slow_answer() as has_place:
         assert not has_place  # this thread has not begun to send it
-    places.send_download(taken)
+    places.note_download(taken)
     with places.slow_answer() as has_place:
         assert has_place
     seen = []
