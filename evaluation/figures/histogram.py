@@ -148,35 +148,17 @@ class HistogramPlot:
         axes.spines["left"].set_visible(False)
 
 
-def pitch_histogram(
-    rho_by_group: Mapping[str, Iterable[float]],
-    *,
-    threshold: Threshold | None = MINIMUM_PITCH_CORRELATION,
-    theme: Theme = "light",
-    image_format: ImageFormat = "svg",
-) -> bytes:
-    """Histogram of the pitch correlation by gender (or any other grouping).
+def make_pitch_plot(
+    rho_by_group: Mapping[str, Iterable[float]], threshold: Threshold | None
+) -> tuple[HistogramPlot, dict[str, str]]:
+    """Histogram of the pitch correlation by gender (or any other grouping), with its title and description.
 
     Args:
         rho_by_group: pitch correlations of utterances, in [-1, 1], by the label of their group.
         threshold: what an edition asks of the mean; None where it asks nothing.
-        theme: for a light or a dark page; the background is transparent.
-        image_format: ``svg``, ``png`` or ``pdf``.
 
     Raises:
         MetricInputError: no value at all, or one that is not finite.
-    """
-    plot, words = make_pitch_plot(rho_by_group, threshold)
-    return draw_plot(plot, **words, theme=theme, image_format=image_format)
-
-
-def make_pitch_plot(
-    rho_by_group: Mapping[str, Iterable[float]], threshold: Threshold | None
-) -> tuple[HistogramPlot, dict[str, str]]:
-    """The figure of `pitch_histogram` before it is drawn, with its title and description.
-
-    Raises:
-        MetricInputError: as `pitch_histogram`.
     """
     axis_label, decimals = PITCH_CORRELATION.label, PITCH_CORRELATION.decimals
     return _make_plot(distribute(rho_by_group), axis_label=axis_label, threshold=threshold, decimals=decimals)

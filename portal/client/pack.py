@@ -17,8 +17,9 @@ from common.errors import CommandError
 from common.memory import format_size
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
-from portal.client.api import PIECE_BYTES, Portal, add_server_arguments, open_portal, show_bytes
-from portal.client.submit import edition_by
+from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
+from portal.client.status import name_first
+from portal.client.submit import edition_by, list_systems
 from portal.client.verify import fetch_expected, say_findings, verify
 from portal.client.workspace import Requirements, add_edition, fetch_requirements, find_workspace
 from portal.intake.contents import Content, classify
@@ -30,7 +31,6 @@ DESCRIPTION = (
     "what vp run wrote, or WAV and FLAC files under the names of their originals, in any folders. It is checked first "
     "as the portal does; with an error there is no archive."
 )
-SHOWN = 3
 _SPEECH = frozenset({Content.SPEECH})
 _BESIDE = frozenset({Content.DESCRIPTION, Content.TARGETS})
 _RESULTS = frozenset({Content.RESULTS, Content.SCORES, Content.HYPOTHESES, Content.SIMILARITY})
@@ -61,7 +61,9 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(f"{path}: expected a file or a folder, found nothing there. {remedy}")
     with open_portal(options.server) as portal:
         asked = fetch_requirements(portal, workspace.edition)
-        known = [] if options.system else _list_systems(portal, workspace.edition)
+        edition = edition_by(portal, workspace.edition)
+        has_choice = edition["your_team"] and not options.system
+        known = [one["label"] for one in list_systems(portal, edition, edition["your_team"])] if has_choice else []
     expected = fetch_expected(workspace.edition, options.server, options.system)
     with tempfile.TemporaryDirectory(prefix="vp-pack-") as place:
         folder = Path(place) / out.name
@@ -89,12 +91,6 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
-def _list_systems(portal: Portal, edition: str) -> list[str]:
-    """The labels of the systems that one's team has in an edition."""
-    team = edition_by(portal, edition)["your_team"]
-    return [one["label"] for one in portal.every("systems/", edition=edition, team=team)] if team else []
-
-
 def _link(
     source: Path, added: list[Path], folder: Path, asked: Requirements, expected: ExpectedSubmission
 ) -> list[str]:
@@ -115,12 +111,6 @@ def _link(
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(path.resolve())
     return unused
-
-
-def name_first(names: list[str]) -> str:
-    """Some of them, and how many there are besides."""
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def _files(source: Path, added: list[Path]) -> Iterator[tuple[str, Path]]:

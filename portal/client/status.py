@@ -16,6 +16,7 @@ from portal.intake.report import IntakeReport
 NOT_CHECKED = {"received", "checking"}
 LONGEST_PAUSE_S = 10.0
 DESCRIPTION = "Show your submissions, the newest first, or one of them: timeline, problems and progress."
+SHOWN = 3
 BAD = {"refused", "failed"}
 WHOSE = "vp status lists your own."
 
@@ -160,23 +161,27 @@ def moment(text: str) -> str:
 
 
 def say_report(report: IntakeReport, *, conclusion: str = "") -> None:
-    """The report on standard output, by data set and cause, with the first sentences of each cause.
+    """The report on standard output, by data set and cause, with the first sentences of each; equal notes are one.
 
     Args:
         conclusion: what has become of the archive; without it what would.
     """
     counts = report.counts
     print_text(f"{report.archive} for {report.edition}")
+    with_errors = f" ({len(report.faulty):,} came with an error)" if report.faulty else ""
     print_text(
-        f"{counts.files:,} files: {counts.received:,} of {counts.expected:,} utterances in data sets, "
+        f"{counts.files:,} files: {counts.received:,} of {counts.expected:,} utterances in data sets{with_errors}, "
         f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}"
     )
     if counts.inherited:
         print_text(f"{counts.inherited:,} of the utterances in data sets are inherited from earlier versions.")
-    for data_set, causes in groupby(report.summary(), key=lambda cause: cause["data_set"]):
+    summary = report.summary()
+    graver = (cause for cause in summary if cause["severity"] != Severity.NOTE)
+    for data_set, causes in groupby(graver, key=lambda cause: cause["data_set"]):
         print_text(f"\n{data_set or 'Whole submission'}")
         for cause in causes:
             _say_cause(cause)
+    _say_notes([cause for cause in summary if cause["severity"] == Severity.NOTE])
     print_text(f"\n{found_words(report)} {conclusion}" if conclusion else f"\n{verdict(report)}")
 
 
@@ -195,6 +200,26 @@ def found_words(report: IntakeReport) -> str:
     counts = {severity: report.count(severity) for severity in Severity}
     numbers = [f"{count:,} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items()]
     return f"Found {', '.join(numbers[:-1])} and {numbers[-1]}."
+
+
+def _say_notes(notes: list[dict[str, Any]]) -> None:
+    """What needs no action: each kind once for all data sets, with one example."""
+    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for note in notes:
+        kinds.setdefault((note["title"], note["remedy"]), []).append(note)
+    if kinds:
+        print_text("\nNotes")
+    for (title, remedy), alike in kinds.items():
+        data_sets = name_first([note["data_set"] for note in alike if note["data_set"]])
+        print_text(f"  {title} ({sum(note['count'] for note in alike):,}){f' in {data_sets}' if data_sets else ''}")
+        print_paragraph(alike[0]["examples"][0], indent="    ")
+        print_paragraph(f"→ {remedy}", indent="    ")
+
+
+def name_first(names: list[str]) -> str:
+    """Some of them, and how many there are besides."""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def _say_cause(cause: dict[str, Any]) -> None:

@@ -82,6 +82,12 @@ def chosen_team(portal: Portal, edition: Row, wanted: str | None) -> Row | None:
     return own[0] if own else None
 
 
+def list_systems(portal: Portal, edition: Row, team: int | None) -> list[Row]:
+    """The systems of a team in an edition, or without one the baselines of its organizers."""
+    systems = portal.every("systems/", edition=edition["name"], **({"team": team} if team else {}))
+    return [one for one in systems if team or one["is_baseline"]]
+
+
 def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | None, kind: str | None) -> str:
     """The name of the system of which this is a further version; empty for a new one.
 
@@ -90,10 +96,7 @@ def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | 
     """
     if kind is not None:
         return ""
-    team_query = {"team": team["id"]} if team else {}
-    systems = [
-        one for one in portal.every("systems/", edition=edition["name"], **team_query) if team or one["is_baseline"]
-    ]
+    systems = list_systems(portal, edition, team["id"] if team else None)
     known = ", ".join(one["label"] for one in systems) or "none"
     if wanted is None:
         if systems and team:

@@ -42,6 +42,7 @@ REQUIRES: Mapping[str, str] = {
 OPTIONAL = frozenset(
     {"ctranslate2", "faster_whisper", "hibari", "onnxruntime", "parselmouth", "pyworld", "torch", "torchaudio"}
 )
+PYTHON = "3.11"  # or newer
 _MOMENT = (2020, 1, 1, 0, 0, 0)
 _START = '''"""The VoicePrivacy Portal from the shell: the program vp."""
 
@@ -146,7 +147,7 @@ def _metadata() -> str:
         f"Version: {RELEASE}",
         "Summary: The VoicePrivacy Portal from the shell: data, anonymisation, packing, submission, results.",
         "License: BSD-3-Clause",
-        "Requires-Python: >=3.11",
+        f"Requires-Python: >={PYTHON}",
         *(f"Requires-Dist: {requirement}" for requirement in REQUIRES.values()),
     ]
     return "\n".join(lines) + "\n"

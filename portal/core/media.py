@@ -34,7 +34,6 @@ CONTENT_TYPES = {
     ".pdf": "application/pdf",
 }
 Response = TypeVar("Response", bound=HttpResponseBase)
-transfers.places = transfers.Places(settings.WEB_THREADS)
 STREAM_AGAIN_S = 10
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from portal.client import RELEASE
-from portal.client.wheel import build_wheel
+from portal.client.wheel import PYTHON, REQUIRES, build_wheel
 
 
 def describe_program(request: HttpRequest) -> dict[str, Any]:
@@ -25,4 +25,6 @@ def describe_program(request: HttpRequest) -> dict[str, Any]:
         "sha256": wheel.sha256,
         "bytes": len(wheel.content),
         "version": RELEASE,
+        "python": PYTHON,
+        "packages": ", ".join(REQUIRES),
     }

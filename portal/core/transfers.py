@@ -2,8 +2,8 @@
 
 An upload or a download keeps its thread until it has ended, and so does a large answer that its client takes slowly.
 All together leave some to pages; of the others, uploads take three quarters at most (those of one sender a third of
-that), downloads half of all threads, and slow answers a third of all. The number of threads comes from the settings,
-which `portal.core.media` reads: the worker of the web server uses this module before there are any.
+that), downloads half of all threads, and slow answers a third of all. `places` are those of this process; the worker of
+the web server, which knows how many threads it has, sets them up before its first request.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ class Places:
     """The places of a web server with so many threads."""
 
     def __init__(self, threads: int) -> None:
+        self.set_up(threads)
+
+    def set_up(self, threads: int) -> None:
+        """Have the places of so many threads, while nobody holds one."""
         most = max(1, threads - KEPT_FOR_PAGES)
         most_uploads = max(1, most * 3 // 4)
         self.uploads_of_one = max(1, most_uploads // 3)

@@ -181,6 +181,7 @@ class Worker(ThreadWorker):
         if most != resource.RLIM_INFINITY:
             files = min(files, most)
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+        transfers.places.set_up(self.cfg.threads)
         super().init_process()
 
     # From here on in the main loop ------------------------------------------------------------------

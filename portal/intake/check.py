@@ -95,6 +95,8 @@ class ArchiveCheck:
         self._found = FindingList(expected.data_sets)
         self._contents: set[Content] = set()
         self._others: list[str] = []
+        self._empty: list[str] = []  # of the kinds by which a team reports
+        self._is_read = False
         self._files = self._speech = self._unexpected = self._converted = self._other_count = self._unused = 0
         self._rate_hz, self._keeps_duration = expected.rate_hz, expected.recipe().keeps_duration
 
@@ -112,6 +114,8 @@ class ArchiveCheck:
                 self._take(placed, inspection)
                 while self._sound:
                     yield self._sound.popleft()
+            self._is_read = True
+            self._progress(READING, *self._done())
         except ArchiveRefused as refused:
             self.refusal = refused.problem
             self._found.add(WHOLE_SUBMISSION, refused.problem)
@@ -136,14 +140,18 @@ class ArchiveCheck:
         for path in beside:
             if classify(path) is Content.DESCRIPTION and (self._documents / path).is_file():
                 self._check_description(path)
-        self._progress(RESULTS, self._speech, self._total())
+        self._progress(RESULTS, *self._done())
         paths, contents = (*self.paths, *beside), {*self._contents, *map(classify, beside)}
-        self._found.keep(WHOLE_SUBMISSION, result_problems(self._documents, paths, self._expected, trials))
+        unread = set(self._empty)
+        for problem in result_problems(self._documents, paths, self._expected, trials):
+            unread.discard(problem.file)
+            self._found.add(WHOLE_SUBMISSION, problem)
+        self._found.keep(WHOLE_SUBMISSION, (describe("empty/document", one) for one in self._empty if one in unread))
         if self._speech or any(inherited.values()) or not self._expected.data_sets:  # without originals none can come
             contents.add(Content.SPEECH)
         self._found.keep(WHOLE_SUBMISSION, missing_parts(contents, self._expected))
         self._found.keep(WHOLE_SUBMISSION, self._left_out())
-        self._progress(MISSING, self._speech, self._total())
+        self._progress(MISSING, *self._done())
         for finding in self._roll.findings():
             self._found.add(finding.data_set, finding.problem)
         missing = self._roll.missing(inherited)
@@ -219,7 +227,7 @@ class ArchiveCheck:
         if kept and inspection.speech:
             self._converted += bool(inspection.speech.converted_from)
             self._sound.append(FoundSpeech(kept.utterance, kept.data_sets, inspection.speech, kept.path))
-        self._progress(READING, self._roll.called, self._total())
+        self._progress(READING, *self._done())
 
     def _keep_document(self, member: Member, content: Content, stream: BinaryIO) -> None:
         largest = LARGEST_DOCUMENT_BYTES[content]
@@ -237,7 +245,10 @@ class ArchiveCheck:
             self._check_description(member.path)
         if content is Content.TARGETS:
             self._found.keep(WHOLE_SUBMISSION, target_problems(member.path, place))
-        self._contents.add(content)
+        if not member.size and content in RESULT_KINDS:
+            self._empty.append(member.path)
+        else:
+            self._contents.add(content)
         self.paths.append(member.path)
         self._sound.append(FoundDocument(member.path, content, place))
 
@@ -255,8 +266,12 @@ class ArchiveCheck:
             names = ", ".join(self._others) + (more if self._other_count > len(self._others) else "")
             yield describe("other-file", "the archive", count=self._other_count, names=names)
 
-    def _total(self) -> int:
-        return max(len(self._names.sets_of), self._roll.called)
+    def _done(self) -> tuple[int, int]:
+        """How many speech files are done, and how many there should be; once all were read, as many as came."""
+        called = self._roll.called
+        if self._is_read:
+            return max(1, called), max(1, called)
+        return called, max(len(self._names.sets_of), called)
 
 
 def _in_order(

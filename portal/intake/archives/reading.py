@@ -166,12 +166,14 @@ def read_folder(
         report: is called with each file that cannot be read.
 
     Raises:
-        ArchiveRefused: a name that no archive may hold.
+        ArchiveRefused: a name that no archive may hold, or no file at all.
     """
+    file_count = 0
     for path in _files(source):
         name = path.relative_to(source).as_posix()
         if is_dropping(name):
             continue
+        file_count += 1
         safe_path(name, limits)
         if not path.is_file():
             report(describe("not-a-file", name))
@@ -183,6 +185,8 @@ def read_folder(
             continue
         with stream:
             yield Member(name, size), stream
+    if not file_count:
+        refuse("empty-archive", source.name)
 
 
 def _files(source: Path) -> Iterator[Path]:

@@ -10,12 +10,23 @@ import numpy as np
 import pytest
 
 from common.errors import MetricInputError
-from evaluation.figures.histogram import Threshold, describe, draw_histogram, pitch_histogram
-from evaluation.figures.style import PALETTES
+from evaluation.figures.histogram import (
+    MINIMUM_PITCH_CORRELATION,
+    Threshold,
+    describe,
+    draw_histogram,
+    make_pitch_plot,
+)
+from evaluation.figures.style import PALETTES, draw_plot
 from evaluation.metrics.averages import distribute
 
 VALUES = {"Female": [0.61, 0.7, 0.72, 0.75], "Male": [0.25, 0.33, 0.6]}
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def draw(values, **look):
+    plot, words = make_pitch_plot(values, MINIMUM_PITCH_CORRELATION)
+    return draw_plot(plot, **words, **look)
 
 
 def parse(svg: bytes) -> ElementTree.Element:
@@ -28,7 +39,7 @@ def texts(svg: bytes) -> list[str]:
 
 @pytest.mark.parametrize("theme", PALETTES)
 def test_histogram_is_an_svg_without_script_and_style(theme):
-    root = parse(pitch_histogram(VALUES, theme=theme))
+    root = parse(draw(VALUES, theme=theme))
     assert root.tag == f"{SVG}svg"
     for element in root.iter():
         assert element.tag not in {f"{SVG}script", f"{SVG}style", f"{SVG}image"}
@@ -37,7 +48,7 @@ def test_histogram_is_an_svg_without_script_and_style(theme):
 
 
 def test_histogram_keeps_text_as_text_in_a_generic_font():
-    svg = pitch_histogram(VALUES)
+    svg = draw(VALUES)
     assert {"Female", "Male", "Pitch correlation ρF0", "2022 minimum", "Share of utterances, %"} < set(texts(svg))
     assert "n = 4, ▼ mean 0.6950" in texts(svg)
     assert "n = 3, ▼ mean 0.3933" in texts(svg)
@@ -45,7 +56,7 @@ def test_histogram_keeps_text_as_text_in_a_generic_font():
 
 
 def test_histogram_has_a_name_and_a_description():
-    root = parse(pitch_histogram(VALUES))
+    root = parse(draw(VALUES))
     assert (root.get("role"), root.findtext(f"{SVG}title")) == (
         "img",
         "Histogram of Pitch correlation ρF0",
@@ -59,23 +70,23 @@ def test_histogram_has_a_name_and_a_description():
 
 @pytest.mark.parametrize("image_format", ["svg", "png", "pdf"])
 def test_histogram_gives_the_same_bytes_each_time(image_format):
-    first = pitch_histogram(VALUES, image_format=image_format)
-    assert first == pitch_histogram(VALUES, image_format=image_format)
+    first = draw(VALUES, image_format=image_format)
+    assert first == draw(VALUES, image_format=image_format)
     assert first.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[image_format])
 
 
 def test_histogram_keeps_no_date():
-    assert b"Date" not in pitch_histogram(VALUES, image_format="pdf")
-    assert b"date" not in pitch_histogram(VALUES).lower()
+    assert b"Date" not in draw(VALUES, image_format="pdf")
+    assert b"date" not in draw(VALUES).lower()
 
 
 def test_histogram_differs_by_theme_and_values():
-    assert pitch_histogram(VALUES, theme="light") != pitch_histogram(VALUES, theme="dark")
-    assert pitch_histogram(VALUES) != pitch_histogram({"Female": VALUES["Female"]})
+    assert draw(VALUES, theme="light") != draw(VALUES, theme="dark")
+    assert draw(VALUES) != draw({"Female": VALUES["Female"]})
 
 
 def test_histogram_draws_one_bar_for_each_filled_bin():
-    assert [len(bars(pitch_histogram(VALUES), colour)) for colour in PALETTES["light"].series] == [3, 3, 0, 0]
+    assert [len(bars(draw(VALUES), colour)) for colour in PALETTES["light"].series] == [3, 3, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -89,12 +100,12 @@ def test_histogram_draws_one_bar_for_each_filled_bin():
     ],
 )
 def test_histogram_has_the_same_scale_for_few_and_many_utterances(values, scale):
-    found = texts(pitch_histogram({"all": values}))
+    found = texts(draw({"all": values}))
     assert [text for text in found if text.isdigit()] == scale
 
 
 def test_bars_are_shares_of_their_group():
-    svg = pitch_histogram({"few": [0.52, 0.62, 0.72], "many": [0.52, 0.62, 0.72] * 50})
+    svg = draw({"few": [0.52, 0.62, 0.72], "many": [0.52, 0.62, 0.72] * 50})
     few, many = (bars(svg, colour) for colour in PALETTES["light"].series[:2])
     assert few == pytest.approx(many, abs=0.02)
     assert len(few) == 3
@@ -113,13 +124,13 @@ def bars(svg, colour):
 
 
 def test_histogram_takes_any_label_as_it_is():
-    svg = pitch_histogram({"<b> & $x_1$": [0.5]})
+    svg = draw({"<b> & $x_1$": [0.5]})
     assert "<b> & $x_1$" in texts(svg)
 
 
 def test_histogram_without_values_is_refused():
     with pytest.raises(MetricInputError):
-        pitch_histogram({"Female": []})
+        draw({"Female": []})
 
 
 def test_histogram_of_another_measure_needs_no_threshold():
@@ -134,18 +145,18 @@ def test_figures_leave_matplotlib_as_it_was():
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    pitch_histogram(VALUES, theme="dark")
+    draw(VALUES, theme="dark")
     assert dict(matplotlib.rcParams) == before
 
 
 def test_figures_of_several_threads_do_not_mix():
-    expected = {theme: pitch_histogram(VALUES, theme=theme) for theme in PALETTES}
+    expected = {theme: draw(VALUES, theme=theme) for theme in PALETTES}
     drawn: list[bool] = []
 
-    def draw(theme):
-        drawn.append(pitch_histogram(VALUES, theme=theme) == expected[theme])
+    def draw_again(theme):
+        drawn.append(draw(VALUES, theme=theme) == expected[theme])
 
-    threads = [threading.Thread(target=draw, args=(theme,)) for theme in [*PALETTES] * 3]
+    threads = [threading.Thread(target=draw_again, args=(theme,)) for theme in [*PALETTES] * 3]
     for thread in threads:
         thread.start()
     for thread in threads:

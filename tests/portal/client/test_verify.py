@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from portal.client.main import main
+from portal.client.verify import verify
 from portal.intake.report import CSV_HEADER, IntakeReport
 from tests.evaluation.commands import Answer
 from tests.portal.intake.packing import expect, flac, pack_tar, pack_zip, tone, unpack, wav
@@ -123,6 +124,47 @@ def test_progress_goes_to_standard_error(vp, expected, tmp_path):
     assert lines[0].startswith("Reading the archive: ")
     assert len(lines) <= 13
     assert "Reading" not in answer.out
+
+
+def test_progress_ends_at_100_percent_where_utterances_are_missing(vp, expected, tmp_path):
+    answer = vp("verify", pack_zip(tmp_path / "T1.zip", list(WHOLE.items())[:8]), "--expected", expected)
+    assert [line for line in answer.err.splitlines() if line.startswith("Reading the archive")][-1].endswith(": 100 %")
+    assert answer.err.splitlines()[-1] == "Looking for what is missing: 100 %"
+
+
+def test_equal_notes_of_all_data_sets_are_one_with_an_example(vp, expected, tmp_path):
+    others = {f"notes-{number}.txt": b"x" for number in range(4)}
+    rounded = {name: wav(SPOKEN[name[4:-4]] / 2**15, subtype="PCM_24") for name in WHOLE}
+    answer = vp("verify", pack_zip(tmp_path / "T1.zip", (rounded | others).items()), "--expected", expected)
+    told = answer.out.partition("\nNotes\n")[2].splitlines()
+    assert [line for line in told if line.startswith("  ") and line[2] != " "] == [
+        "  Files that are not used (4)",
+        "  Another encoding, converted to 16 bit (12) in dev, test",
+    ]
+    assert answer.out.count("expected 16-bit PCM") == 1
+    assert told[-1] == "Found 0 errors, 0 warnings and 16 notes. The submission would be accepted."
+
+
+def test_empty_files_are_told_and_folder_without_files_is_refused_as_its_archive_is(vp, expected, tmp_path):
+    empty = {"wav/u3.wav": b"", "hypotheses/dev.txt": b"", "results-1/ASV-a-b/scores": b""}
+    answer = vp("verify", pack_zip(tmp_path / "T1.zip", (WHOLE | empty).items()), "--expected", expected)
+    assert "12 of 12 utterances in data sets (1 came with an error), 2 documents" in answer.out
+    assert "wav/u3.wav: expected a WAV or FLAC file, found a file of 0 bytes." in answer.out
+    for name in ("hypotheses/dev.txt", "results-1/ASV-a-b/scores"):
+        assert f"{name}: expected a file with content, found a file of 0 bytes." in answer.out
+    (tmp_path / "T2").mkdir()
+    refused = [
+        vp("verify", one, "--expected", expected) for one in (tmp_path / "T2", pack_zip(tmp_path / "T3.zip", ()))
+    ]
+    assert ["found an archive without files" in one.out for one in refused] == [True, True]
+    assert [one.code for one in refused] == [1, 1]
+
+
+def test_empty_score_file_is_none(tmp_path):
+    empty = {"results-1/ASV-a-b/scores": b""}
+    archive = pack_zip(tmp_path / "T1.zip", (WHOLE | empty).items())
+    found = {one.problem.code for one in verify(archive, expect(ORIGINALS, SETS, scores_required=True)).findings}
+    assert "missing-scores" in found
 
 
 def test_hostile_archive_is_refused_with_its_sentence(vp, expected, tmp_path):

@@ -12,7 +12,8 @@ import zipfile
 import pytest
 from django.urls import reverse
 
-from portal.client.wheel import OPTIONAL, PACKAGE, REQUIRES, ROOT, build_wheel, find_modules
+from common.memory import format_size
+from portal.client.wheel import OPTIONAL, PACKAGE, PYTHON, REQUIRES, ROOT, build_wheel, find_modules
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -49,6 +50,7 @@ def test_wheel_names_every_package_that_it_imports():
     assert others - OPTIONAL == REQUIRES.keys()
     ours = {re.match("[a-z0-9_-]+", line)[0]: line for line in PROJECT["dependencies"]}
     assert {name: ours[name] for name in REQUIRES} == dict(REQUIRES)
+    assert PROJECT["requires-python"] == f">={PYTHON}"
 
 
 def test_wheel_holds_nothing_of_the_portal_itself():
@@ -71,6 +73,8 @@ def test_portal_serves_the_file_with_its_hash_to_everybody(client):
     assert 'href="/downloads/"' not in page
     wheel = build_wheel()
     assert wheel.sha256 in page
+    assert f"Needs Python {PYTHON} or newer" in page
+    assert f"The file has {format_size(len(wheel.content))};" in page.replace("\u00a0", " ")
     address = re.search(r"pip install http://testserver(\S+\.whl)", page)[1]
     answer = client.get(address)
     assert hashlib.sha256(answer.content).hexdigest() == wheel.sha256

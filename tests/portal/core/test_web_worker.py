@@ -12,7 +12,7 @@ import pytest
 SERVER = """
 import os, sys
 from gunicorn.app.base import BaseApplication
-from portal.core import web_worker
+from portal.core import transfers, web_worker
 
 SETTINGS = {"bind": f"fd://{sys.argv[1]}", "threads": 2, "loglevel": "critical", "control_socket_disable": True}
 web_worker.MOST_ARRIVING = 2
@@ -23,7 +23,8 @@ def application(environ, start_response):
     if environ["PATH_INFO"] == "/breaks":
         yield b"x" * web_worker.SEND_BUFFER_BYTES * 3  # more than the system takes, less than a thread waits with
         raise RuntimeError("its file cannot be read")
-    yield str(os.getpid()).encode()
+    taken = [transfers.places.take_for_download() for _ in range(20)] if environ["PATH_INFO"] == "/places" else []
+    yield str(sum(map(bool, taken)) or os.getpid()).encode()
 
 
 class Server(BaseApplication):
@@ -56,8 +57,8 @@ def connect(address, sent=b""):
     return client
 
 
-def number_of_the_worker(address):
-    with connect(address, b"GET / HTTP/1.0\r\n\r\n") as client, client.makefile("rb") as answer:
+def number_told(address, path=b"/"):
+    with connect(address, b"GET %b HTTP/1.0\r\n\r\n" % path) as client, client.makefile("rb") as answer:
         return int(answer.read().rpartition(b"\r\n\r\n")[2])
 
 
@@ -71,23 +72,27 @@ def in_one_round(worker, *steps):
 
 
 def test_request_on_a_connection_that_is_closed_in_the_same_round_ends_nothing(address):
-    worker = number_of_the_worker(address)
+    worker = number_told(address)
     first, second = connect(address, b"GET"), connect(address, b"GET")
     time.sleep(0.2)
     third, _ = in_one_round(worker, lambda: connect(address), lambda: first.sendall(b" / HTTP/1.0\r\n\r\n"))
     with pytest.raises(ConnectionResetError):  # the oldest of three gave way
         first.recv(100)
-    assert number_of_the_worker(address) == worker
+    assert number_told(address) == worker
     for client in (first, second, third):
         client.close()
 
 
 def test_answer_that_breaks_off_behind_a_client_that_takes_nothing_ends_nothing(address):
-    worker = number_of_the_worker(address)
+    worker = number_told(address)
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(address)
         client.sendall(b"GET /breaks HTTP/1.0\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
         time.sleep(0.5)
-        assert number_of_the_worker(address) == worker
+        assert number_told(address) == worker
+
+
+def test_places_of_transfers_follow_the_threads_of_the_server(address):
+    assert number_told(address, b"/places") == 1
