@@ -7,6 +7,7 @@ holds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 PUBLISHED = "Its leaderboard was published. Archive it instead: published results depend on it."
 ARCHIVED = "This edition is archived; it takes no teams and no submissions."
+# The licences of speech whose text has a known address; terms may name several, as "CC-BY-4.0; CC BY-NC-SA 4.0".
+_CREATIVE_COMMONS = re.compile(r"\bCC[- ]BY((?:-NC)?(?:-SA|-ND)?)[- ]([234]\.0|2\.5)(?!\.?\d)", re.IGNORECASE)
+_CC0 = re.compile(r"\bCC0[- ]1\.0(?!\.?\d)", re.IGNORECASE)
+_ODC_BY = re.compile(r"\bODC-By[- ]1\.0(?!\.?\d)", re.IGNORECASE)
 ROLES_OF_A_CORPUS = ("enrolment", "trial", "training")
 
 
@@ -100,6 +105,16 @@ def date_problems(dates: Mapping[str, datetime | None]) -> dict[str, str]:
 def locked_fields(*, has_submissions: bool) -> frozenset[str]:
     """The fields of an edition that cannot change any more: results rest on them and addresses hold its name."""
     return frozenset({"name", "protocol", "recipe_text", "track", "corpus"}) if has_submissions else frozenset()
+
+
+def list_licence_texts(terms: str) -> dict[str, str]:
+    """Each licence that terms of use call by a known name, as it stands there, with the address of its text."""
+    texts = {
+        one[0]: f"https://creativecommons.org/licenses/by{one[1].lower()}/{one[2]}/legalcode"
+        for one in _CREATIVE_COMMONS.finditer(terms)
+    }
+    texts |= {one[0]: "https://creativecommons.org/publicdomain/zero/1.0/legalcode" for one in _CC0.finditer(terms)}
+    return texts | {one[0]: "https://opendatacommons.org/licenses/by/1-0/" for one in _ODC_BY.finditer(terms)}
 
 
 def edition_removal_problem(*, was_published: bool) -> str:

@@ -27,7 +27,7 @@ from evaluation.protocols.ranking.policy import (
 from evaluation.protocols.recipes import Average, DataSet, MetricRule, Ranking, Recipe, RecipeError, Track
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.models import DataSet as DataSetOfCorpus
-from portal.challenges.rules import Phase, missing_sets, phase_in_words, submission_phase
+from portal.challenges.rules import Phase, list_licence_texts, missing_sets, phase_in_words, submission_phase
 from portal.challenges.selectors import (
     DataSetRow,
     data_set_rows,
@@ -239,6 +239,7 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
         "edition": edition,
         "is_organizer": is_organizer,
         "access": access,
+        "licence_texts": list_licence_texts(access.terms),
         "is_shared": passes_speech_on(edition),
         "sets": _asked_table(sets),
         "files": _file_table(edition, files),

@@ -182,7 +182,7 @@ def accept_submission(*, submission: Submission, note: str = "", actor: Any = No
     """Accept a submission and, where it belongs to an edition, start its evaluation; None when it was withdrawn."""
     event = change_state(submission=submission, state=Submission.State.ACCEPTED, note=note, actor=actor)
     if event is not None and submission.system.edition_id is not None:
-        start_evaluation(submission=submission, by=submission.submitted_by)
+        start_evaluation(submission=submission, by=actor)
     return event
 
 

@@ -36,7 +36,7 @@ PITCH_COLUMNS = (*number_columns("ρF0, female", "ρF0, male"), Column("above", 
 
 
 def pitch_cells(pitch: PitchTable | None) -> list[Cell]:
-    """The cells of `PITCH_COLUMNS`: the means over all trial sets, and in how many of them it is above the minimum."""
+    """The cells of `PITCH_COLUMNS`: the means over all trial sets, and whether each of them is above the minimum."""
     overall = pitch.overall if pitch else None
     means = (overall.female, overall.male) if overall else (None, None)
     return [*(Cell(_mean(one)) for one in means), verdict_cell(pitch)]
@@ -50,8 +50,8 @@ def verdict_cell(pitch: PitchTable | None) -> Cell:
     if pitch is None:
         return Cell(aside="not measured")
     held = pitch.n_above if pitch.is_above else pitch.n_not_above
-    sets = f"trial set{'' if len(pitch.rows) == 1 else 's'}"
-    return replace(_badge(pitch.is_above), aside=f"in {held} of {len(pitch.rows)} {sets}")
+    n_sets = len(pitch.rows)
+    return replace(_badge(pitch.is_above), aside=f"in {held} of {n_sets} trial sets" if held < n_sets else "")
 
 
 def _badge(is_above: bool) -> Cell:

@@ -66,7 +66,7 @@ document.addEventListener("submit", async (event) => {
   if (!question || event.target.dataset.sure) return;
   event.preventDefault();
   const { submitter } = event;
-  if (!(await confirmed(question, action))) return;
+  if (!(await confirmed(question, action))) return void document.getElementById(submitter?.id)?.focus();
   // A live part may have renewed itself meanwhile, and a form outside of the page is not sent.
   if (!event.target.isConnected) document.body.append(event.target);
   event.target.dataset.sure = "yes";

@@ -215,7 +215,7 @@ def _block_cell(request: HttpRequest, line: Line) -> Cell:
     session, until = line.session, line.place_until
     if session.block is None or until is None:
         return Cell(str(session.block.number) if session.block else "–")
-    kept = f"kept until {until:%H:%M} UTC"
+    kept = f"kept until {until:%Y-%m-%d %H:%M} UTC"
     if not line.is_stalled:
         return Cell(str(session.block.number), aside=kept)
     button = render_to_string("components/action.html", ask_to_free(line), request)
@@ -224,14 +224,19 @@ def _block_cell(request: HttpRequest, line: Line) -> Cell:
 
 
 def ask_to_free(line: Line) -> dict[str, str]:
-    """The button that frees the place of a stalled session, with its question."""
+    """The button that ends a stalled session and so frees its place, with its question."""
     session = line.session
     answers = f"{line.answered} answered trial{' is' if line.answered == 1 else 's are'} kept as partial"
-    question = (
-        f"Free the place of session {session.pk}? The session ends, its {answers}, and its block is offered again."
+    label, question = (
+        "Free this place",
+        f"Free the place of session {session.pk}? The session ends, its {answers}, and ",
     )
+    question += "its block is offered again."
+    if session.study.state == Study.State.CLOSED:  # nobody else gets the block
+        label, question = "End this session", f"End session {session.pk}? Its {answers}."
     address = reverse("studies:free-place", args=[session.study.name, session.pk])
-    return {"url": address, "label": "Free this place", "kind": "quiet small", "confirm": question}
+    button = {"url": address, "label": label, "kind": "quiet small", "button_id": f"free-{session.pk}"}
+    return button | {"confirm": question}
 
 
 def badge_of(session: Session) -> str:

@@ -44,7 +44,8 @@ def free_place(request: HttpRequest, study: Study, session: int) -> HttpResponse
     found = pages.find_session(study, session)
     try:
         services.free_place(session=found, by=request.user, now=read_clock())
-        messages.success(request, f"Session {found.pk} has ended, and its place is free.")
+        is_closed = study.state == Study.State.CLOSED
+        messages.success(request, f"Session {found.pk} has ended{'' if is_closed else ', and its place is free'}.")
     except NotPossible as reason:
         messages.error(request, str(reason))
     return redirect("studies:monitor", study.name)

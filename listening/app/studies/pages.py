@@ -128,9 +128,15 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "cannot_confirm": _cannot_confirm(study),
         "blocks_made": blocks["made"],
         "blocks_finished": blocks["finished"],
+        "still_listening": _count_listening(study) if study.state == State.CLOSED else 0,
         "imported_sessions": study.sessions.count() if study.imported else 0,
         "imported_people": study.participants.count() if study.imported else 0,
     }
+
+
+def _count_listening(study: Study) -> int:
+    """How many evaluators of a closed study can still finish, for which its analysis waits."""
+    return selectors.sessions_under_way(study).filter(held_block__isnull=False).count()
 
 
 def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:

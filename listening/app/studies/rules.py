@@ -93,9 +93,12 @@ def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
     """Why what is heard in these studies, each its title and whether it is a draft, cannot be deleted."""
     if not studies:
         return ""
-    others = " and others" if len(studies) > 1 else ""
-    remedy = "Untick it on “Edit” there first." if all(one for _, one in studies) else "Delete that first."
-    return f"It is heard in the listening test {studies[0][0]}{others}. {remedy}"
+    is_one = len(studies) == 1
+    others = "" if is_one else f" and {len(studies) - 1} more"
+    remedy = f"Delete {'that test' if is_one else 'these tests'} first; a test whose results were ever public stays."
+    if all(is_draft for _, is_draft in studies):
+        remedy = f"Untick it first, on the page “Edit” of {'that test' if is_one else 'each test'}."
+    return f"It is heard in the listening test{'' if is_one else 's'} “{studies[0][0]}”{others}. {remedy}"
 
 
 def has_pairs(study: Study) -> bool:

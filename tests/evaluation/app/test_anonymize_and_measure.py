@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import soundfile
 from django.core.files.storage import default_storage
+from django.test import Client
 
 from anonymization.app import job as job_body
 from anonymization.app import voices
@@ -628,6 +629,13 @@ def test_baseline_of_an_edition_goes_from_received_to_the_leaderboard(demo, edit
     submission.refresh_from_db()
     assert (submission.state, submission.evaluated_at is not None) == (Submission.State.EVALUATED, True)
     assert steps(submission) == ["received", "accepted", "evaluating", "evaluated"]
+    organizer = edition.organizers.get()
+    assert [one.actor for one in submission.events.all()] == [organizer, None, None, None]  # the portal starts the rest
+    client = Client()
+    client.force_login(organizer)
+    page = " ".join(client.get(submission.get_absolute_url()).content.decode().split())
+    assert f'<span class="soft">by {organizer}</span>' in page
+    assert 'Evaluating <span class="soft">by the portal</span>' in page
     note = submission.events.get(state="accepted").note
     assert note == "50 utterances of 3 data sets were anonymised by mcadams-2022."
     [entry] = [entry for entry in build_leaderboard(edition).entries if entry.kind == "baseline"]

@@ -88,6 +88,13 @@ def test_criterion_33_who_listens_is_waited_for_and_nobody_else(study, organizer
     assert [one.session.state for one in (listening, waiting, consented)] == ["active", "expired", "expired"]
     assert "The study was closed" in consented.text()
     assert study.sessions.get(token=listening.token).block.holder is not None
+    client = Client()
+    client.force_login(organizer)
+    told = " ".join(client.get(study.get_absolute_url()).content.decode().split())
+    assert "1 evaluator can still finish; the answers are analysed after the last of them has ended." in told
+    Session.objects.update(state="finished")
+    told = " ".join(client.get(study.get_absolute_url()).content.decode().split())
+    assert ("can still finish" in told, "Its answers are analysed automatically: look at its" in told) == (False, True)
 
 
 def test_criterion_33_sessions_are_ended_with_the_study_and_its_analysis_starts(

@@ -57,7 +57,7 @@ def switch_second_factor_on(client):
     assert client.get("/account/second-factor/app/").headers["Location"].startswith("/account/confirm/?next=")
     client.post("/account/confirm/?next=/account/second-factor/app/", {"password": PASSWORD})
     page = client.get("/account/second-factor/app/").content.decode()
-    secret = re.search(r'<code class="secret">(\w+)</code>', page)[1]
+    secret = re.search(r'<code class="copyable">(\w+)</code>', page)[1]
     code = totp.format_hotp_value(totp.hotp_value(secret, next(totp.yield_hotp_counters_from_time())))
     answer = client.post("/account/second-factor/app/", {"code": code})
     assert answer.headers["Location"] == "/account/second-factor/codes/", errors_of(answer)

@@ -38,7 +38,7 @@ def roles_of(user):
 
 def test_invited_person_chooses_a_password_by_the_shown_link_and_has_the_role(client, operator):
     page = invite(client, name="Ida Invited", roles=["organizer"]).content.decode()
-    [path] = re.findall(r'<code class="secret">http://[^/]+(/password/[^<]+)</code>', page)
+    [path] = re.findall(r'<code class="copyable">http://[^/]+(/password/[^<]+)</code>', page)
     person = User.objects.get(email="ida@test.example")
     assert roles_of(person) == (True, False, False)
     assert path in mail.outbox[0].body

@@ -136,7 +136,7 @@ def take_part(page, look, portal, folder):
     page.goto("/account/tokens/")
     page.get_by_label("Name").fill("my computer")
     page.get_by_role("button", name="Make the token").click()
-    vp = Vp(folder, portal.url, page.locator("code.secret").inner_text())
+    vp = Vp(folder, portal.url, page.locator("code.copyable").inner_text())
     vp("data", NAME)
     vp("run", NAME, "--method", "mcadams-2022", "--jobs", "1")
     vp("pack", NAME)

@@ -213,7 +213,7 @@ def publish(page, look, portal):
     look(page, "publish")
     page.get_by_role("button", name="Publish").click()
     page.wait_for_url(f"**{EDITION}leaderboard/")
-    portal.mail_to(MEMBER, "The leaderboard is published")
+    portal.mail_to(MEMBER, "the leaderboard is published")
 
 
 def read_leaderboard(page, look):

@@ -68,6 +68,15 @@ def test_compose_starts_commands_that_exist(compose):
         assert file in (DEPLOY / "nginx.conf").read_text()
 
 
+def test_examples_give_short_jobs_a_worker_of_their_own(compose):
+    """As `serve` does, so that no check of an archive waits for a computation."""
+    started = [one["command"][2] for one in compose["services"].values() if one.get("command", [""])[0] == "worker"]
+    texts = (DEPLOY / "Dockerfile").read_text() + (settings.FILES_DIR / "docs" / "operator.md").read_text()
+    started += re.findall(r"worker --queues ([a-z,]+)", texts) + re.findall(r"voiceprivacy-worker@([a-z,]+)", texts)
+    assert {"io", "cpu", "gpu"} <= set(started)
+    assert [queues for queues in started if "io" in queues and queues != "io"] == []
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_unit_starts_a_command_that_exists(unit):
     parser = configparser.ConfigParser(interpolation=None)

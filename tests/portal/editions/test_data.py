@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.challenges.models import DataFile, Edition
+from portal.challenges.rules import list_licence_texts
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
 from portal.core import media, transfers
 from portal.core.models import AuditEvent
@@ -157,6 +158,21 @@ def test_only_the_owner_of_the_corpus_and_operators_pass_its_speech_on():
 
 
 # The terms -----------------------------------------------------------------------------------------
+def test_page_links_the_text_of_each_licence_that_the_terms_name(edition):
+    client, _ = member_of(edition)
+    assert (
+        'href="https://creativecommons.org/licenses/by/4.0/legalcode">CC BY 4.0</a>'
+        in client.get(page(edition)).content.decode()
+    )
+    terms = "CC-BY-NC-SA-4.0 for speech, CC0 1.0 for lists and ODC-By 1.0."
+    assert list_licence_texts(terms) == {
+        "CC-BY-NC-SA-4.0": "https://creativecommons.org/licenses/by-nc-sa/4.0/legalcode",
+        "CC0 1.0": "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
+        "ODC-By 1.0": "https://opendatacommons.org/licenses/by/1-0/",
+    }
+    assert list_licence_texts("CC BY 4.05, CC BY-XX 4.0, see LICENCE.md") == {}
+
+
 def test_acceptance_is_kept_with_words_time_person_and_team_once(edition):
     client, team = member_of(edition)
     for _ in range(2):

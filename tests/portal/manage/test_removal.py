@@ -11,6 +11,7 @@ from evaluation.app.measures.services import start_measures
 from evaluation.app.models import EvaluationRun
 from listening.app.results.services import start_analysis, unpublish_results
 from listening.app.studies import services as study_services
+from listening.app.studies.rules import heard_problem
 from portal.challenges.models import Corpus, Edition, Utterance
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import find_kind, find_rows, list_separable, preview_removal, take_pieces
@@ -326,6 +327,19 @@ def test_system_that_is_heard_stays_until_its_study_is_deleted(organizer):
     remove("studies", study, organizer)
     remove("systems", system, organizer)
     assert not System.objects.filter(pk=system.pk).exists()
+
+
+def test_reason_of_what_is_heard_names_the_tests_and_what_can_be_done():
+    assert heard_problem([("A", False)]) == (
+        "It is heard in the listening test “A”. Delete that test first; a test whose results were ever public stays."
+    )
+    assert heard_problem([("A", True)]) == (
+        "It is heard in the listening test “A”. Untick it first, on the page “Edit” of that test."
+    )
+    assert heard_problem([("A", True), ("B", False), ("C", False)]) == (
+        "It is heard in the listening tests “A” and 2 more. Delete these tests first; "
+        "a test whose results were ever public stays."
+    )
 
 
 def test_what_a_listening_test_plays_does_not_go_with_its_team_or_its_corpus(organizer):

@@ -210,11 +210,11 @@ def test_nothing_but_contents_and_report_stays_on_disk(team, members):
 
 def test_timeline_and_audit_tell_what_happened(team, members):
     submission = hand_in(team, members)
-    steps = list(submission.events.values_list("state", "note"))
+    steps = list(submission.events.values_list("state", "note", "actor__name"))
     assert steps == [
-        ("received", "archive.zip arrived."),
-        ("checking", ""),
-        ("accepted", "1 warning."),
+        ("received", "archive.zip arrived.", submission.submitted_by.name),
+        ("checking", "", None),
+        ("accepted", "1 warning.", None),
     ]
     actions = AuditEvent.objects.filter(subject_type="submissions.submission").order_by("pk")
     assert list(actions.values_list("action", flat=True)) == [
