@@ -253,11 +253,12 @@ def compare_submissions(api: ApiView, pk: int, other: int) -> HttpResponse:
     """Which files differ between two submissions, the older one first; the CSV has the files that do not, too."""
     both = submission_for(api.user, pk), submission_for(api.user, other)
     before, after = sorted(both, key=lambda one: (one.created_at, one.pk))
-    sections = diff.compare_submissions(before, after, with_unchanged=api.wants_csv)
+    sections = diff.compare_submissions(before, after)
     if api.wants_csv:
         return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", diff.difference_rows(sections))
     parts = [
-        {"name": section.title, "counts": section.counts, "differences": section.differences} for section in sections
+        {"name": section.title, "counts": section.counts, "differences": section.of(*diff.DIFFERENT)}
+        for section in sections
     ]
     found = {"before": before.pk, "after": after.pk, "totals": diff.totals(sections), "parts": parts}
     return Response(DiffSerializer(found).data)

@@ -6,11 +6,9 @@ set and utterance, documents by their path.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from portal.submissions.models import Submission
@@ -25,6 +23,9 @@ class Change(StrEnum):
     ADDED = "added"
     REMOVED = "removed"
     UNCHANGED = "unchanged"
+
+
+DIFFERENT = (Change.CHANGED, Change.ADDED, Change.REMOVED)
 
 
 class Entry(NamedTuple):
@@ -45,38 +46,44 @@ class Difference(NamedTuple):
     after: Entry | None
 
 
+# The key of its row, its content and whether it is inherited: of tens of thousands most are compared and not shown.
+_Held = tuple[int, str, bool]
+
+
 @dataclass(frozen=True)
 class Section:
-    """The files of one data set, or the documents, by name; `unchanged`: how many are the same in both."""
+    """The files of one data set, or the documents: their names by change, each in order."""
 
     title: str
-    differences: tuple[Difference, ...]
-    unchanged: int
+    names: Mapping[Change, list[str]]
+    before: Mapping[str, _Held]
+    after: Mapping[str, _Held]
 
-    def of(self, change: Change) -> list[Difference]:
-        return [one for one in self.differences if one.change is change]
+    def of(self, *changes: Change, most: int | None = None) -> list[Difference]:
+        """Files that changed so, by name; the first ones where `most` is given."""
+        found = {name: change for change in changes for name in self.names[change][:most]}
+        return [self._difference(name, found[name]) for name in sorted(found)[:most]]
 
-    @cached_property
+    def _difference(self, name: str, change: Change) -> Difference:
+        before, after = self.before.get(name), self.after.get(name)
+        return Difference(name, change, before and Entry(name, *before), after and Entry(name, *after))
+
+    @property
     def counts(self) -> dict[Change, int]:
-        found = Counter(one.change for one in self.differences)
-        return {change: found[change] for change in Change} | {Change.UNCHANGED: self.unchanged}
+        return {change: len(self.names[change]) for change in Change}
 
     @property
     def is_documents(self) -> bool:
         return self.title == DOCUMENTS
 
 
-def compare_submissions(before: Submission, after: Submission, *, with_unchanged: bool = False) -> list[Section]:
-    """Each data set that either has, by name, then the documents; in four queries whatever their number.
-
-    Args:
-        with_unchanged: whether `differences` hold the files that are the same in both, too.
-    """
+def compare_submissions(before: Submission, after: Submission) -> list[Section]:
+    """Each data set that either has, by name, then the documents; in six queries whatever their number."""
     files = _files(before), _files(after)
     parts = [(name, files[0].get(name, {}), files[1].get(name, {})) for name in sorted({*files[0], *files[1]})]
     documents = _documents(before), _documents(after)
     parts += [(DOCUMENTS, *documents)] if any(documents) else []
-    return [_section(*part, with_unchanged=with_unchanged) for part in parts]
+    return [_section(*part) for part in parts]
 
 
 def totals(sections: list[Section]) -> dict[Change, int]:
@@ -88,35 +95,25 @@ def difference_rows(sections: list[Section]) -> Iterator[tuple[Any, ...]]:
     """Every file as a row of a CSV file."""
     yield "part", "name", "change", "content before", "content after"
     for section in sections:
-        for one in section.differences:
+        for one in section.of(*Change):
             contents = (entry.key if entry else "" for entry in (one.before, one.after))
             yield section.title, one.name, one.change.value, *contents
 
 
-# The key of its row, its content and whether it is inherited: of tens of thousands most are compared and not shown.
-_Held = tuple[int, str, bool]
-
-
-def _section(title: str, before: Mapping[str, _Held], after: Mapping[str, _Held], *, with_unchanged: bool) -> Section:
-    same = {name for name, held in before.items() if name in after and after[name][1] == held[1]}
-    told = sorted({*before, *after} - (set() if with_unchanged else same))
-    return Section(title, tuple(_difference(name, before.get(name), after.get(name)) for name in told), len(same))
-
-
-def _difference(name: str, before: _Held | None, after: _Held | None) -> Difference:
-    if before is None or after is None:
-        change = Change.ADDED if before is None else Change.REMOVED
-    else:
-        change = Change.UNCHANGED if before[1] == after[1] else Change.CHANGED
-    return Difference(name, change, before and Entry(name, *before), after and Entry(name, *after))
+def _section(title: str, before: Mapping[str, _Held], after: Mapping[str, _Held]) -> Section:
+    both = before.keys() & after.keys()
+    same = {name for name in both if before[name][1] == after[name][1]}
+    names = {Change.CHANGED: both - same, Change.UNCHANGED: same}
+    names |= {Change.ADDED: after.keys() - both, Change.REMOVED: before.keys() - both}
+    return Section(title, {change: sorted(of_change) for change, of_change in names.items()}, before, after)
 
 
 def _files(submission: Submission) -> dict[str, dict[str, _Held]]:
-    columns = ("data_set__name", "utterance__name", "pk", "audio", "is_inherited")
-    found: dict[str, dict[str, _Held]] = {}
-    for data_set, name, *held in submission.files.order_by().values_list(*columns).iterator():
-        found.setdefault(data_set, {})[name] = (held[0], held[1], held[2])
-    return found
+    files, columns = submission.files.order_by(), ("data_set", "utterance__name", "pk", "audio", "is_inherited")
+    found: dict[int, dict[str, _Held]] = {}
+    for data_set, name, pk, key, is_inherited in files.values_list(*columns):
+        found.setdefault(data_set, {})[name] = pk, key, is_inherited
+    return {name: found[data_set] for data_set, name in files.values_list("data_set", "data_set__name").distinct()}
 
 
 def _documents(submission: Submission) -> dict[str, _Held]:

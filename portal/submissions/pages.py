@@ -274,7 +274,7 @@ def _diff_section(section: Section) -> dict[str, Any]:
         {
             "change": change,
             "count": count,
-            "shown": section.of(change)[:SHOWN_OF_A_CHANGE],
+            "shown": section.of(change, most=SHOWN_OF_A_CHANGE),
             "more": max(0, count - SHOWN_OF_A_CHANGE),
         }
         for change, count in section.counts.items()

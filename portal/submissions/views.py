@@ -86,7 +86,7 @@ def submission_diff(request: HttpRequest, pk: int, other: int) -> HttpResponse:
 @member_read
 def diff_csv(request: HttpRequest, pk: int, other: int) -> HttpResponse:
     before, after = submission_for(request.user, pk), submission_for(request.user, other)
-    rows = difference_rows(compare_submissions(before, after, with_unchanged=True))
+    rows = difference_rows(compare_submissions(before, after))
     return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", rows)
 
 

@@ -520,7 +520,7 @@ def test_diff_takes_the_same_queries_whatever_the_number_of_files(
     keep = list(second.files.values_list("pk", flat=True)[:rows])
     second.files.exclude(pk__in=keep).delete()
     client.force_login(member)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(10):
         assert client.get(reverse("submissions:diff", args=[first.pk, second.pk])).status_code == 200
 
 
