@@ -78,7 +78,7 @@ class Board {
     on(root, "change", (event) => this.onChange(event));
     on(globalThis, "resize", () => this.lay());
     this.tools.onPlayStart(() => this.refresh());
-    this.tools.onPlayEnd((slot, { isWhole }) => this.onPlayEnd(slot, isWhole));
+    this.tools.onPlayEnd((slot, { isWhole }) => isWhole && this.onHeard(slot));
     this.tools.onChange(() => this.refresh());
   }
 
@@ -203,9 +203,9 @@ class Board {
     this.refresh();
   }
 
-  onPlayEnd(slot, isWhole) {
+  onHeard(slot) {
     if (this.stopped.signal.aborted) return;
-    if (isWhole && this.samples.has(slot)) this.samples.get(slot).plays += 1;
+    this.samples.get(slot).plays += 1;
     this.changed();
   }
 

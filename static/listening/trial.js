@@ -6,6 +6,7 @@ import { announce, part, word } from "./words.js";
 
 const PLAYERS_OF = { rating: ["a", "b"], transcription: ["a"], linkability: [] };
 const BROKEN = "broken";
+const PLACES = "fieldset.question, .sample, .field, .board-tray, .board-map"; // beside which it says what is missing
 
 export class TrialPage {
   /**
@@ -105,9 +106,7 @@ export class TrialPage {
     part("broken").hidden = !broken;
     part("form").hidden = part("next").hidden = part("wrong").hidden = broken;
     part("next").ariaDisabled = String(!this.isComplete());
-    const missing = part("missing").textContent; // nobody has answered by this: what is missing stays said
     this.listeners.change.forEach((listener) => listener());
-    part("missing").textContent = missing;
   }
 
   refreshPlayer(element) {
@@ -226,14 +225,13 @@ export class TrialPage {
   tellMissing() {
     const [slot] = this.unheard();
     const button = part("players").querySelector(`[data-slot="${slot}"] button`);
-    const ofForm = this.isReady ? null : (this.form.missing?.() ?? null);
-    let sentence = ofForm?.sentence ?? word("missing-answer");
-    if (slot) sentence = word(button ? "missing-heard" : "missing-some-heard", { slot: slot.toUpperCase() });
+    const ofForm = button ? null : this.form.missing();
+    const sentence = button ? word("missing-heard", { slot: slot.toUpperCase() }) : ofForm?.sentence ?? word("missing-answer");
     this.clearMissing();
-    const target = slot ? button : ofForm?.element;
-    const place = target?.closest("fieldset.question, .sample");
+    const target = button ?? ofForm?.element;
+    const place = target?.closest(PLACES);
     place?.setAttribute("data-missing", "");
-    (place?.querySelector("legend") ?? (place && part("players")))?.after(part("missing"));
+    (place?.querySelector("legend") ?? place?.closest("#players") ?? place)?.after(part("missing"));
     part("missing").textContent = sentence;
     target?.focus();
     target?.scrollIntoView({ block: "center" });
@@ -261,11 +259,11 @@ export class TrialPage {
       kept: this.kept,
       keep: (data) => {
         this.kept = data;
+        this.clearMissing(); // somebody answered
         this.keep();
       },
       ready: (isReady) => {
         this.isReady = isReady;
-        this.clearMissing();
         part("next").ariaDisabled = String(!this.isComplete());
       },
       announce,

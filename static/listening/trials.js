@@ -12,7 +12,6 @@ import { announce, part, word } from "./words.js";
 
 const CONNECT_AGAIN_MS = [1000, 2000, 4000, 8000];
 const MOST_EVENTS = 150; // that wait to be told
-const MOST_OF_USUAL = 5; // what takes longer was interrupted
 
 const { dataset } = part("trials"); // with the addresses
 
@@ -21,7 +20,8 @@ const settings = { form: dataset.form, pages: "", playsAtMost: null }; // but fo
 let mount = null; // of the form's module
 let known = []; // trials that the portal told, in order, the next one first
 let progress = { done: 0, total: 0 };
-let effort = { left_s: 0, done_s: 0, spent_s: 0 }; // usual times, and this person's own
+let effort = { left_s: 0, paces: [] }; // usual time of the rest; times of own trials over the usual
+let spent_ms = 0; // on the earlier pages of a trial
 let page = null; // TrialPage
 let isBeginning = false;
 let isReporting = false;
@@ -163,12 +163,12 @@ function submit(body) {
   const { tasks } = page;
   const usual_s = (page.trial.usual_s * tasks.length) / page.trial.tasks.length;
   effort.left_s -= usual_s;
-  effort.done_s += usual_s;
-  effort.spent_s += Math.min(body.client_ms / 1000, MOST_OF_USUAL * usual_s);
+  spent_ms += body.client_ms;
   page.close();
   store.remove("draft");
   showNotice("");
   queue.add({ position, tasks, body: { position, ...body } });
+  notePace(page.trial);
   advance();
 }
 
@@ -200,6 +200,7 @@ async function report(isSkip, slot, what) {
     if (page === reported) {
       page.close();
       store.remove("draft");
+      spent_ms = 0;
     }
     tell("skipped");
     take(body);
@@ -218,10 +219,16 @@ function reportSound(isSkip) {
   else report(isSkip, ...choices.map(({ value }) => value));
 }
 
+function notePace(trial) {
+  if (tasksLeft(trial).length) return;
+  if (!trial.is_practice) effort.paces.push(spent_ms / 1000 / trial.usual_s);
+  spent_ms = 0;
+}
+
+/** At the median of this person's paces and the usual one, so that a single slow trial changes nothing. */
 function showTime() {
-  const { left_s, done_s, spent_s } = effort;
-  const one_s = (left_s + done_s) / Math.max(1, progress.total); // of the usual pace, until the own one is known
-  showTimeLeft(Math.max(0, left_s) * ((one_s + spent_s) / Math.max(1, one_s + done_s)));
+  const paces = [1, ...effort.paces].sort((a, b) => a - b);
+  showTimeLeft(effort.left_s * paces[(paces.length - 1) >> 1]);
 }
 
 // Begin, pause, freeze, leave ----------
@@ -256,6 +263,7 @@ function open(state) {
   known = state.trials;
   progress = { done: state.done, total: state.total };
   effort = state.effort;
+  spent_ms = 0;
   queue.open();
   return advance();
 }

@@ -431,8 +431,8 @@ def _stats(found: Any) -> list[dict[str, Any]]:
         {"label": "Lost their block", "value": counts.expired},
         {"label": "Withdrawn", "value": counts.withdrawn},
         {"label": "Screened out", "value": counts.screened_out},
-        {"label": "Failed attention", "value": counts.failed_attention},
-        {"label": "Technical fault", "value": counts.technical},
+        {"label": "Missed control trials", "value": counts.failed_attention},
+        {"label": "Technical error", "value": counts.technical},
         {"label": "Left out", "value": counts.excluded, "note": "by a standing rule"},
         {"label": "Median time", "value": duration(times.session_s), "note": per_trial},
     ]

@@ -35,7 +35,6 @@ NAME_LENGTH = 24
 AHEAD = 3  # the trial to answer and the two after it
 MOST_CACHED = 1024
 GIVEN_UP_AFTER = 2
-MOST_OF_USUAL = 5.0  # a trial that took longer than so many times the usual was interrupted
 ANSWERED = Statement(lambda: Answer.objects.filter(session__token=""), "trial", "task", "rating")
 Answered = Mapping[int, Mapping[str, int | None]]
 _cached_blocks: dict[tuple[str, int | None], PlannedBlock] = {}  # by token and block of a session
@@ -295,13 +294,12 @@ def describe_next(session: Session, progress: Progress, answered: Answered) -> d
     }
 
 
-def measure_effort(session: Session, block: PlannedBlock, progress: Progress) -> dict[str, float]:
-    """What the page tells the time left from, in seconds.
+def measure_effort(session: Session, block: PlannedBlock, progress: Progress) -> dict[str, Any]:
+    """What the page tells the time left from: the median of this person's paces and the usual one.
 
     Returns:
-        ``left_s``, what is left usually takes by its form and its sound; ``done_s``, what was answered and timed
-        usually takes; ``spent_s``, how long that took this person. Breaks do not count, and an interrupted trial counts
-        `MOST_OF_USUAL` times the usual at most.
+        ``left_s``, the seconds that what is left usually takes by its form and its sound; ``paces``, how long each
+        answered trial took this person over what it usually takes, without practice.
     """
     spent: dict[int, list[int]] = {}
     for trial, ms in session.answers.exclude(client_ms=None).values_list("trial", "client_ms"):
@@ -310,8 +308,7 @@ def measure_effort(session: Session, block: PlannedBlock, progress: Progress) ->
     timed = [one for one in block.trials.values() if len(spent.get(one.trial.pk, ())) == len(block.tasks)]
     return {
         "left_s": round(sum(one.usual_s for one in progress.left), 1),
-        "done_s": round(sum(one.usual_s for one in timed), 1),
-        "spent_s": round(sum(min(total(spent[one.trial.pk]) / 1000, MOST_OF_USUAL * one.usual_s) for one in timed), 1),
+        "paces": [round(total(spent[one.trial.pk]) / 1000 / one.usual_s, 2) for one in timed if not one.is_practice],
     }
 
 

@@ -59,7 +59,7 @@ def test_state_tells_where_the_session_stands(client, session):
         "total": 4,
         "done": 0,
         "next": 1,
-        "effort": {"left_s": 4 * 13.8, "done_s": 0, "spent_s": 0},
+        "effort": {"left_s": 4 * 13.8, "paces": []},
     }
 
 
