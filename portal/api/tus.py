@@ -1,7 +1,8 @@
 """Uploads by the tus protocol 1.0.0 (https://tus.io/protocols/resumable-upload), so that any tus client can send.
 
 Core, creation, creation-with-upload, checksum, termination and expiration. Beyond the protocol, GET tells the state of
-an upload as JSON and `submit` asks again for the submission of a complete upload that was refused one. Requests are
+an upload as JSON and `submit` asks again for the submission of a complete upload that was refused one. An upload that
+names a corpus instead of an edition is an organizer's, and is imported. Requests are
 read strictly; errors are problem details (RFC 9457) with a sentence for the sender, and what belongs to others looks
 like what does not exist. Conventions: header values are text as sent; sizes and offsets are whole numbers of bytes.
 """
@@ -27,6 +28,7 @@ from rest_framework.authentication import CSRFCheck
 from portal.accounts.models import AccessToken
 from portal.accounts.tokens import user_of_token
 from portal.api.problems import problem
+from portal.challenges.forms import UploadForm
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
 from portal.core import transfers
@@ -34,9 +36,12 @@ from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason, UploadError
 from portal.submissions.selectors import upload_for
 from portal.submissions.uploads import (
+    CorpusPlan,
     Plan,
     abandon_upload,
+    create_corpus_upload,
     create_upload,
+    find_import,
     hash_tail,
     receive_part,
     require_unfinished,
@@ -60,8 +65,8 @@ STATUS = {
     Reason.FINISHED: 409,
     Reason.UNFINISHED: 409,
 }
-# Of Upload-Metadata.
-KEYS = ("filename", "edition", "team", "system", "system_kind", "system_title", "sha256")
+# Of Upload-Metadata: of an archive of a team or baseline, and of one of a corpus.
+KEYS = ("filename", "edition", "team", "system", "system_kind", "system_title", "sha256", "corpus")
 Action = Callable[..., HttpResponse]
 
 
@@ -195,9 +200,11 @@ def parse_metadata(request: HttpRequest) -> dict[str, str]:
 
 def metadata_header(upload: Upload) -> str:
     """What Upload-Metadata says of an upload that is here."""
-    found = {
+    wanted = {name: "on" if value is True else value or "" for name, value in upload.corpus_import.items()}
+    found = {("corpus" if name == "name" else name): value for name, value in wanted.items()}
+    found |= {
         "filename": upload.file_name,
-        "edition": upload.edition.name,
+        "edition": upload.edition.name if upload.edition else "",
         "team": str(upload.team_id or ""),
         "system": upload.system.name if upload.system else "",
         "system_kind": upload.system_kind,
@@ -231,6 +238,21 @@ def plan_upload(user: Any, metadata: dict[str, str]) -> Plan:
         whose = f"The team “{team}”" if team else "The edition"
         raise RequestError(422, f"{whose} has no {'system' if team else 'baseline'} named “{wanted[:60]}”.")
     return Plan(edition, team, system=system)
+
+
+def plan_corpus(metadata: dict[str, str]) -> CorpusPlan:
+    """What the archive of a corpus shall become, read as the form of the page.
+
+    Raises:
+        RequestError: with every error of the form.
+    """
+    form = UploadForm(metadata | {"name": metadata["corpus"]})
+    if metadata["edition"]:
+        raise RequestError(422, "An archive is for an edition or for a corpus: send “edition” or “corpus”, not both.")
+    if not form.is_valid():
+        raise RequestError(422, " ".join(str(one) for found in form.errors.values() for one in found))
+    options = dict(form.cleaned_data)
+    return CorpusPlan(options.pop("name"), options)
 
 
 def _edition(user: Any, name: str) -> Edition:
@@ -306,8 +328,12 @@ def _create(request: HttpRequest, user: Any) -> HttpResponse:
     _require_version(request)
     size = number_in(request, "Upload-Length")
     metadata = parse_metadata(request)
-    plan, name, sha256 = plan_upload(user, metadata), metadata["filename"], metadata["sha256"]
-    upload = create_upload(plan=plan, file_name=name, size=size, claimed_sha256=sha256, by=user, now=timezone.now())
+    said: dict[str, Any] = {"file_name": metadata["filename"], "claimed_sha256": metadata["sha256"]}
+    said |= {"size": size, "by": user, "now": timezone.now()}
+    if metadata["corpus"]:
+        upload = create_corpus_upload(plan=plan_corpus(metadata), **said)
+    else:
+        upload = create_upload(plan=plan_upload(user, metadata), **said)
     headers = {"Location": reverse("uploads:detail", args=[upload.pk]), "Upload-Expires": _expiry(upload)}
     if request.content_type == PART_TYPE:
         try:
@@ -341,7 +367,8 @@ def _patch(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 def _receive(request: HttpRequest, user: Any, upload: Upload, *, offset: int) -> Upload:
     checksum = parse_checksum(request)
     read, length = body_reader(request), announced_length(request)
-    with transfers.places.upload_of((upload.edition_id, upload.team_id)) as has_place:
+    sender = (upload.edition_id, upload.team_id) if upload.edition_id else ("corpora", upload.created_by_id)
+    with transfers.places.upload_of(sender) as has_place:
         if not has_place:
             sentence = "Many uploads are running, of this team or in all. The upload continues in a moment."
             raise RequestError(503, sentence, {"Retry-After": "10"})
@@ -364,11 +391,13 @@ def _submit(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 def as_json(upload: Upload) -> dict[str, Any]:
     """The state of an upload for programs; by `tail`, the end of what came, a sender knows its file again."""
     submission = getattr(upload, "submission", None)
+    job = find_import(upload) if upload.edition is None else None
     return {
         "id": str(upload.pk),
         "state": upload.state,
         "refusal": upload.refusal,
-        "edition": upload.edition.name,
+        "edition": upload.edition.name if upload.edition else None,
+        "corpus": upload.corpus_import.get("name"),
         "team": upload.team_id,
         "system": upload.system.name if upload.system else None,
         "file_name": upload.file_name,
@@ -378,6 +407,7 @@ def as_json(upload: Upload) -> dict[str, Any]:
         "expires_at": upload.expires_at.isoformat() if upload.state in {"receiving", "refused"} else None,
         "tail": hash_tail(upload) if upload.state == Upload.State.RECEIVING else None,
         "submission": {"id": submission.pk, "address": submission.get_absolute_url()} if submission else None,
+        "job": {"id": job.pk, "address": job.get_absolute_url()} if job else None,
     }
 
 

@@ -114,16 +114,9 @@ class FolderField(forms.CharField):
         pass
 
 
-class ImportForm(forms.Form):
-    """Where a corpus lies on the server and what to call it."""
+class UploadForm(forms.Form):
+    """What to call a corpus and how to read it, where its archive is uploaded."""
 
-    found = CorpusField(
-        label="Corpus on the server",
-        widget=forms.RadioSelect,
-        initial=_OTHER,
-        error_messages={"invalid_choice": "This corpus no longer exists. Choose another one."},
-    )
-    folder = FolderField(label="Folder on the server", max_length=400)
     name = forms.CharField(
         label="Name of the corpus",
         help_text="Letters, digits, hyphens; it becomes part of addresses. An existing name continues that corpus.",
@@ -136,15 +129,6 @@ class ImportForm(forms.Form):
         },
     )
     layout = forms.ChoiceField(label="Layout", choices=LAYOUTS, required=False)
-    audio_root = forms.CharField(
-        label="Folder of the audio files",
-        help_text="Only for Kaldi data directories whose wav.scp does not lead to the files.",
-        max_length=400,
-        required=False,
-    )
-    without_audio = forms.BooleanField(
-        label="Import the lists without audio", help_text="Statistics only; audio can follow later.", required=False
-    )
     resample = forms.BooleanField(
         label="Convert audio that is not 16 kHz",
         help_text="Without this, audio at another rate is refused.",
@@ -159,6 +143,27 @@ class ImportForm(forms.Form):
         required=False,
     )
 
+
+class ImportForm(UploadForm):
+    """Where a corpus lies on the server and what to call it."""
+
+    found = CorpusField(
+        label="Corpus on the server",
+        widget=forms.RadioSelect,
+        initial=_OTHER,
+        error_messages={"invalid_choice": "This corpus no longer exists. Choose another one."},
+    )
+    folder = FolderField(label="Folder on the server", max_length=400)
+    audio_root = forms.CharField(
+        label="Folder of the audio files",
+        help_text="Only for Kaldi data directories whose wav.scp does not lead to the files.",
+        max_length=400,
+        required=False,
+    )
+    without_audio = forms.BooleanField(
+        label="Import the lists without audio", help_text="Statistics only; audio can follow later.", required=False
+    )
+    field_order = ("found", "folder", "name", "layout", "audio_root", "without_audio")
     next = forms.CharField(required=False, widget=forms.HiddenInput, max_length=20)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

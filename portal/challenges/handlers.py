@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from portal.challenges.selectors import DATA_FILES, may_import
 from portal.challenges.services import prepare_data_files
 from portal.core import audit
 from portal.core.storage import keep_audio, refresh, store_bytes
+from portal.intake.corpora.archives import find_corpus, unpack_corpus
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
 from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
 from portal.intake.expectation import CHALLENGE_RATE_HZ
@@ -52,12 +54,96 @@ GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 @job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO, comes_first=True)
 def run_import(context: JobContext) -> dict[str, Any]:
     """Body of the import job; returns how many of each thing the corpus gained."""
-    wanted = context.parameters
+    if "upload" not in context.parameters:
+        return _import_folder(context, context.parameters)
+    return _import_archive(context, context.parameters)
+
+
+def _import_archive(context: JobContext, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Unpack an uploaded archive and import what it holds; it is kept for another attempt where nobody is to fix it."""
+    name, archive = wanted["folder"], settings.UPLOAD_DIR / wanted["upload"]
+    if not archive.exists():
+        raise JobFailure(
+            f"The archive {name} is no longer here. Nothing was changed.",
+            actor=Actor.ORGANIZER,
+            remedy="Upload it again.",
+        )
+    place = unpacking_folder(context.job.pk)
+    try:
+        shutil.rmtree(place, ignore_errors=True)  # of an attempt that was interrupted
+        folder = place / wanted["name"]
+        folder.mkdir(parents=True)
+        unpacked = _unpack(context, archive, name, folder)
+        try:
+            problems = [Problem(**one | {"severity": Severity(one["severity"])}) for one in unpacked["problems"]]
+            if not unpacked["is_whole"]:
+                raise _refused(problems)
+            done = _import_folder(context, {**wanted, "folder": str(folder / unpacked["corpus"])}, name, problems)
+        except JobFailure as failure:
+            failure.problems = [_name_by_archive(one, str(folder), name) for one in failure.problems]
+            raise
+    except JobFailure as failure:
+        if failure.actor == Actor.ORGANIZER:
+            failure.remedy = "Correct what the report lists, pack it and upload it again."
+            archive.unlink(missing_ok=True)
+        raise
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    archive.unlink(missing_ok=True)
+    return done
+
+
+def unpacking_folder(job: Any = "") -> Path:
+    """Where the job with this key unpacks an archive; without one, where all do."""
+    return Path(settings.DATA_DIR / "unpacking" / str(job))
+
+
+def _unpack(context: JobContext, archive: Path, name: str, folder: Path) -> dict[str, Any]:
+    """Problems of an archive, and below which folder its corpus lies."""
+
+    def work(child: Child) -> dict[str, Any]:
+        progress = sparse_progress(child.say)
+        problems, is_whole = unpack_corpus(archive, name, folder, progress=progress, look_at=child.look_at)
+        corpus = find_corpus(folder).relative_to(folder).as_posix()
+        return {"problems": [asdict(one) for one in problems], "is_whole": is_whole, "corpus": corpus}
+
+    cpu_s = CPU_S + CPU_S_PER_MEGABYTE * archive.stat().st_size / 10**6
+    claimed = context.parameters["sha256"]
+    with archive.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest() if claimed else ""
+    if found != claimed:
+        raise _refused([describe("wrong-checksum", name, claimed=claimed, found=found)])
+    try:
+        told: dict[str, Any] = _run_apart(
+            context, work, ChildLimits(cpu_s, MEMORY_BYTES, SLOWEST * cpu_s + SLOWEST_START_S)
+        )
+    except ChildEnded as ended:
+        places = ended.where(name)
+        raise _refused([describe("cannot-be-read/corpus", places, places=places, how=str(ended.how))]) from None
+    return told
+
+
+def _name_by_archive(problem: Problem, folder: str, name: str) -> Problem:
+    """The same without the path at which the archive was unpacked."""
+    texts = {one: getattr(problem, one).replace(folder, name) for one in ("file", "expected", "found")}
+    return replace(problem, **texts)
+
+
+def _import_folder(
+    context: JobContext, wanted: Mapping[str, Any], source: str = "", known: Sequence[Problem] = ()
+) -> dict[str, Any]:
+    """Import what lies in a folder.
+
+    Args:
+        source: where it is from, where that is not the folder.
+        known: problems that were found before.
+    """
     context.progress("Reading the lists", 0, 1)
     journal = Journal(settings.DATA_DIR / "journals" / f"{context.job.pk}.jsonl")
     report = ProblemList()
     try:
         draft = CorpusDraft.from_told(_run_apart(context, lambda child: _read_lists(wanted, child), LISTS))
+        draft = replace(draft, problems=(*known, *draft.problems))
         report.keep(draft.problems)
         limits = _limits_of_audio(draft)
         told = _run_apart(context, lambda child: _examine_and_keep(wanted, draft, journal.file, child), limits)
@@ -80,7 +166,7 @@ def run_import(context: JobContext) -> dict[str, Any]:
         draft,
         kept,
         name=wanted["name"],
-        source=wanted["folder"],
+        source=source or wanted["folder"],
         is_synthetic=wanted["is_synthetic"] or draft.synthetic,
         is_shared=wanted.get("is_shared", False),
         by=context.job.created_by,

@@ -25,6 +25,7 @@ FIELDS = (
 )
 RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
 RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
+RESERVED_CORPORA = frozenset({"import", "upload"})
 DATA_FIELDS = RECIPE_FIELDS | {"shares_data"}  # the files for teams follow from these
 NOT_YOURS = "Only the owner of the corpus {corpus} or an operator may let teams download its speech."
 LOCKED = (
@@ -201,24 +202,44 @@ class ImportOptions:
     is_shared: bool = False
 
 
+def import_problem(name: str, by: Any) -> str:
+    """Why a corpus of this name cannot be imported now, as a sentence; empty where it can."""
+    if name in RESERVED_CORPORA:
+        return f"A corpus cannot be called {name}, because a page has that address; choose another name."
+    if not may_import(name, by):
+        return f"The name {name} is taken by another organizer's corpus; choose another name."
+    under_way = Job.objects.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING])
+    if any(job.parameters["name"] == name for job in under_way):
+        return f"An import of the corpus {name} is under way already; see the list of jobs."
+    return ""
+
+
 @transaction.atomic
-def start_import(*, folder: str, name: str, by: Any = None, run_here: bool = False, **options: Any) -> Job:
+def start_import(
+    *,
+    folder: str,
+    name: str,
+    upload: str = "",
+    sha256: str = "",
+    by: Any = None,
+    run_here: bool = False,
+    **options: Any,
+) -> Job:
     """Create the job that imports the corpus `name` from a folder on this server; `run_here` as in `create_job`.
 
     Args:
+        folder: where the corpus is from; of an archive its name.
+        upload: the file among the uploads that is that archive, to be unpacked first; `sha256`: what it must hash to.
         options: of `ImportOptions`.
 
     Raises:
         NotPossible: an import of this corpus is under way, it is another organizer's, or the name is that of a page.
     """
-    if name == "import":
-        raise NotPossible("A corpus cannot be called import, because a page has that address; choose another name.")
-    if not may_import(name, by):
-        raise NotPossible(f"The name {name} is taken by another organizer's corpus; choose another name.")
-    under_way = Job.objects.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING])
-    if any(job.parameters["name"] == name for job in under_way):
-        raise NotPossible(f"An import of the corpus {name} is under way already; see the list of jobs.")
-    parameters = {"folder": folder, "name": name} | asdict(ImportOptions(**options))
+    if sentence := import_problem(name, by):
+        raise NotPossible(sentence)
+    parameters: dict[str, Any] = {"folder": folder, "name": name} | asdict(ImportOptions(**options))
+    if upload:
+        parameters |= {"upload": upload, "sha256": sha256}
     title = f"Import of the corpus {name}"
     return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, corpus=name, run_here=run_here)
 
@@ -232,7 +253,7 @@ def rename_corpus(*, thing: Corpus, by: Any, name: str) -> Corpus:
     """
     corpus = Corpus.objects.select_for_update(of=("self",)).get(pk=thing.pk)
     before = corpus.name
-    if name == "import" or Corpus.objects.filter(name=name).exclude(pk=corpus.pk).exists():
+    if name in RESERVED_CORPORA or Corpus.objects.filter(name=name).exclude(pk=corpus.pk).exists():
         raise NotPossible(f"The name {name} is taken; choose another name.")
     jobs = Job.objects.filter(corpus=before)
     if jobs.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING]).exists():

@@ -65,6 +65,8 @@ class System(models.Model):
 class Upload(models.Model):
     """An archive on its way in. `offset`: how many bytes are acknowledged, which no crash takes back.
 
+    The archive of a corpus has no edition: `corpus_import` says what is imported (the arguments of `start_import`).
+
     `team` is empty for a baseline that an organizer uploads. `system` is empty while the archive shall make a new
     system of the kind `system_kind`. `claimed_sha256` is what the sender says of the whole file, `sha256` what came.
     """
@@ -77,7 +79,8 @@ class Upload(models.Model):
         EXPIRED = "expired"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    edition = models.ForeignKey(Edition, on_delete=models.PROTECT, related_name="uploads")
+    edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
+    corpus_import = models.JSONField(default=dict, blank=True)
     team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
     system = models.ForeignKey(System, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
     system_kind = models.CharField(max_length=12, choices=System.Kind.choices, blank=True)

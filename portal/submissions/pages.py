@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from common.tables import Column, Table, number_columns, number_table, plain_table
 from evaluation.protocols.recipes import RecipeError
+from portal.challenges.forms import UploadForm
 from portal.challenges.models import Edition, Role
 from portal.challenges.rules import Phase, publishes_at_once, submission_phase
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
@@ -28,7 +29,7 @@ from portal.jobs.selectors import with_estimates
 from portal.submissions.diff import Change, Section, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
 from portal.submissions.requirements import Requirements, list_requirements
-from portal.submissions.rules import Relation
+from portal.submissions.rules import LARGEST_CORPUS_BYTES, Relation
 from portal.submissions.selectors import (
     IS_STOPPED,
     count_mismatches,
@@ -39,7 +40,12 @@ from portal.submissions.selectors import (
     with_stopped,
 )
 from portal.submissions.services import EVALUABLE, withdrawal_problem
-from portal.submissions.uploads import submission_problem, unfinished_uploads, used_submissions
+from portal.submissions.uploads import (
+    submission_problem,
+    unfinished_corpora,
+    unfinished_uploads,
+    used_submissions,
+)
 from portal.teams.models import Team
 from portal.teams.selectors import team_of, teams_for
 
@@ -47,6 +53,11 @@ PAGE_SIZE = 50
 SHOWN_OF_A_CHANGE = 50
 SHOWN_OF_A_KIND = 500
 UNDER_WAY = {Submission.State.RECEIVED, Submission.State.CHECKING, Submission.State.EVALUATING}
+_ARCHIVES = {  # of the script that uploads one
+    "endings": ",".join(ARCHIVE_ENDINGS),
+    "formats": ARCHIVE_FORMATS,
+    "no_upload": "00000000-0000-0000-0000-000000000000",
+}
 STATES = [*Submission.State.choices, ("stopped", "stopped")]
 
 
@@ -361,9 +372,17 @@ def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
         "uploads": unfinished_uploads(edition, team),
         "is_public_at_once": publishes_at_once(edition),
         "used": used_submissions(team) if team is not None else None,
-        "endings": ",".join(ARCHIVE_ENDINGS),
-        "formats": ARCHIVE_FORMATS,
-        "no_upload": "00000000-0000-0000-0000-000000000000",
+        **_ARCHIVES,
+    }
+
+
+def upload_corpus_page(request: HttpRequest) -> dict[str, Any]:
+    """For an organizer: what the archive of a corpus shall become, and their unfinished ones."""
+    return {
+        "form": UploadForm(initial=request.GET.dict()),
+        "uploads": unfinished_corpora(request.user),
+        "largest": LARGEST_CORPUS_BYTES,
+        **_ARCHIVES,
     }
 
 
@@ -393,6 +412,8 @@ def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system:
 
 def address_of_page(upload: Upload) -> str:
     """The page on which an unfinished upload stands."""
+    if upload.edition is None:
+        return reverse("submissions:upload-corpus")
     address = reverse("submissions:new", args=[upload.edition.name])
     return f"{address}?{urlencode({'team': upload.team_id})}" if upload.team_id else f"{address}?team=none"
 

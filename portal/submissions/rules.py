@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from common.memory import format_size
 from portal.challenges.rules import ARCHIVED, PUBLISHED, Phase, submission_phase
 from portal.core.storage import SPARE_BYTES
-from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, GIGABYTE
 
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
@@ -31,6 +31,7 @@ UNFINISHED_LASTS = timedelta(days=7)
 UNFINISHED_AT_MOST = 20
 SAMPLES_AT_MOST = 6
 UNFINISHED_ARCHIVES = 2  # of the largest size: nobody reserves the disk of all
+LARGEST_CORPUS_BYTES = 40 * GIGABYTE  # of an archive; larger ones are copied to the server
 _NOT_APPROVED = {
     "waiting": "The team “{team}” waits for its approval by the organizer; archives can be sent once it is approved.",
     "declined": "The team “{team}” was declined by the organizer and cannot send archives.",
@@ -83,6 +84,19 @@ def size_problem(edition: Edition, size: int) -> str:
     return ""
 
 
+def corpus_size_problem(size: int) -> str:
+    """Why the archive of a corpus of this size is not taken."""
+    if size < 1:
+        return "The file is empty. Choose the archive of the corpus."
+    if size > LARGEST_CORPUS_BYTES:
+        largest = format_size(LARGEST_CORPUS_BYTES)
+        return (
+            f"The archive has {format_size(size)}, but the portal takes {largest} at most. "
+            "Have the operator copy the corpus to the server, and import it from its folder."
+        )
+    return ""
+
+
 def name_problem(file_name: str) -> str:
     """Why a file of this name is no archive that could be read."""
     if not file_name:
@@ -104,10 +118,11 @@ def room_problem(size: int, *, free: int, promised: int) -> str:
     return ""
 
 
-def unfinished_problem(edition: Edition, size: int, *, unfinished: int, reserved: int) -> str:
+def unfinished_problem(largest: int, size: int, *, unfinished: int, reserved: int) -> str:
     """Why no further upload can be begun beside the unfinished ones of the same team or organizers.
 
     Args:
+        largest: an archive may have so many bytes.
         size: of the new upload, in bytes.
         unfinished: how many there are.
         reserved: how many bytes they were announced with.
@@ -115,7 +130,7 @@ def unfinished_problem(edition: Edition, size: int, *, unfinished: int, reserved
     together = f"{unfinished} upload{' is' if unfinished == 1 else 's are'} unfinished"
     if unfinished >= UNFINISHED_AT_MOST:
         return f"{together}. Finish or discard one of them first."
-    if reserved + size > UNFINISHED_ARCHIVES * edition.largest_archive_bytes:
+    if reserved + size > UNFINISHED_ARCHIVES * largest:
         return f"{together}, with {format_size(reserved)} in all. Finish or discard one of them first."
     return ""
 

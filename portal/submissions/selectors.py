@@ -261,10 +261,12 @@ def document_for(user: Any, submission: int, pk: int) -> SubmittedDocument:
 
 
 def uploads_for(user: Any) -> QuerySet[Upload]:
-    """Uploads of this person's teams and editions."""
+    """Uploads of this person's teams and editions; of an organizer their own corpora, too."""
     if not user.is_authenticated:
         return Upload.objects.none()
     own = Q(edition__organizers=user) | Q(team__memberships__user=user)
+    if user.is_organizer:
+        own |= Q(edition=None, created_by=user)
     found = Upload.objects.filter(pk__in=Upload.objects.filter(own).values("pk"))
     return found.select_related("edition", "team", "system")
 

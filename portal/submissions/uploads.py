@@ -1,14 +1,14 @@
-"""Uploads from their first byte to the submission that they become.
+"""Uploads from their first byte to the submission, or the import of a corpus, that they become.
 
 The row is the truth: `offset` counts the bytes that are on disk, and reaches `size` only in the transaction that makes
-the submission or writes down why there is none. A process that dies at any moment therefore leaves an upload that its
-sender, or anybody else who may, simply continues.
+the submission, starts the import, or writes down why there is none. A process that dies at any moment therefore leaves
+an upload that its sender, or anybody else who may, simply continues.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,10 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from portal.challenges.models import Edition
+from portal.challenges.services import import_problem, start_import
 from portal.core import audit
+from portal.jobs.models import Job
+from portal.jobs.services import NotPossible
 from portal.submissions import receiving, rules
 from portal.submissions.models import Submission, System, Upload
 from portal.submissions.receiving import Checksum, Part, Read, Reason, UploadError
@@ -31,6 +34,7 @@ UNCOUNTED = (Submission.State.REFUSED, Submission.State.WITHDRAWN)
 UNFINISHED = (Upload.State.RECEIVING, Upload.State.REFUSED)
 HASH_BYTES = 1 << 20
 TAIL_BYTES = 64 << 10
+SUBMITTED, IMPORTED = "This upload is a submission already.", "This upload is imported already, see the list of jobs."
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,14 @@ class Plan:
     system: System | None = None
     kind: str = System.Kind.PRIMARY
     title: str = ""
+
+
+@dataclass(frozen=True)
+class CorpusPlan:
+    """What the archive of a corpus shall become: the corpus `name`, read with `options` (of `ImportOptions`)."""
+
+    name: str
+    options: Mapping[str, Any]
 
 
 def upload_path(upload: Upload) -> Path:
@@ -88,10 +100,7 @@ def create_upload(*, plan: Plan, file_name: str, size: int, claimed_sha256: str 
         _require(baseline_problem(edition, plan.title), Reason.INVALID)
     _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
     _require(rules.size_problem(edition, size), Reason.TOO_LARGE if size else Reason.INVALID)
-    begun = unfinished_uploads(edition, team).aggregate(count=Count("pk"), bytes=Sum("size", default=0))
-    refusal = rules.unfinished_problem(edition, size, unfinished=begun["count"], reserved=begun["bytes"])
-    _require(refusal, Reason.FORBIDDEN)
-    _require(rules.room_problem(size, free=receiving.free_bytes(), promised=_promised(now)), Reason.NO_ROOM)
+    _require_room(unfinished_uploads(edition, team), edition.largest_archive_bytes, size, now)
     upload = Upload.objects.create(
         edition=edition,
         team=team,
@@ -106,6 +115,56 @@ def create_upload(*, plan: Plan, file_name: str, size: int, claimed_sha256: str 
     )
     audit.record("upload.begun", upload, actor=by, edition=edition.name, team=str(team or ""), bytes=size)
     return upload
+
+
+@transaction.atomic
+def create_corpus_upload(
+    *, plan: CorpusPlan, file_name: str, size: int, claimed_sha256: str = "", by: Any, now: datetime
+) -> Upload:
+    """Begin the upload of a corpus; nothing of it is here yet.
+
+    Raises:
+        UploadError: the corpus could not be imported, so that sending it would be in vain.
+    """
+    _require(_corpus_problem(by, plan.name), Reason.FORBIDDEN)
+    _require(rules.name_problem(file_name), Reason.INVALID)
+    _require(rules.corpus_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
+    _require_room(unfinished_corpora(by), rules.LARGEST_CORPUS_BYTES, size, now)
+    upload = Upload.objects.create(
+        corpus_import={"name": plan.name, **plan.options},
+        file_name=file_name,
+        size=size,
+        claimed_sha256=claimed_sha256.lower(),
+        created_by=by,
+        expires_at=now + rules.UNFINISHED_LASTS,
+    )
+    audit.record("upload.begun", upload, actor=by, corpus=plan.name, bytes=size)
+    return upload
+
+
+def unfinished_corpora(user: Any) -> QuerySet[Upload]:
+    """Archives of corpora that this person has begun to send and that are not imported."""
+    found = Upload.objects.filter(edition=None, created_by=user, state__in=UNFINISHED, expires_at__gt=timezone.now())
+    return found.select_related("created_by")
+
+
+def find_import(upload: Upload) -> Job | None:
+    """The newest job that imports the corpus of an upload."""
+    jobs = Job.objects.filter(kind="import-corpus", parameters__upload=str(upload.pk))
+    return jobs.order_by("-created_at").first()
+
+
+def _corpus_problem(by: Any, name: str) -> str:
+    if by is None or not by.is_organizer:
+        return "Only organizers import corpora."
+    return import_problem(name, by)
+
+
+def _require_room(unfinished: QuerySet[Upload], largest: int, size: int, now: datetime) -> None:
+    begun = unfinished.aggregate(count=Count("pk"), bytes=Sum("size", default=0))
+    refusal = rules.unfinished_problem(largest, size, unfinished=begun["count"], reserved=begun["bytes"])
+    _require(refusal, Reason.FORBIDDEN)
+    _require(rules.room_problem(size, free=receiving.free_bytes(), promised=_promised(now)), Reason.NO_ROOM)
 
 
 def receive_part(
@@ -182,7 +241,10 @@ def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, UploadError
         locked.last_byte_at, locked.expires_at = now, now + rules.UNFINISHED_LASTS
         locked.save(update_fields=["offset", "completed_at", "last_byte_at", "expires_at"])
     try:
-        submit_upload(upload=locked, now=now, by=by)
+        if locked.edition_id is None:
+            _import_upload(locked, by)
+        else:
+            submit_upload(upload=locked, now=now, by=by)
     except UploadError as error:
         locked.state, locked.refusal = Upload.State.REFUSED, error.sentence
         locked.save(update_fields=["state", "refusal"])
@@ -216,10 +278,27 @@ def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submissio
     return submission
 
 
+def _import_upload(upload: Upload, by: Any) -> None:
+    """Start the import of a corpus whose archive is complete.
+
+    Raises:
+        UploadError: it cannot be imported (any more).
+    """
+    by = by or upload.created_by
+    wanted = upload.corpus_import | {"upload": str(upload.pk), "sha256": upload.claimed_sha256}
+    _require(_corpus_problem(by, wanted["name"]), Reason.FORBIDDEN)
+    try:
+        start_import(folder=upload.file_name, by=by, **wanted)
+    except NotPossible as error:
+        raise UploadError(Reason.FORBIDDEN, str(error)) from error
+    upload.state, upload.refusal = Upload.State.COMPLETE, ""
+    upload.save(update_fields=["state", "refusal"])
+
+
 def _locked(upload: Upload) -> tuple[Edition, Team | None]:
     """Edition and team of an upload as they are now; the team, or without one the edition, is locked."""
     if upload.team_id is None:
-        return Edition.objects.select_for_update(no_key=True).get(pk=upload.edition_id), None
+        return Edition.objects.select_for_update(no_key=True).get(uploads=upload), None
     team = Team.objects.select_for_update(of=("self",), no_key=True).select_related("edition").get(pk=upload.team_id)
     return team.edition, team
 
@@ -245,7 +324,8 @@ def abandon_upload(*, upload: Upload, by: Any) -> Upload:
     """
     locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if locked.state == Upload.State.COMPLETE:
-        raise UploadError(Reason.FINISHED, "This upload is a submission already. Withdraw the submission instead.")
+        is_corpus = locked.edition_id is None
+        raise UploadError(Reason.FINISHED, IMPORTED if is_corpus else f"{SUBMITTED} Withdraw the submission instead.")
     require_unfinished(locked)
     locked.state = Upload.State.ABANDONED
     locked.save(update_fields=["state"])
@@ -326,7 +406,7 @@ def require_unfinished(upload: Upload) -> None:
         UploadError: it was discarded, has expired, or is a submission.
     """
     if upload.state == Upload.State.COMPLETE:
-        raise UploadError(Reason.FINISHED, "This upload is a submission already.")
+        raise UploadError(Reason.FINISHED, IMPORTED if upload.edition_id is None else SUBMITTED)
     if upload.state == Upload.State.ABANDONED:
         raise UploadError(Reason.GONE, "This upload was discarded. Upload the file again.")
     if upload.state == Upload.State.EXPIRED or upload.expires_at <= timezone.now():

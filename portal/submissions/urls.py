@@ -6,6 +6,7 @@ submissions = (
     [
         path("editions/<slug:edition>/submissions/", views.submission_list, name="list"),
         path("editions/<slug:edition>/submit/", views.new_submission, name="new"),
+        path("corpora/upload/", views.upload_corpus, name="upload-corpus"),
         path("uploads/<uuid:pk>/submit/", views.submit_upload_again, name="submit-upload"),
         path("uploads/<uuid:pk>/discard/", views.discard_upload, name="discard-upload"),
         path("submissions/<int:pk>/", views.submission_detail, name="detail"),

@@ -16,7 +16,7 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from portal.accounts.access import member_action, member_read
+from portal.accounts.access import member_action, member_read, organizer_read
 from portal.challenges.selectors import edition_for
 from portal.core.exports import csv_response
 from portal.jobs.services import NotPossible
@@ -34,7 +34,7 @@ from portal.submissions.selectors import (
     submission_for,
     upload_for,
 )
-from portal.submissions.uploads import abandon_upload, submit_again
+from portal.submissions.uploads import abandon_upload, find_import, submit_again
 
 HTMX_STOP_POLLING = 286
 
@@ -153,12 +153,19 @@ def new_submission(request: HttpRequest, edition: str) -> HttpResponse:
     return render(request, "submissions/new.html", upload_page(request, chosen))
 
 
+@organizer_read
+def upload_corpus(request: HttpRequest) -> HttpResponse:
+    """Upload the archive of a corpus; its import is a job."""
+    return render(request, "corpora/upload.html", pages.upload_corpus_page(request))
+
+
 @member_action
 def submit_upload_again(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Make the submission that was refused when the upload was complete."""
+    """Make the submission, or start the import, that was refused when the upload was complete."""
     upload = upload_for(request.user, pk)
     try:
-        return redirect(submit_again(upload=upload, now=timezone.now(), by=request.user).submission)
+        done = submit_again(upload=upload, now=timezone.now(), by=request.user)
+        return redirect(done.submission if done.edition_id else find_import(done) or "jobs:list")
     except UploadError as error:
         messages.error(request, error.sentence)
     return redirect(address_of_page(upload))

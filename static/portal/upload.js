@@ -1,4 +1,4 @@
-// Sends an archive by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
+// Sends an archive of a submission or a corpus by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
 // How much has arrived is the portal's to say; what this browser remembers only helps to know a file again.
 
 const form = document.getElementById("upload");
@@ -12,7 +12,7 @@ const ASK_AGAIN_MS = [200, 1000, 3000, 6000];
 const RATE_OVER_MS = 8000;
 const WAITING = { 423: "An earlier connection is still closing.", 503: "Many send or take files just now; it is tried again." };
 const ARRIVED_BUT_OFFLINE =
-  "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look at your submissions later.";
+  "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look later.";
 const WORDS = { running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
 
 let upload = null; // of tus
@@ -127,6 +127,10 @@ async function earlierUpload(file, tried) {
 
 function metadata(file) {
   const system = chosenSystem();
+  if (!system) {
+    const { csrfmiddlewaretoken, name, ...options } = Object.fromEntries(new FormData(form));
+    return Object.fromEntries(Object.entries({ filename: file.name, corpus: name, ...options }).filter(([, value]) => value));
+  }
   const said = {
     filename: file.name,
     edition: form.dataset.edition,
@@ -178,7 +182,8 @@ async function onEnd() {
     known = await stateOf(upload.url).catch(() => new Promise((resolve) => setTimeout(resolve, 1000)));
     if (!known && tries) part("sending-words").textContent = ARRIVED_BUT_OFFLINE;
   }
-  if (known?.submission) location.assign(known.submission.address);
+  const made = known?.submission ?? known?.job;
+  if (made) location.assign(made.address);
   else location.reload();
 }
 
@@ -186,7 +191,17 @@ async function onFailure(error) {
   samples = [];
   const known = upload.url && (await stateOf(upload.url).catch(() => null));
   if (known?.state === "refused" || known?.state === "complete") return onEnd();
+  if (!upload.url && !chosenSystem() && statusOf(error)) return changeAndSendAgain(sentenceOf(error));
   return fail(sentenceOf(error));
+}
+
+// Nothing was begun because of what stands in the form.
+function changeAndSendAgain(sentence) {
+  leaveFreely();
+  panel.hidden = true;
+  form.hidden = false;
+  part("file-words").textContent = sentence;
+  part("send").focus();
 }
 
 function stay(event) {
@@ -256,9 +271,9 @@ function showTitleForNew() {
 
 if (form) {
   form.hidden = false;
-  form.addEventListener("change", showTitleForNew);
+  if (chosenSystem()) form.addEventListener("change", showTitleForNew);
   part("file").addEventListener("change", sayWhatFileIs);
-  showTitleForNew();
+  if (chosenSystem()) showTitleForNew();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     part("send").disabled = true;

@@ -195,6 +195,7 @@ MATRIX = {
     "teams:leave": (LOGIN, 405, 405, 405),
     "teams:invitation": FOR_NOBODY_HERE,  # a secret that was never mailed
     "submissions:new": (LOGIN, 404, 404, 404),  # a listed edition's: test_uploads_pages
+    "submissions:upload-corpus": FOR_ORGANIZERS,
     "submissions:submit-upload": (LOGIN, 405, 405, 405),
     "submissions:discard-upload": (LOGIN, 405, 405, 405),
     "uploads:create": (405, 405, 405, 405),

@@ -185,6 +185,25 @@ def test_upload_ends_on_the_page_of_the_submission(new_page, owner, team, archiv
     assert problems[page] == []
 
 
+def test_corpus_is_uploaded_and_what_is_refused_can_be_corrected(new_page, organizer, archive, check_page, problems):
+    page = new_page(organizer)
+    page.goto("/corpora/upload/")
+    check_page(page, "upload-corpus")
+    page.fill("[name=name]", "no name")
+    choose(page, archive)
+    send(page)
+    expect(page.locator("#file-words")).to_contain_text("Use letters a to z")
+    problems[page].clear()  # the answer with status 422
+    page.fill("[name=name]", "little")
+    page.check("[name=is_synthetic]")
+    send(page)
+    page.wait_for_url("**/jobs/*/")
+    upload = Upload.objects.get()
+    assert (upload.corpus_import["name"], upload.corpus_import["is_synthetic"]) == ("little", True)
+    assert upload_path(upload).read_bytes() == archive.read_bytes()
+    assert problems[page] == []
+
+
 def test_unfitting_files_are_refused_before_they_are_sent(new_page, owner, team, tmp_path):
     team.edition.largest_archive_bytes = 100
     team.edition.save()
