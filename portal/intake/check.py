@@ -114,8 +114,10 @@ class ArchiveCheck:
                 self._take(placed, inspection)
                 while self._sound:
                     yield self._sound.popleft()
+            told = self._done()
             self._is_read = True
-            self._progress(READING, *self._done())
+            if self._done() != told:
+                self._progress(READING, *self._done())
         except ArchiveRefused as refused:
             self.refusal = refused.problem
             self._found.add(WHOLE_SUBMISSION, refused.problem)

@@ -388,7 +388,7 @@ def look_at_failures(failed: list[Job]) -> NextStep:
 def _add_audio(summary: CorpusSummary) -> NextStep:
     corpus = summary.corpus
     folder = {"folder": corpus.source} if corpus.source.startswith("/") else {}  # else the name of an archive
-    wanted = urlencode({"name": corpus.name, "layout": corpus.layout} | folder)
+    wanted = urlencode({"name": corpus.name, **folder, "layout": corpus.layout})
     text = "Only its lists are here. Import it again under the same name, with the folder of its recordings."
     address = f"{reverse('corpora:import')}?{wanted}"
     return NextStep(f"Add the audio of {corpus.name}", text, "Import the audio", address)

@@ -600,6 +600,7 @@ def addresses() -> dict[str, str]:
         "api:diff": [submission.pk, submission.pk],
         "api:document": [submission.pk, document.pk],
         "submissions:new": ["little-edition"],
+        "submissions:upload-corpus": [],
         "submissions:submit-upload": [upload.pk],
         "submissions:discard-upload": [upload.pk],
         "uploads:detail": [upload.pk],

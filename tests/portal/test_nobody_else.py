@@ -65,6 +65,7 @@ NOT_OF_ONE_TEAM = {
     "jobs:table",
     "submissions:list",
     "submissions:new",
+    "submissions:upload-corpus",  # for organizers, of their own: tests/portal/submissions/test_corpus_uploads
     "teams:invitation",  # anyone who holds its secret
     "uploads:create",
     "api:docs",
