@@ -105,20 +105,38 @@ class Results:
             path: DataTable(tuple(one["columns"]), tuple(map(tuple, one["rows"])), path.split("/")[1])
             for path, one in parts["tables"].items()
         }
-        tables |= {path: _decide(one, parts["settings"]) for path, one in tables.items() if one.name == "differences"}
+        for path, one in list(tables.items()):
+            if one.name == "differences":
+                tables[path], summary = _decide(one, parts["settings"]), path.replace(one.name, "summary")
+                if summary in tables:
+                    tables[summary] = _without_letters(tables[summary], tables[path])
         return Results(parts["study"], parts["settings"], parts["counts"], parts["remarks"], parts["versions"], tables)
 
 
 def _decide(differences: DataTable, settings: Mapping[str, Any]) -> DataTable:
-    """The same with the columns of the decision: in analyses of version 1 the permutation test decided alone."""
-    if "decisive_p" in differences.columns:
-        return differences
-    below = round(1 - settings["level"], 10)
-    rows = []
-    for row in differences.records():
-        p = row["permutation_adjusted"]
-        rows.append(row | {"decisive_p": p, "is_told_apart": None if p is None else p < below})
-    return make_table(differences.name, rows)
+    """The same as is decided today.
+
+    In analyses of version 1 the permutation test decided alone, until version 4 also where few listeners rated a pair.
+    """
+    rows, changes = differences.records(), "decisive_p" not in differences.columns
+    for row in rows:
+        if "decisive_p" not in row:
+            p = row["permutation_adjusted"]
+            row |= {"decisive_p": p, "is_told_apart": None if p is None else p < round(1 - settings["level"], 10)}
+        is_few = (row["listeners"] or 0) < settings.get("least_clusters", 0) and row.get("two_way_adjusted") is None
+        if is_few and row["decisive_p"] is not None:
+            changes = True
+            row |= {"decisive_p": None, "is_told_apart": None}
+    return make_table(differences.name, rows) if changes else differences
+
+
+def _without_letters(summary: DataTable, differences: DataTable) -> DataTable:
+    """The same without letters in tasks of which no pair is decided."""
+    decided = {row["task"] for row in differences.records() if row["is_told_apart"] is not None}
+    rows = summary.records()
+    if not any(row.get("group") and row["task"] not in decided for row in rows):
+        return summary
+    return make_table(summary.name, [row if row["task"] in decided else row | {"group": ""} for row in rows])
 
 
 def _cell(value: Any) -> Value:

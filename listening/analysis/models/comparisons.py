@@ -14,8 +14,9 @@ listener are alike, and a swap of each on its own would take them for independen
 Both take the utterances that were rated as they are. So a third test is made beside them (`two_way_p`): a t test of
 the two means (of pairs of voices class by class), clustered by listener and by utterance, which asks whether other
 utterances would say the same. Two systems *differ significantly* where the permutation test and the t test both say so,
-each corrected over all pairs: letters, figures, squares and sentences rest on this one decision. Where only one of the
-two can be made (at most one listener rated both; too few listeners, or one utterance), that one decides. Intervals are
+each corrected over all pairs: letters, figures, squares and sentences rest on this one decision. A test counts where it
+rests on `least_clusters` listeners: who rated both for the permutation test, who rated each for the t test, which also
+needs two utterances. Where one of the two counts it decides alone, where neither does nothing is decided. Intervals are
 stretched for other utterances, too.
 
 Conventions: differences have shape (listeners, pairs), NaN where a listener did not rate both of a pair; p-values are
@@ -367,7 +368,7 @@ def _difference_rows(
     columns = {"listeners": listeners, "difference": mean, "difference_low": low, "difference_high": high}
     for name, p in (("wilcoxon", by_wilcoxon), ("permutation", by_permutation), ("two_way", between.p)):
         columns |= {f"{name}_p": p, f"{name}_adjusted": adjust_p(p, settings.correction)}
-    decisive = _decisive_p(columns)
+    decisive = _decisive_p(columns, settings.least_clusters)
     below = round(1 - settings.level, 10)
     columns |= {"decisive_p": decisive, "is_told_apart": [None if np.isnan(p) else p < below for p in decisive]}
     notes = [_note(int(count), settings) for count in listeners]
@@ -444,9 +445,9 @@ def _mean_of_classes(scored: Scored, rating: Ints) -> float:
     return float(np.mean(np.bincount(number, scored.score[rating]) / np.bincount(number)))
 
 
-def _decisive_p(columns: Mapping[str, Any]) -> Floats:
-    """Of each pair the larger corrected p of the two tests, or the one that can be made; NaN where neither can."""
-    within = np.where(columns["listeners"] == 1, np.nan, columns["permutation_adjusted"])
+def _decisive_p(columns: Mapping[str, Any], least: int) -> Floats:
+    """Of each pair the larger corrected p of the two tests, or of the one that counts; NaN where neither does."""
+    within = np.where(columns["listeners"] < least, np.nan, columns["permutation_adjusted"])
     return np.asarray(np.fmax(within, columns["two_way_adjusted"]))
 
 

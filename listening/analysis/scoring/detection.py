@@ -87,7 +87,7 @@ def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings)
         clustering: of these rates, in their order.
 
     Returns:
-        Without any interval no letters, and differences alone.
+        A rate without resamples has no letters and differences alone.
     """
     if not any(rate.resampled.size for rate in rates):
         return {}, [_row(first, second) for place, first in enumerate(rates) for second in rates[place + 1 :]]
@@ -104,7 +104,7 @@ def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings)
             told = _interval(of_first[place], number, limit, settings.level) if is_known else _NO_INTERVAL
             rows.append(_row(first, second) | told)
     apart = {frozenset((row["first"], row["second"])) for row in rows if row.get("is_told_apart")}
-    ordered = sorted(rates, key=lambda rate: (-rate.value, rate.system))
+    ordered = sorted((one for one in rates if one.resampled.size), key=lambda rate: (-rate.value, rate.system))
     return assign_letters([rate.system for rate in ordered], lambda a, b: frozenset((a, b)) in apart), rows
 
 

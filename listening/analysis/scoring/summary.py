@@ -200,11 +200,10 @@ def _item_errors(cells: Sequence[Cell], shared: _Shared) -> list[float | None]:
 
 
 def _letters(means: Mapping[str, float], differences: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Letters of the systems of a task, the highest mean first; none where systems cannot be compared."""
+    """Letters of the systems of a task, the highest mean first; none of a system that no decided pair holds."""
     told = {frozenset((one["first"], one["second"])): one["is_told_apart"] for one in differences}
-    if all(one is None for one in told.values()):
-        return {}
-    ordered = sorted(means, key=lambda system: (-means[system], system))
+    compared = frozenset[str]().union(*(pair for pair, one in told.items() if one is not None))
+    ordered = sorted(compared.intersection(means), key=lambda system: (-means[system], system))
     return assign_letters(ordered, lambda a, b: bool(told.get(frozenset((a, b)))))
 
 

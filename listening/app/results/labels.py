@@ -28,6 +28,7 @@ P_COLUMNS = frozenset(
     {"p", "adjusted", "wilcoxon_p", "wilcoxon_adjusted", "permutation_p", "permutation_adjusted"}
     | {"two_way_p", "two_way_adjusted", "decisive_p"}
 )
+NO_RATE_OF_VOICES = "No rate: ratings of both kinds of pairs are needed"
 NORMALISATIONS = {"rank01/avg": "(rank − 1) / (n − 1)", "midrank": "(rank − ½) / n"}
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 EVERY = "all"  # in place of the name of a system
@@ -114,8 +115,7 @@ def rate_in_words(
     """
     words = RATED_TASKS[task]
     if rate is None:
-        missing = "ratings of both kinds of pairs are needed" if words.compares_voices else "too few ratings"
-        return f"No rate: {missing}"
+        return NO_RATE_OF_VOICES if words.compares_voices else "No rate: too few ratings"
     is_guess = low is not None and high is not None and low <= CHANCE <= high
     if words.compares_voices and is_original:
         said = _step(rate, "on_originals")

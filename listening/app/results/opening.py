@@ -1,7 +1,8 @@
 """How the results of a study open: three sentences made from its numbers, and one drawing of them.
 
 The sentences say which system has the best mean and whether it differs significantly from the others, how recognisable
-speakers are, and on how many listeners and answers that rests. The drawing has a panel for each task, a row for each
+speakers are, and on how many listeners and answers that rests. With few listeners none compares: what is left is what
+they say of a system heard alone. The drawing has a panel for each task, a row for each
 system: point and interval on an axis, coordinates for SVG. Systems with one letter do not differ significantly;
 overlapping intervals decide nothing.
 """
@@ -18,7 +19,6 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.labels import CHANCE, EVERY, label_of
-from listening.app.results.rules import records_in, warn_of_few
 from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
 from listening.tasks import RATED_TASKS
 
@@ -27,6 +27,7 @@ MOST_ROWS = 40  # of a panel; the tables have all
 PAIRS = "original-anonymised"  # the pairs that an attacker would look at
 ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
 WIDTH, LEFT, RIGHT = 360, 122, 290  # of a panel, and of its axis
+ENOUGH = " that enough listeners rated"
 BEST = {"naturalness": "sounds most natural", "intelligibility": "is easiest to understand"}
 
 
@@ -38,9 +39,7 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
     """
     form = str(shape.results.study["form"])
     told = {"linkability": _linked, "transcription": _understood}.get(form, _rated)
-    few = warn_of_few(shape.results)
-    found = [few] if few else told(shape, tasks)
-    sentences = [one for one in (*found, say_basis(shape.results)) if one]
+    sentences = [one for one in (shape.few, *told(shape, tasks), say_basis(shape.results)) if one]
     panels = [one for one in _panels(shape, tasks, form) if one is not None]
     return {
         "sentences": sentences,
@@ -56,7 +55,7 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
 def _rated(shape: Shape, tasks: Sequence[str]) -> Iterator[str]:
     found = ((task, _by_mean(shape, task)) for task in BEST if task in tasks)
     quality = [(task, systems) for task, systems in found if systems]
-    if quality:
+    if quality and not (shape.few and len(quality[0][1]) > 1):
         yield _best(shape, *quality[0], [systems for _, systems in quality[1:]])
     if "verifiability" in tasks:
         yield from _recognised(shape)
@@ -75,7 +74,7 @@ def _best(shape: Shape, task: str, own: Sequence[System], others: Iterable[Seque
     """
     first, name = own[0], _name(shape, own[0])
     systems = (one.all for one in read_systems(shape, task) if one.name == ORIGINAL)
-    number = _beside_original(first.all, next(systems, None), "summary", "mean")
+    number = _beside_original(shape, first.all, next(systems, None), "summary", "mean")
     if len(own) == 1:
         return f"One system was rated: {name}, mean {task} {number}."
     alike = _alike(shape, own, lambda one: one.all.get("group"))
@@ -97,6 +96,10 @@ def _recognised(shape: Shape) -> Iterator[str]:
     known = _by(systems, lambda one: one.detection.get("eer"))
     if not known:
         yield "How recognisable speakers are is not known: ratings of both kinds of pairs are needed."
+    if shape.few:
+        if len(known) == 1:
+            yield _hardest(shape, known, systems)
+        return
     own = [one for one in known if not _is_reversed(one.detection)]
     if own:
         yield _hardest(shape, own, systems)
@@ -122,12 +125,13 @@ def _is_reversed(row: Record) -> bool:
 def _hardest(shape: Shape, own: Sequence[System], systems: Iterable[System]) -> str:
     """With which system of `own`, by their rates, speakers are hardest to recognise."""
     original = next((one.detection for one in systems if one.name == ORIGINAL), {})
-    name, number = _name(shape, own[0]), _beside_original(own[0].detection, original, "detection", "eer")
+    name, number = _name(shape, own[0]), _beside_original(shape, own[0].detection, original, "detection", "eer")
     hardest = (
         f"Speakers are hardest to recognise with {name}" if len(own) > 1 else f"Speakers were compared with {name}"
     )
     alike = _alike(shape, own, lambda one: one.detection.get("group"))
-    doubt = labels.privacy_in_doubt(as_number(original.get("eer")), as_number(original.get("eer_high")))
+    known = as_number(original.get("eer")), as_number(original.get("eer_high"))
+    doubt = "" if shape.few else labels.privacy_in_doubt(*known)
     told = f"{hardest} (equal error rate {number}, guessing 50 %)"
     return f"{told}{f', which {alike}' if alike else ''}{f'; {doubt}' if doubt else ''}."
 
@@ -143,6 +147,10 @@ def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
     low, high = as_number(overall.get("eer_low")), as_number(overall.get("eer_high"))
     is_guess = low is not None and high is not None and low <= CHANCE <= high
     rate = f"equal error rate {_with_span(overall, column)}; 50 % is a guess"
+    what = "Linking an unprotected sample with an anonymised one of the same speaker by ear"
+    if shape.few:
+        yield f"{what}: {rate}."
+        return
     how = (
         "cannot be distinguished from guessing"
         if is_guess
@@ -150,7 +158,7 @@ def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
         if float(overall["eer"]) < CHANCE
         else "fails"
     )
-    yield f"Linking an unprotected sample with an anonymised one of the same speaker by ear {how} ({rate})."
+    yield f"{what} {how} ({rate})."
     original = rows.get(("original-original", EVERY), {})
     known, high = as_number(original.get("eer")), as_number(original.get("eer_high"))
     doubt = labels.privacy_in_doubt(known, high)
@@ -164,7 +172,7 @@ def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
     """Of which system listeners understood most words, and of which fewest."""
     rows = shape.records("transcription", scores="common")
     own = [row for row in rows if row["system"] not in (ORIGINAL, EVERY) and row["wer"] is not None]
-    if not own:
+    if not own or (shape.few and len(own) > 1):
         return
     own.sort(key=lambda row: float(row["wer"] or 0))
     column = find_column(CONTENTS["transcription"], "wer")
@@ -174,7 +182,7 @@ def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
         f"has the lowest word error rate of {len(own)} systems" if len(own) > 1 else "is the one system that was heard"
     )
     original = next((row for row in rows if row["system"] == ORIGINAL), None)
-    rate = _beside_original(first, original, "transcription", "wer")
+    rate = _beside_original(shape, first, original, "transcription", "wer")
     if len(own) == 1:
         yield f"{named(first)} {best} (word error rate {rate})."
         return
@@ -194,7 +202,7 @@ def say_basis(results: Results, system: str = "") -> str:
     out = counts.get("excluded_sessions", 0)
     basis = "The study rests on" if system else "This rests on"
     rests = f"{basis} {listeners} and {said}" if said else f"{basis} {listeners}"
-    own = sum(int(row["n"] or 0) for row in records_in(results, "raw", "summary", system=system, kind="all"))
+    own = sum(int(row["n"] or 0) for row in results.records("raw", "summary", system=system, kind="all"))
     rests += f", {own:,} of them of this system" if system and own else ""
     if not out:
         return f"{rests}; no session was left out."
@@ -213,17 +221,17 @@ def _alike(shape: Shape, ordered: Sequence[System], group: Any) -> str:
     Args:
         group: takes a system and gives its letters; without any, nothing is known and nothing said.
     """
-    first, others = ordered[0], ordered[1:]
+    first, others = ordered[0], [one for one in ordered[1:] if group(one)]
     if not group(first) or not others:
         return ""
     is_spaced = any(" " in str(group(one) or "") for one in ordered)
     alike = [
         _name(shape, one)
         for one in others
-        if group(one) and labels.share_a_letter(str(group(first)), str(group(one)), is_spaced=is_spaced)
+        if labels.share_a_letter(str(group(first)), str(group(one)), is_spaced=is_spaced)
     ]
     if not alike:
-        return "differs significantly from all others"
+        return f"differs significantly from all others{'' if len(others) == len(ordered) - 1 else ENOUGH}"
     named = labels.listed(alike) if len(alike) <= MOST_NAMED else _count(len(alike), len(others))
     return f"does not differ significantly from {named}"
 
@@ -236,11 +244,11 @@ def _name(shape: Shape, system: System) -> str:
     return label_of(system.name, shape.system_labels)
 
 
-def _beside_original(row: Record, original: Record | None, table: str, name: str) -> str:
-    """Such as ``46 %, 41 to 50; unprotected speech 9 %``."""
+def _beside_original(shape: Shape, row: Record, original: Record | None, table: str, name: str) -> str:
+    """Such as ``46 %, 41 to 50; unprotected speech 9 %``; with few listeners the number alone."""
     column = find_column(CONTENTS[table], name)
     number = _with_span(row, column)
-    if not original or original.get(name) is None:
+    if shape.few or not original or original.get(name) is None:
         return number
     return f"{number}; unprotected speech {labels.number_and_span(original, column)[0]}"
 

@@ -19,7 +19,7 @@ from listening.app.results import labels
 from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.inputs import has_answers
 from listening.app.results.opening import opening_of
-from listening.app.results.rules import records_in, warn_of_few
+from listening.app.results.rules import warn_of_few
 from listening.app.results.selectors import Shown, changes_since, outdating, running_job
 from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publication_problems
 from listening.app.results.tables import (
@@ -94,7 +94,7 @@ def results_page(results: Results, reader: Reader, figures: Figures, sorting: tu
 
 def tasks_of(results: Results, scores: str) -> list[str]:
     """Those that were rated, in the order of asking."""
-    rated = {row["task"] for row in records_in(results, scores, "summary")}
+    rated = {row["task"] for row in results.records(scores, "summary")}
     return [task for task in results.study["tasks"] if task in rated and task in RATED_TASKS]
 
 
@@ -118,8 +118,7 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
 def _of_task(shape: Shape, task: str, *names: str) -> list[Table]:
     """The rows of a task in tables of the reader's scores, where there are any."""
     caption, without = caption_of(task, shape), shape.without("task")
-    is_small = shape.results.counts.get("listeners", 0) < int(shape.results.settings.get("least_clusters", 0))
-    hiding = {"model_effects": without.without("se", "low", "high")} if is_small else {}  # no intervals anywhere
+    hiding = {"model_effects": without.without("se", "low", "high")} if shape.few else {}  # no intervals anywhere
     shown = (
         shown_table(
             name,
@@ -249,7 +248,7 @@ def _stats(results: Results) -> list[dict[str, str]]:
 def _left_out(results: Results) -> list[tuple[str, str]]:
     """Why listeners are left out, and how many for each reason; who they are is not told."""
     reasons: dict[str, set[str]] = {}
-    for row in records_in(results, "raw", "listeners"):
+    for row in results.records("raw", "listeners"):
         if row["excluded"]:
             reasons.setdefault(str(row["excluded"]), set()).add(str(row["listener"]))
     ordered = sorted(reasons.items(), key=lambda one: (-len(one[1]), one[0]))
@@ -267,7 +266,7 @@ def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[s
         links = [
             (one.title, reader.csv(scores, one.name))
             for one in contents
-            if one.name in reader.tables and records_in(results, scores, one.name)
+            if one.name in reader.tables and results.records(scores, one.name)
         ]
         if links:
             found.append((title, links))

@@ -30,7 +30,7 @@ from listening.app.models import Study, StudySystem
 from listening.app.results.figures import det_plot
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, counted, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
-from listening.app.results.rules import records_in, warn_of_few
+from listening.app.results.rules import warn_of_few
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
@@ -315,11 +315,11 @@ def _computed(one: _Column, columns: Sequence[ShownAverage]) -> Part | None:
 def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
     """A column of a table of the analysis, read by system; None where it has no such rows."""
     table = "common" if one.is_common else scores, one.table
-    rows = records_in(results, *table, **one.rows)
+    rows = results.records(*table, **one.rows)
     if not rows:
         return None
     by_system = {row["system"]: row for row in rows}
-    if one.of_original and (originals := records_in(results, *table, **one.of_original)):
+    if one.of_original and (originals := results.records(*table, **one.of_original)):
         by_system[ORIGINAL] = originals[0]
     quantity = Quantity(one.key, one.title, LISTENERS, one.unit)
     factor = 100.0 if one.unit == "%" else 1.0
@@ -345,7 +345,7 @@ CORRELATED = {"naturalness", "intelligibility", "1 − WER"}
 
 def correlations_in_words(results: Results, scores: str) -> str:
     """How ratings go with what a recogniser understood, and with each other, in one line; empty where unknown."""
-    known = [row for row in records_in(results, scores, "correlations") if row["pearson"] is not None]
+    known = [row for row in results.records(scores, "correlations") if row["pearson"] is not None]
     rows = [row for row in known if {row["first"], row["second"]} <= CORRELATED]
     said = []
     for row in rows:
@@ -436,7 +436,7 @@ def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbe
 
     Of the attacker the test by which the edition ranks, on the first of its data sets whose number is shown.
     """
-    rows = records_in(results, scores, "det", system=heard.heard)
+    rows = results.records(scores, "det", system=heard.heard)
     if not rows or heard.is_outdated:
         return None
     edition = edition_of(numbers.view.system)

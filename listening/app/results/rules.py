@@ -9,15 +9,17 @@ but for the utterances of their own systems. What names single listeners is only
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from common.tables import DataTable, Value
+from common.tables import DataTable
+from listening.analysis.figures import Figure
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS, Results
 from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
+DECIDED_BY_ENOUGH = 5  # from this version on analyses decide nothing of pairs that few listeners rated
 STANDING = "standing"  # among rules: all exclusions that stand
 KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `inputs` calls people and sessions
 
@@ -52,20 +54,17 @@ def part_of_table(name: str) -> Part:
     return Part.UTTERANCES if name in ABOUT_UTTERANCES else Part.RESULTS
 
 
-def records_in(results: Results, scores: str, name: str, **equal: Value) -> Sequence[Mapping[str, Value]]:
-    """The rows of a table of results, those where every named column has the given value; none without the table.
-
-    Where listeners are too few to compare systems no row has letters.
-    """
-    table = results.table(scores, name)
-    rows = table.records(**equal) if table is not None else ()
-    return [{**row, "group": ""} if row.get("group") else row for row in rows] if warn_of_few(results) else rows
-
-
 def warn_of_few(results: Results) -> str:
     """That listeners are fewer than an interval needs, so that no system is said to be better; else empty."""
     listeners, fewest = results.counts.get("listeners", 0), int(results.settings.get("least_clusters") or 0)
     return f"Too few listeners ({listeners}) to compare systems." if listeners < fewest else ""
+
+
+def is_drawn_otherwise(figure: Figure, results: Results) -> bool:
+    """Whether a file may hold letters that its results have no more, as of analyses before version 5."""
+    if not figure.name.startswith("violin") or int(results.versions.get("analysis", 0)) >= DECIDED_BY_ENOUGH:
+        return False
+    return not any(row["group"] for row in results.records(figure.scores, "summary", task=figure.task))
 
 
 def rows_for_everybody(table: DataTable) -> DataTable:

@@ -23,6 +23,7 @@ from listening.app.models import Analysis, Study, StudySystem
 from listening.app.results.inputs import Changed, changed_parts, compute_basis
 from listening.app.results.rules import (
     Part,
+    is_drawn_otherwise,
     is_public,
     may_see,
     notes_on_nobody,
@@ -208,8 +209,9 @@ def parsed_results(key: str) -> Results:
 
 @lru_cache(maxsize=KEPT)
 def figures_in(key: str) -> tuple[Figure, ...]:
-    """The figures of the results in a stored file; nothing is drawn."""
-    return tuple(list_figures(parsed_results(key)))
+    """The figures of the results in a stored file, as far as these were drawn as they are today; nothing is drawn."""
+    results = parsed_results(key)
+    return tuple(one for one in list_figures(results) if not is_drawn_otherwise(one, results))
 
 
 @lru_cache(maxsize=KEPT)

@@ -31,7 +31,7 @@ from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.monitor.services import create_rule, keep_flags
 from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
-from listening.app.results.rules import records_in, why_not_publishable
+from listening.app.results.rules import why_not_publishable
 from listening.app.results.selectors import (
     changes_since,
     current_analysis,
@@ -181,7 +181,7 @@ def screen_out(*, study: Study, by: Any, rule: str, reason: str) -> tuple[Exclus
 def _caught(results: Results) -> dict[tuple[str, str], dict[str, Any]]:
     """By session and flag what the rule found; empty where it looked and did not catch."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in records_in(results, "common", "screening"):
+    for row in results.records("common", "screening"):
         flag = FLAG_OF_RULE.get(str(row["rule"]))
         if flag is None:
             continue

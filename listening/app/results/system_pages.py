@@ -14,9 +14,8 @@ from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels, tables
 from listening.app.results.figures import Reader, ShownFigure, det_plot, histogram
 from listening.app.results.labels import METHOD, SCORES, label_of
-from listening.app.results.opening import say_basis
+from listening.app.results.opening import ENOUGH, say_basis
 from listening.app.results.pages import tasks_of
-from listening.app.results.rules import warn_of_few
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
 from listening.tasks import RATED_TASKS
 
@@ -36,7 +35,8 @@ def system_page(results: Results, reader: Reader, name: str, figures: Sequence[S
         return None
     rest = [one for one in own if one["task"] not in {task["name"] for task in tasks}]
     label = label_of(name, shape.system_labels)
-    return {"label": label, "basis": say_basis(results, name), "tasks": tasks, "others": others, "figures": rest}
+    said = {"label": label, "few": shape.few, "basis": say_basis(results, name)}
+    return said | {"tasks": tasks, "others": others, "figures": rest}
 
 
 def heard_page(
@@ -79,7 +79,7 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     return {
         "name": task,
         "words": RATED_TASKS[task],
-        "said": warn_of_few(shape.results) or tables.system_in_words(shape, own, task, original),
+        "said": _number_alone(own, task) if shape.few else tables.system_in_words(shape, own, task, original),
         "alike": _alike(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
         "det": _det(shape, task, name),
@@ -92,6 +92,18 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     }
 
 
+def _number_alone(own: System, task: str) -> str:
+    """The number that a task is about, with what it rests on, compared with nothing."""
+    if not RATED_TASKS[task].compares_voices:
+        number, _ = labels.number_and_span(own.all, tables.find_column(CONTENTS["summary"], "mean"))
+        return f"mean {number} of {labels.counted(int(own.all.get('n') or 0), 'rating')}"
+    number, _ = labels.number_and_span(own.detection, tables.find_column(CONTENTS["detection"], "eer"))
+    if not number:
+        return labels.NO_RATE_OF_VOICES
+    pairs = sum(int(own.detection.get(name) or 0) for name in ("n_target", "n_nontarget"))
+    return f"equal error rate {number} of {labels.counted(pairs, 'rating')}; 50 % is a guess"
+
+
 def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> str:
     """Which systems cannot be told from this one."""
 
@@ -101,15 +113,16 @@ def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> st
     if not group(own):
         return ""
     is_spaced = any(" " in group(one) for one in (own, *others))
+    compared = [one for one in others if group(one)]
     alike = [
         label_of(one.name, shape.system_labels)
-        for one in others
-        if group(one) and labels.share_a_letter(group(own), group(one), is_spaced=is_spaced)
+        for one in compared
+        if labels.share_a_letter(group(own), group(one), is_spaced=is_spaced)
     ]
-    if not others:
+    if not compared:
         return ""
     if not alike:
-        return "It differs significantly from every other system."
+        return f"It differs significantly from every other system{'' if len(compared) == len(others) else ENOUGH}."
     if len(alike) > 8:
         return f"It does not differ significantly from {len(alike)} of the {len(others)} other systems."
     return f"It does not differ significantly from {labels.listed(alike)}."

@@ -17,7 +17,7 @@ from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.figures import Reader, strip_html
 from listening.app.results.labels import METHOD, SCORES, label_of
-from listening.app.results.rules import records_in, warn_of_few
+from listening.app.results.rules import warn_of_few
 from listening.tasks import RATED_TASKS
 
 NAMES = frozenset({"system", "first", "second"})
@@ -53,6 +53,11 @@ class Shape:
         return self.reader.scores
 
     @property
+    def few(self) -> str:
+        """That listeners are too few to compare systems; else empty."""
+        return warn_of_few(self.results)
+
+    @property
     def system_labels(self) -> Mapping[str, str]:
         """What systems are called."""
         called: Mapping[str, str] = self.results.study["labels"]
@@ -64,7 +69,7 @@ class Shape:
 
     def records(self, name: str, *, scores: str = "", **equal: Value) -> list[Record]:
         """The rows of a table of the reader's scores, or of other ones."""
-        return list(records_in(self.results, scores or self.scores, name, **equal))
+        return list(self.results.records(scores or self.scores, name, **equal))
 
 
 def caption_of(task: str, shape: Shape) -> str:
@@ -210,7 +215,7 @@ COLUMNS = {
     "rate": ("strip", "auc", "same", "different", "rate_group", "listeners", "n", "words"),
     "same": ("strip", "different", "rate", "auc", "listeners", "n", "words"),
 }
-ALWAYS = ("system", "strip", "words")
+VERDICTS = ("strip", "words")  # not with few listeners
 
 
 def find_column(content: Table, name: str) -> Column:
@@ -237,11 +242,11 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     if not systems:
         return None
     main = _main(systems, task)
+    always = ("system",) if shape.few else ("system", *VERDICTS)
     keys = {
         name: KEYS[name]
         for name in dict.fromkeys(("system", main, *COLUMNS[main]))
-        if (name in ALWAYS and not (name in ("words", "strip") and warn_of_few(shape.results)))
-        or any(KEYS[name].value(one) not in (None, "") for one in systems)
+        if name in always or any(KEYS[name].value(one) not in (None, "") for one in systems)
     }
     sort, order = sorting if sorting[0] in keys else ("", KEYS[main].natural)
     original = next((one for one in systems if one.name == ORIGINAL), None)
@@ -369,8 +374,9 @@ def _explain_likeness(shape: Shape, name: str, task: str) -> str:
     low, high = known if len(known) == 2 else (None, None)
     text, span = labels.rounded(sign * difference, low, high, labels.SCORE_DIGITS, is_share=False)
     corrected = f" after correction for {len(tested)} pairs" if len(tested) > 1 else ""
-    said = f"{text} {'lower' if is_lower else 'higher'} than unprotected speech{f' ({span})' if span else ''}"
-    return f"{said}; not significant{corrected}"
+    how = f"{text} {'lower' if is_lower else 'higher'} than" if difference else "No difference from"
+    said = f"{how} unprotected speech{f' ({span})' if span else ''}"
+    return f"{said}; not significant{corrected}" if difference else said
 
 
 def _are_alike(letters: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from listening.analysis.analyse import analyse
+from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Placements, Settings, Transcripts
 from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
 from tests.listening.analysis.made_ratings import made_inputs
@@ -175,6 +176,12 @@ def test_few_listeners_give_points_without_intervals(listeners):
     for row in found.table("normalised", "summary").records(kind="all", task="naturalness"):
         assert row["mean"] is not None
         assert row["mean_low"] is None
+    for scores in ("raw", "normalised"):
+        assert {row["is_told_apart"] for row in found.records(scores, "differences")} <= {None}
+        assert {row["is_told_apart"] for row in found.records(scores, "eer_differences")} <= {None}
+        assert not any(row["group"] for name in ("summary", "detection") for row in found.records(scores, name))
+    drawn = list_figures(found)
+    assert not any("share a letter" in one.caption or one.name.startswith("significance") for one in drawn)
 
 
 def test_one_rating_alone_is_analysed():

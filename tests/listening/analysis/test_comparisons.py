@@ -112,6 +112,18 @@ def test_few_listeners_give_a_difference_without_interval():
     assert row["difference"] is not None
     assert (row["difference_low"], row["difference_high"]) == (None, None)
     assert row["remark"] == "Only 5 listeners rated both: no interval under 10."
+    assert row["permutation_p"] is not None
+    assert (row["decisive_p"], row["is_told_apart"]) == (None, None)
+
+
+def test_pair_that_few_listeners_rated_both_is_decided_by_those_who_rated_each():
+    """Five of twenty rated both: the test within listeners rests on too few, the t test on twelve of each."""
+    ratings = drawn(listeners=20, systems=2, seed=7, step=3.0)
+    place = np.array([int(name[1:]) for name in ratings.listener])
+    kept = np.where(ratings.system == "T01", place < 12, place >= 7)
+    [row] = tables(ratings.rows(kept))[0].records(first="original", second="T01")
+    assert (row["listeners"], row["decisive_p"]) == (5, row["two_way_adjusted"])
+    assert row["is_told_apart"] == 1
 
 
 def test_a_pair_that_nobody_rated_is_said_to_be_so():
@@ -218,3 +230,16 @@ def test_comparisons_of_an_older_analysis_were_decided_by_the_permutation_test()
     stored = Results({}, {"level": 0.95}, {}, (), {}, {"raw/differences": old}).as_json()
     rows = Results.from_json(stored).records("raw", "differences")
     assert [(one["decisive_p"], one["is_told_apart"]) for one in rows] == [(0.04, 1), (None, None)]
+
+
+def test_stored_analysis_of_few_listeners_says_nothing_of_pairs():
+    """Until version 4 the permutation test decided alone, however few listeners rated a pair."""
+    pair = {"first": "T1", "second": "T2", "decisive_p": 0.04, "is_told_apart": 1}
+    pairs = [{"task": "naturalness", "listeners": 9} | pair, {"task": "intelligibility", "listeners": 10} | pair]
+    summary = [{"task": one["task"], "system": system, "group": "a"} for one in pairs for system in ("T1", "T2")]
+    made = {"raw/differences": make_table("differences", pairs), "raw/summary": make_table("summary", summary)}
+    settings = {"level": 0.95, "least_clusters": 10}
+    found = Results.from_json(Results({}, settings, {}, (), {}, made).as_json())
+    told = [(one["decisive_p"], one["is_told_apart"]) for one in found.records("raw", "differences")]
+    assert told == [(None, None), (0.04, 1)]
+    assert [one["group"] for one in found.records("raw", "summary")] == ["", "", "a", "a"]

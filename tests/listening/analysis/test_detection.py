@@ -190,6 +190,7 @@ def test_a_system_that_few_heard_has_no_interval_beside_others_that_have():
     assert rows["T02-p1"]["eer_low"] is None
     assert "6 listeners" in rows["T02-p1"]["remark"]
     assert rows["T01-p1"]["eer_low"] is not None
+    assert (bool(rows["T01-p1"]["group"]), bool(rows["T02-p1"]["group"])) == (True, False)
     with_it = differences.records(second="T02-p1")[0]
     assert (with_it["difference_low"], with_it["remark"]) == (None, "No interval: one of the two has none.")
     assert with_it["difference"] == pytest.approx(rows["T01-p1"]["eer"] - rows["T02-p1"]["eer"], abs=1e-9)

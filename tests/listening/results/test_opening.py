@@ -7,7 +7,8 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import make_table
 from listening.app.results.figures import Reader
 from listening.app.results.opening import opening_of, say_basis
-from listening.app.results.rules import records_in
+from listening.app.results.rules import is_drawn_otherwise
+from listening.app.results.system_pages import system_page
 from listening.app.results.tables import Shape, headline
 from tests.listening.analysis.examples import SYSTEMS, made_up_results
 
@@ -63,9 +64,52 @@ def test_results_of_few_listeners_compare_no_systems():
         "Too few listeners (2) to compare systems.",
         "This rests on 2 simulated listeners and 2,704 ratings; 1 session was left out.",
     ]
-    assert not any(row["group"] for row in records_in(few, READER.scores, "summary"))
-    assert any(row["group"] for row in records_in(found, READER.scores, "summary"))
     assert not {"words", "strip"} & {one.key for one in headline(Shape(READER, few), "naturalness", ("", "")).columns}
+
+
+def test_few_listeners_leave_what_is_said_of_one_system():
+    """A number alone compares nothing; nor does it that none is known."""
+    counts, heard = {"listeners": 2, "ratings": 40}, {"system": "B2", "task": "verifiability"}
+    warning, basis = "Too few listeners (2) to compare systems.", "This rests on 2 simulated listeners and 40 ratings"
+    summary = [
+        {"task": "naturalness", "system": system, "kind": "all", "mean": mean, "n": 20, "group": ""}
+        for system, mean in ((ORIGINAL, 8.0), ("B2", 6.2))
+    ]
+    settings = {"settings": {**made().settings, "least_clusters": 10}}
+    few = replace(made(counts=counts, summary=summary, detection=[heard | {"eer": 0.6, "group": ""}]), **settings)
+    assert sentences(few, ("naturalness", "verifiability")) == [
+        warning,
+        "One system was rated: B2, mean naturalness 6.20.",
+        "Speakers were compared with B2 (equal error rate 60.0 %, guessing 50 %).",
+        f"{basis}; no session was left out.",
+    ]
+    unknown = replace(made(counts=counts, detection=[heard]), **settings)
+    assert sentences(unknown, ("verifiability",))[:2] == [
+        warning,
+        "How recognisable speakers are is not known: ratings of both kinds of pairs are needed.",
+    ]
+    page = system_page(few, READER, "B2", [])
+    assert page["few"] == warning
+    assert page["tasks"][0]["said"] == "mean 6.20 of 20 ratings"
+
+
+def test_system_that_too_few_rated_is_not_among_those_that_differ():
+    rows = [
+        {"task": "naturalness", "system": system, "kind": "all", "mean": mean, "group": group}
+        for system, mean, group in (("T01-p1", 8.0, "a"), ("T02-p1", 6.2, "b"), ("B2", 6.0, ""))
+    ]
+    said = sentences(made(summary=rows), ("naturalness",))[0]
+    assert said.endswith("differs significantly from all others that enough listeners rated.")
+
+
+def test_violins_drawn_with_letters_that_no_longer_hold_are_not_shown():
+    few = replace(rated(), versions={"analysis": "4"})
+    [violin] = [one for one in list_figures(few) if (one.scores, one.name) == ("raw", "violin-naturalness")]
+    assert not is_drawn_otherwise(violin, few)
+    rows = [row | {"group": ""} for row in few.records("raw", "summary")]
+    few = replace(few, tables=few.tables | {"raw/summary": make_table("summary", rows)})
+    assert is_drawn_otherwise(violin, few)
+    assert not is_drawn_otherwise(violin, replace(few, versions={"analysis": "5"}))
 
 
 def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():

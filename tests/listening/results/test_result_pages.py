@@ -463,23 +463,29 @@ def test_difference_that_is_not_significant_is_told_with_its_interval():
     rows = [
         {"task": "naturalness", "first": first, "second": second, "difference": difference, "is_told_apart": 0}
         | {"difference_low": difference - 0.12, "difference_high": difference + 0.12}
-        for first, second, difference in ((ORIGINAL, SYSTEMS[0], 0.19), (ORIGINAL, SYSTEMS[1], -0.05))
+        for first, second, difference in (
+            (ORIGINAL, SYSTEMS[0], 0.19),
+            (ORIGINAL, SYSTEMS[1], -0.05),
+            (ORIGINAL, SYSTEMS[2], 0.0),
+        )
     ]
     summary = [
         {"task": "naturalness", "system": name, "kind": "all", "mean": 0.5, "group": "a"}
-        for name in (ORIGINAL, *SYSTEMS[:2])
+        for name in (ORIGINAL, *SYSTEMS[:3])
     ]
-    results = made_up_results(systems=SYSTEMS[:2])
+    results = made_up_results(systems=SYSTEMS[:3])
     tables = {"normalised/differences": rows, "normalised/summary": summary}
     made = {path: make_table(path.split("/")[1], held) for path, held in tables.items()}
     shape = Shape(Reader("made-up", "normalised", is_organizer=False, tables=frozenset()), None)
     shape = replace(shape, results=replace(results, tables=results.tables | made))
     systems = {one.name: one for one in read_systems(shape, "naturalness")}
-    said = [system_in_words(shape, systems[name], "naturalness", systems[ORIGINAL]) for name in SYSTEMS[:2]]
+    said = [system_in_words(shape, systems[name], "naturalness", systems[ORIGINAL]) for name in SYSTEMS[:3]]
     assert said[0].startswith(
-        "0.19 lower than unprotected speech (0.07 to 0.31); not significant after correction for 2 pairs"
+        "0.19 lower than unprotected speech (0.07 to 0.31); not significant after correction for 3 pairs"
     )
     assert said[1].startswith("0.05 higher than unprotected speech (−0.07 to 0.17); not significant")
+    assert said[2].startswith("No difference from unprotected speech (−0.12 to 0.12)")
+    assert "significant" not in said[2]
 
 
 def test_words_of_a_mean_follow_its_letters():
