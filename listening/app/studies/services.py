@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
-from math import ceil
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -47,7 +46,6 @@ State, Form = Study.State, Study.Form
 DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
 LONGEST_CODE = 40
 MOST_SYSTEMS = 20
-SEARCHED = "The recordings could not be assigned in the time that a page has."
 CHOSEN_IN_REQUEST_S, TRIED_FOR_S = 2.0, 0.5  # of the processor: for the size of a new study, and for each that is tried
 ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so that a design is seldom found
 ROOM = 1.5  # recordings of each role for each trial of a session
@@ -458,19 +456,28 @@ def explain_size(study: Study, preset: str) -> str:
         return ""
     for field, value in largest.items():
         setattr(wanted, field, value)
-    reasons = judge_plan(wanted).problems or [_room_problem(wanted, list(study.data_sets.all())) or SEARCHED]
-    extras = "" if study.practice_trials or study.form != Form.RATING else " and no practice or control trials"
-    beside = (
-        " Practice and control trials need recordings of their own, which are not among those."
-        if study.form == Form.RATING
-        else ""
-    )
-    return (
-        f"The portal chose {study.evaluators} evaluators × {study.trials_per_evaluator} trials{extras}. It tries the "
-        f"sizes of the preset only; other sizes may be possible, too: try them on “Edit”. The largest of the preset, "
-        f"{wanted.evaluators} × {wanted.trials_per_evaluator}, is not: {' '.join(reasons)}{beside} Import more "
-        "recordings, choose other data sets, or relax a rule on “Edit”."
-    )
+    said = [f"The portal chose {_size_in_words(study)}. It tries the sizes of the preset; “Edit” tries others."]
+    found_none = f"It found no design of the largest of the preset, {_size_in_words(wanted)}"
+    if problems := judge_plan(study).problems:
+        said += ["It found no design of this size either:", *problems]
+    elif problems := judge_plan(wanted).problems:
+        said += [f"{found_none}:", *problems]
+    else:
+        room = _room_problem(wanted, list(study.data_sets.all()))
+        said += [f"{found_none}, while the page waited; “Design” searches longer.", *filter(None, [room])]
+    ways = ["import recordings", "choose other data sets", *(["relax a rule"] if study.form == Form.RATING else [])]
+    return f"{' '.join(said)} For a larger one {', '.join(ways[:-1])} or {ways[-1]}."
+
+
+def _size_in_words(study: Study) -> str:
+    """Such as ``12 evaluators × 24 trials with 4 more for practice and control``."""
+    size = f"{study.evaluators} evaluators × {study.trials_per_evaluator}"
+    if study.form == Form.LINKABILITY:
+        return f"{size} boards of {study.board_samples} samples"
+    if study.form == Form.TRANSCRIPTION:
+        return f"{size} trials"
+    beside = study.practice_trials + study.gold_trials + study.bridge_trials
+    return f"{size} trials {f'with {beside} more for' if beside else 'without'} practice and control"
 
 
 def best_sets(edition: Edition) -> list[DataSet]:
@@ -499,8 +506,8 @@ def _room_problem(study: Study, data_sets: Sequence[DataSet]) -> str:
     if study.form != Form.RATING or ROOM * trials <= min(counts.values()):
         return ""
     return (
-        f"A session of {trials} trials needs {ceil(ROOM * trials)} recordings of trial sets and of enrolment sets, "
-        f"found {counts[Role.TRIAL]} and {counts[Role.ENROLMENT]}."
+        f"For sessions of {trials} trials, practice and control among them, recordings are few: "
+        f"{counts[Role.TRIAL]} of trial sets and {counts[Role.ENROLMENT]} of enrolment sets."
     )
 
 

@@ -113,16 +113,20 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     page = page.content.decode()
     study = Study.objects.get(name="few")
     assert (study.evaluators, study.trials_per_evaluator) != (12, 24)
-    numbers = f"{study.evaluators} evaluators × {study.trials_per_evaluator}"
-    numbers += " trials" + ("" if study.practice_trials else " and no practice or control trials")
-    assert f"The portal chose {numbers}. It tries the sizes of the preset only" in page
-    assert "The largest of the preset, 12 × 24, is not: Repeats: 24 trials" in page
+    beside = study.practice_trials + study.gold_trials
+    numbers = f"{study.evaluators} evaluators × {study.trials_per_evaluator} trials "
+    numbers += f"{f'with {beside} more for' if beside else 'without'} practice and control"
+    assert f"The portal chose {numbers}. It tries the sizes of the preset; “Edit” tries others." in page
+    largest = "the largest of the preset, 12 evaluators × 24 trials with 4 more for practice and control"
+    assert f"It found no design of {largest}: Repeats: 24 trials" in page
     assert "more trial utterances" in page
-    assert "Import more recordings, choose other data sets, or relax a rule on “Edit”." in page
+    assert "For a larger one import recordings, choose other data sets or relax a rule." in page
     some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
     page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some"}, follow=True)
-    sentence = "A session of 28 trials needs 42 recordings of trial sets and of enrolment sets, found 32 and 32."
-    assert sentence in page.content.decode()
+    sentence = (
+        "while the page waited; “Design” searches longer. For sessions of 28 trials, practice and control among them, "
+    )
+    assert f"{sentence}recordings are few: 32 of trial sets and 32 of enrolment sets." in page.content.decode()
     none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
     page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none"}, follow=True)
     assert "The portal chose" not in page.content.decode(), "no recordings are the reason"
@@ -131,6 +135,28 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     many = make_heard_edition(organizer=organizer, speakers=8, utterances=10)
     page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many"}, follow=True)
     assert "The portal chose" not in page.content.decode()
+
+
+@pytest.mark.parametrize("form", ["rating", "linkability", "transcription"])
+@pytest.mark.parametrize("preset", ["2022", "small"])
+@pytest.mark.parametrize(("speakers", "utterances"), [(2, 1), (4, 3), (4, 6)])
+def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypatch, form, preset, speakers, utterances):
+    """Other numbers than the preset's are named, never the same twice; reasons are those of trying them."""
+    monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
+    edition = make_heard_edition(organizer=organizer, speakers=speakers, utterances=utterances)
+    study = make_study(edition=edition, by=None, name="few", title="Few", form=form, preset=preset)
+    said = services.explain_size(study, preset)
+    largest = services._sizes(form, preset)[0]
+    assert bool(said) == any(getattr(study, field) != value for field, value in largest.items())
+    if not said:
+        return
+    problems = plan_problems(study)
+    assert ("no design of this size either" in said) == bool(problems)
+    assert all(one in said for one in problems)
+    assert ("relax a rule" in said) == (form == "rating")
+    if not problems:
+        chosen, wanted = re.search(r"chose (.*?)[.] .* of the preset, ([^:,]*)", said).groups()
+        assert chosen != wanted
 
 
 def test_study_of_2022_has_its_numbers(edition):
