@@ -1,7 +1,8 @@
 """Numbers that papers and challenges published of systems which nobody measured here: `published/EDITION.csv`.
 
 Each row is one number as printed, with its source and where it stands in it. Where sources disagree, each has its row,
-and both say so. Conventions: EERs, WERs and UARs in per cent, of the attack that the edition ranks by; the system
+and both say so. Conventions: EERs, WERs and UARs in per cent; an EER with the attack model that its source says: the
+directory or the section of the result files that it stands in, which the averages printed beside it confirm; the system
 `ORIGINAL` is unprotected speech; `AVERAGE_TEST` as a data set is the printed average of the test sets.
 """
 
@@ -23,13 +24,18 @@ _FOLDER = Path(__file__).with_name("published")
 
 @dataclass(frozen=True, slots=True)
 class PublishedNumber:
-    """A printed number. `gender`: ``f``, ``m`` or empty for both; `note`: that and how its sources disagree."""
+    """A printed number.
+
+    `gender`: ``f``, ``m`` or empty for both; `attack_model`: of an EER, empty where its source does not say it; `note`:
+    that and how its sources disagree.
+    """
 
     system: str
     data_set: str
     gender: str
     metric: str
     estimator: str
+    attack_model: str
     value: str
     source: str
     table: str

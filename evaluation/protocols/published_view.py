@@ -38,6 +38,7 @@ class PublishedValue:
         is_average: whether it was averaged here.
         note: that its sources disagree.
         sources: where it stands, or what it is made of.
+        attack_model: of an EER; empty where its sources say none, or several.
     """
 
     value: float
@@ -45,6 +46,7 @@ class PublishedValue:
     is_average: bool
     note: str
     sources: tuple[str, ...]
+    attack_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,8 @@ def _read_value(
         differ = "; ".join(_note_on(name, mine[name].note) for name in weights if mine[name].note)
         notes = f"{differ}." if differ else ""
         sources = tuple(dict.fromkeys(f"{mine[name].source}, {mine[name].table}" for name in weights))
-        return PublishedValue(value, "", True, notes, sources)
+        attacks = {mine[name].attack_model for name in weights}
+        return PublishedValue(value, "", True, notes, sources, attacks.pop() if len(attacks) == 1 else "")
     return _printed(mine[AVERAGE_TEST]) if split == "test" and AVERAGE_TEST in mine else None
 
 
@@ -144,7 +147,9 @@ def _note_on(data_set: str, note: str) -> str:
 
 
 def _printed(one: PublishedNumber) -> PublishedValue:
-    return PublishedValue(float(one.value), one.value, False, one.note, (f"{one.source}, {one.table}",))
+    return PublishedValue(
+        float(one.value), one.value, False, one.note, (f"{one.source}, {one.table}",), one.attack_model
+    )
 
 
 def _weights(task: PublishedTask, key: tuple[str, str], split: str) -> Mapping[str, float]:

@@ -45,8 +45,21 @@ from portal.leaderboard.tables import average_cell, measured_of
 DIGITS = 3
 FIRST = "2022"
 PLANE = "plane"
+UNSTATED = "attack model not stated"
 TRAINED = AttackModel.SEMI_INFORMED
-COLUMNS = ("edition", "system", "data_set", "gender", "metric", "estimator", "value", "source", "table", "note")
+COLUMNS = (
+    "edition",
+    "system",
+    "data_set",
+    "gender",
+    "metric",
+    "estimator",
+    "attack_model",
+    "value",
+    "source",
+    "table",
+    "note",
+)
 
 
 @dataclass(frozen=True)
@@ -156,8 +169,9 @@ def make_table(choice: PublishedChoice) -> Table:
     numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
     for line in choice.lines:
         values = [line.values.get(key) for key in choice.measures]
+        printed = (_cell(one, key, choice) for one, key in zip(values, choice.measures, strict=True))
         sources = dict.fromkeys(source for one in values if one for source in one.sources)
-        rows.append((line.system, *map(_cell, values), ", ".join(numbered[source] for source in sources)))
+        rows.append((line.system, *printed, ", ".join(numbered[source] for source in sources)))
     if leaderboard := choice.leaderboard:
         found = _columns(choice, leaderboard)
         for entry in _overlaid(leaderboard):
@@ -219,11 +233,14 @@ def _shown(key: tuple[str, str]) -> ShownAverage:
     return ShownAverage(key[0], find_metric(*key), key[1])
 
 
-def _cell(value: PublishedValue | None) -> Cell:
+def _cell(value: PublishedValue | None, key: tuple[str, str], choice: PublishedChoice) -> Cell:
     if value is None:
         return Cell()
     text = fixed(value.value, DIGITS) if value.is_average else _short(value.text)
-    return Cell(text, value=value.value, note="sources differ" if value.note else "", title=value.note or value.text)
+    attack = _attack_of(value) if key[0] == EER else ""
+    named = attack if attack != _printed_attack(choice) else ""
+    note = "; ".join(filter(None, [named, "sources differ" if value.note else ""]))
+    return Cell(text, value=value.value, note=note, title=value.note or value.text)
 
 
 def _short(text: str) -> str:
@@ -311,22 +328,29 @@ def _differences(choice: PublishedChoice) -> Iterator[str]:
     if choice.leaderboard is None:
         yield f"Systems of {choice.edition} have averages of their own split only: choose the average of that split."
         return
-    yield from _differences_from(choice.leaderboard, task)
+    yield from _differences_from(choice.leaderboard, task, _printed_attack(choice))
 
 
-def _printed_attack(task: PublishedTask) -> str:
-    """The attack model of the printed EERs: that of the ranking, else the strongest of the challenge."""
-    return task.track.ranking.attack_model if task.track.ranking else task.recipe.attack_models[-1]
+def _attack_of(value: PublishedValue) -> str:
+    return value.attack_model or UNSTATED
+
+
+def _printed_attack(choice: PublishedChoice) -> str:
+    """The attack model that the sources say of the EERs of systems; where they say several, all of them."""
+    own = [line for line in choice.every_line if line.system != ORIGINAL]
+    return " or ".join(
+        dict.fromkeys(_attack_of(one) for line in own for key, one in line.values.items() if key[0] == EER)
+    )
 
 
 def _attacks(choice: PublishedChoice) -> str:
     """The attack model of the EERs in print, and that of the systems that are laid over where it is another one."""
-    printed = _printed_attack(choice.task)
+    printed = _printed_attack(choice)
     here = choice.leaderboard.policy.attack_model if choice.leaderboard else printed
     return printed if here == printed else f"{printed} in print, {here} here"
 
 
-def _differences_from(leaderboard: Leaderboard, task: PublishedTask) -> Iterator[str]:
+def _differences_from(leaderboard: Leaderboard, task: PublishedTask, printed_attack: str) -> Iterator[str]:
     edition = leaderboard.edition
     recipe = edition.recipe
     if recipe.edition != task.recipe.edition or not is_as_shipped(recipe):
@@ -339,16 +363,19 @@ def _differences_from(leaderboard: Leaderboard, task: PublishedTask) -> Iterator
             if here == printed:
                 here, printed = f"{here} by {column.estimator or 'the portal'}", f"by {theirs or 'the challenge'}"
             yield f"Estimator: {here} here, {printed} in print."
-    here, printed = leaderboard.policy.attack_model, _printed_attack(task)
-    if here != printed:
-        trained = {
-            attack: f"{attack} (attacker {'' if attack == TRAINED else 'not '}trained on anonymised speech)"
-            for attack in (here, printed)
-        }
-        yield f"Attack model: {trained[here]} for {edition}; {trained[printed]} in print."
+    attack = leaderboard.policy.attack_model
+    if printed_attack and attack != printed_attack:
+        yield f"Attack model: {_explain_attack(attack)} for {edition}; {_explain_attack(printed_attack)} in print."
     yield f"Evaluator: {edition}: {describe_evaluators(recipe)}. Published numbers: the challenge's own evaluators."
     if edition.corpus and edition.corpus.is_synthetic:
         yield f"Speech: that of {edition} is synthetic."
+
+
+def _explain_attack(attack: str) -> str:
+    """With how its attacker was trained, where one attack is named."""
+    if attack not in list(AttackModel):
+        return attack
+    return f"{attack} (attacker {'' if attack == TRAINED else 'not '}trained on anonymised speech)"
 
 
 def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:

@@ -243,7 +243,7 @@ def published_table(numbers: Sequence[PublishedNumber]) -> Table:
         (
             one.system,
             one.data_set + (f", {one.gender}" if one.gender else ""),
-            find_metric(one.metric, one.estimator).label,
+            find_metric(one.metric, one.estimator).label + (f", {one.attack_model}" if one.attack_model else ""),
             Cell(one.value, note=one.note, is_unlike=bool(one.note)),
             f"{one.source}, {one.table}",
         )

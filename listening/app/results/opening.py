@@ -199,6 +199,7 @@ def say_basis(results: Results, system: str = "") -> str:
     answers = ((one, counts.get(f"{one}s")) for one in ("rating", "placement", "transcript"))
     said = labels.listed([labels.counted(count, one) for one, count in answers if count])
     listeners = labels.counted(counts.get("listeners", 0), f"{simulated}listener")
+    listeners += "" if system else _range_of_listeners(results)
     out = counts.get("excluded_sessions", 0)
     basis = "The study rests on" if system else "This rests on"
     rests = f"{basis} {listeners} and {said}" if said else f"{basis} {listeners}"
@@ -207,6 +208,19 @@ def say_basis(results: Results, system: str = "") -> str:
     if not out:
         return f"{rests}; no session was left out."
     return f"{rests}; {labels.counted(out, 'session')} {'was' if out == 1 else 'were'} left out."
+
+
+def _range_of_listeners(results: Results) -> str:
+    """How many listeners heard each system, such as `` (24 to 26 for each system)``; empty where all heard all."""
+    found: dict[str, int] = {}
+    of_form = {"linkability": ("raw", "pair_detection"), "transcription": ("common", "transcription")}
+    for row in results.records(*of_form.get(str(results.study["form"]), ("raw", "summary"))):
+        if row["system"] not in (ORIGINAL, EVERY) and row.get("listeners") is not None:
+            found[row["system"]] = max(found.get(row["system"], 0), int(row["listeners"]))
+    ends = list(dict.fromkeys(find(found.values()) for find in (min, max))) if found else []
+    if not ends or ends == [results.counts.get("listeners")]:
+        return ""
+    return f" ({' to '.join(map(str, ends))} for each system)"
 
 
 def _by(systems: Iterable[System], value: Any) -> list[System]:

@@ -48,7 +48,7 @@ from portal.submissions.models import Submission
 from portal.submissions.selectors import STANDING
 from portal.systems.selectors import SystemNumbers, edition_of
 
-LISTENERS, OBJECTIVE = "listeners", "objective"
+LISTENERS, OBJECTIVE, EER = "listeners", "objective", "eer"
 NUMBER = ("value", "low", "high", "group")
 CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "measure", "unit", *NUMBER)
 
@@ -61,7 +61,7 @@ EARLIER = "An earlier version of it was heard."
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column. `by`: `OBJECTIVE` or `LISTENERS`; `unit`: of its values, such as ``%``; `how`: its estimator."""
+    """A column. `by`: `OBJECTIVE` or `LISTENERS`; `unit`: of its values, such as ``%``; `how`: estimator and attack."""
 
     key: str
     title: str
@@ -83,7 +83,7 @@ class Quantity:
 class Measured:
     """A number with its interval, in the unit of its quantity.
 
-    `group`: letters of systems that are alike; `missing`: why there is no number.
+    `group`: letters of systems that are alike; `note`: why there is no number, or its attack model where it is another.
     """
 
     quantity: Quantity
@@ -92,13 +92,13 @@ class Measured:
     high: float | None = None
     group: str = ""
     is_reported: bool = False
-    missing: str = ""
+    note: str = ""
 
     @property
     def cell(self) -> Cell:
         """Number and interval, rounded to it, whether it was only reported, and its letters."""
         if self.value is None:
-            return Cell(note=self.missing)
+            return Cell(note=self.note)
         unit = None if self.is_reported else self.quantity.unit
         text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits, unit)
         if self.quantity.by == LISTENERS and not interval:
@@ -106,7 +106,7 @@ class Measured:
                 self.value, 0 if unit == "%" else 1 if abs(self.value) > 1 else 2
             )  # no more exact than one that has an interval
         marks = ("reported",) if self.is_reported else ()
-        return Cell(text, interval, marks=marks, aside=self.group, value=self.value)
+        return Cell(text, interval, marks=marks, aside=self.group, value=self.value, note=self.note)
 
 
 @dataclass(frozen=True)
@@ -239,9 +239,9 @@ class ObjectiveComparison:
 class _Column:
     """A column of a form of study in method.toml: an average of the leaderboard, or numbers of an analysis.
 
-    `key`: of the average, and in files; `table`, `column`: where listeners' numbers stand, of the rows with the values
-    in `rows`, and for unprotected speech of those in `of_original` where these are others. Columns of averages are left
-    out where the leaderboard has none.
+    `key`: of the average, and in files; `table`, `column`: where the analysis has the numbers, of the rows with the
+    values in `rows`, and for unprotected speech of those in `of_original` where these are others; `by`: as of a
+    `Quantity`. Columns of computed numbers are left out where there are none.
     """
 
     key: str
@@ -252,6 +252,7 @@ class _Column:
     rows: Mapping[str, str] = field(default_factory=dict)
     of_original: Mapping[str, str] = field(default_factory=dict)
     is_common: bool = False
+    by: str = LISTENERS
 
 
 NOT_RATED, ONE_KIND_RATED = "not rated", "one kind of pairs only"
@@ -264,6 +265,7 @@ def compare_with_objective(
     columns: Sequence[ShownAverage],
     heard: Iterable[Heard],
     original: rankings.Entry | None = None,
+    attack: str = "",
 ) -> ObjectiveComparison:
     """The systems of a study that stand on a leaderboard, the original first, then by the attacker's EER.
 
@@ -271,9 +273,12 @@ def compare_with_objective(
         scores: ``raw`` or ``normalised``.
         columns: the averages of the leaderboard.
         original: unprotected speech as the leaderboard has it.
+        attack: the attack model of the systems' EERs.
     """
     columns_of_form = FORMS[results.study["form"]]
-    found = ((_listeners(one, results, scores) if one.table else _computed(one, columns)) for one in columns_of_form)
+    found = (
+        (_listeners(one, results, scores) if one.table else _computed(one, columns, attack)) for one in columns_of_form
+    )
     parts = [part for part in found if part is not None]
     systems = sorted(heard, key=lambda one: -(one.entry.privacy.value if one.entry.privacy else -1.0))
     entries = [("", ORIGINAL, original, ORIGINAL_LABEL, "")]
@@ -295,33 +300,35 @@ def compare_with_objective(
 Part = tuple[Quantity, Callable[[str, rankings.Entry | None], Measured]]
 
 
-def _computed(one: _Column, columns: Sequence[ShownAverage]) -> Part | None:
-    """An average of the leaderboard, read by entry; None where it has none."""
+def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Part | None:
+    """An average of the leaderboard, read by entry; None where it has none. An original has no attack."""
     column = next((column for column in columns if column.key == one.key), None)
     if column is None:
         return None
-    called = ESTIMATORS.get(column.estimator, column.estimator)
+    called, is_attacked = ESTIMATORS.get(column.estimator, column.estimator), bool(attack) and one.key == EER
+    called = ", ".join(filter(None, [called, attack if is_attacked else ""]))
     quantity = Quantity(column.key, one.title or column.metric.label, OBJECTIVE, column.metric.unit, called)
 
     def read(_: str, entry: rankings.Entry | None) -> Measured:
         found = measured_of(entry, column) if entry else None
         if found is None:
             return Measured(quantity)
-        return Measured(quantity, found.value, found.low, found.high, is_reported=found.is_reported)
+        note = AttackModel.UNPROTECTED.value if is_attacked and entry is not None and entry.kind == "original" else ""
+        return Measured(quantity, found.value, found.low, found.high, is_reported=found.is_reported, note=note)
 
     return quantity, read
 
 
 def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
-    """A column of a table of the analysis, read by system; None where it has no such rows."""
+    """A column of a table of the analysis, read by system; None where it has no such rows, or none with a number."""
     table = "common" if one.is_common else scores, one.table
     rows = results.records(*table, **one.rows)
-    if not rows:
+    if not rows or (one.by == OBJECTIVE and all(row.get(one.column) is None for row in rows)):
         return None
     by_system = {row["system"]: row for row in rows}
     if one.of_original and (originals := results.records(*table, **one.of_original)):
         by_system[ORIGINAL] = originals[0]
-    quantity = Quantity(one.key, one.title, LISTENERS, one.unit)
+    quantity = Quantity(one.key, one.title, one.by, one.unit)
     factor = 100.0 if one.unit == "%" else 1.0
 
     def read(heard: str, _: rankings.Entry | None) -> Measured:
@@ -332,7 +339,7 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
         group = row.get("group") if one.column in ("mean", "eer") else None
         is_unknown = value is None and heard == ORIGINAL and one.column == "eer"
         missing = (ONE_KIND_RATED if row else NOT_RATED) if is_unknown else ""
-        return Measured(quantity, value, low, high, str(group or ""), missing=missing)
+        return Measured(quantity, value, low, high, str(group or ""), note=missing)
 
     return quantity, read
 
@@ -423,7 +430,7 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
         if heard:
             address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
             original = make_original_entry(edition, track, policy, [numbers.values])
-            comparison = compare_with_objective(shown.results, scores, columns, heard, original)
+            comparison = compare_with_objective(shown.results, scores, columns, heard, original, policy.attack_model)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
             studies.append(replace(panel, det=_joint_det(shown.results, scores, heard[0], numbers)))
     if not studies:
@@ -482,7 +489,8 @@ def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> 
     for shown, heard in _heard_in(user, leaderboard.edition, on_leaderboard):
         if heard:
             address = reverse("studies:results", args=[shown.study.name])
-            comparison = compare_with_objective(shown.results, scores, leaderboard.averages, heard, original)
+            of = leaderboard.averages, heard, original, leaderboard.policy.attack_model
+            comparison = compare_with_objective(shown.results, scores, *of)
             yield _make_panel(shown, scores, comparison, address, has_links=True)
 
 

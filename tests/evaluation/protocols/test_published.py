@@ -8,6 +8,7 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols import recipes
 from evaluation.protocols.published import (
     AVERAGE_TEST,
+    ORIGINAL,
     is_as_shipped,
     load_published,
     published_systems,
@@ -26,6 +27,15 @@ def test_every_number_has_a_source_and_belongs_to_its_recipe(edition):
         assert float(one.value) == float(one.value)
         assert one.source
         assert one.table
+
+
+@pytest.mark.parametrize("edition", shipped_editions())
+def test_every_error_rate_of_speakers_has_the_attack_model_of_its_source(edition):
+    """2020 printed attacks of the original evaluator; files for ranking are of one trained on anonymised speech."""
+    attack = "lazy-informed" if edition == "2020" else "semi-informed"
+    for one in load_published(edition):
+        of_system = "unprotected" if one.system == ORIGINAL else attack
+        assert one.attack_model == (of_system if one.metric == "eer" else ""), one
 
 
 @pytest.mark.parametrize("edition", shipped_editions())

@@ -139,6 +139,19 @@ def test_rates_above_guessing_are_reversed_answers_and_the_axis_reaches_them():
     assert "With B2 and T01-p1" in confused
 
 
+def test_basis_says_how_many_listeners_each_system_had_where_not_all_heard_it():
+    def basis(*listeners):
+        rows = [
+            {"task": "naturalness", "system": system, "kind": "all", "listeners": count}
+            for system, count in zip((ORIGINAL, "T01-p1", "B2"), listeners, strict=True)
+        ]
+        return say_basis(made(counts={"listeners": 20, "ratings": 90}, summary=rows))
+
+    assert basis(20, 9, 12).startswith("This rests on 20 simulated listeners (9 to 12 for each system) and 90 ratings;")
+    assert basis(20, 9, 9).startswith("This rests on 20 simulated listeners (9 for each system) and")
+    assert basis(20, 20, 20).startswith("This rests on 20 simulated listeners and")
+
+
 def test_page_of_a_system_says_how_many_ratings_are_its_own():
     results = made_up_results()
     own = sum(row["n"] for row in results.table("raw", "summary").records(system=SYSTEMS[0], kind="all"))

@@ -112,6 +112,9 @@ def test_rows_stand_by_the_attackers_rate_after_the_original(edition, submission
         "B2",
         "T03-p1",
     ]
+    original, first, *_ = (cells(row)["eer"] for row in shown.comparison.rows)
+    assert original.quantity.how == "Kaldi, semi-informed"
+    assert (original.cell.note, first.cell.note) == ("unprotected", "")
 
 
 def test_raw_and_normalised_are_one_switch_apart_and_never_in_one_table(edition, submissions):
@@ -134,7 +137,9 @@ def test_every_study_of_an_edition_has_its_table_by_its_form(edition, submission
     assert [one.study for one in shown] == studies
     keys = {one.study.form: [quantity.key for quantity in one.comparison.quantities] for one in shown}
     assert keys["linkability"] == ["eer", "linkability_eer"]
-    assert keys["transcription"] == ["wer", "listeners_wer", "keyword_accuracy", "pitch_correlation"]
+    assert keys["transcription"] == ["wer", "recogniser_wer", "listeners_wer", "keyword_accuracy", "pitch_correlation"]
+    same = shown[-1].comparison.quantities[1]
+    assert (same.by, same.heading) == ("objective", "WER of the recogniser, recordings heard, %")
     assert [one.is_scored for one in shown] == [True, True, False]
 
 
@@ -312,6 +317,11 @@ def test_empty_cells_stay_empty_where_nothing_was_rated(submissions, edition):
     assert "listeners 90 %" in compare_with_objective(wider, "raw", leaderboard.averages, []).intervals
     [original, _] = beside.rows
     assert cells(original)["eer"].cell.text == ""
+    unknown = [row | {"recogniser_wer": None} for row in results.records("common", "transcription")]
+    tables = results.tables | {"common/transcription": make_table("transcription", unknown)}
+    words = replace(results, study={**results.study, "form": "transcription"}, tables=tables)
+    keys = [one.key for one in compare_with_objective(words, "raw", leaderboard.averages, []).quantities]
+    assert keys == ["wer", "listeners_wer", "keyword_accuracy", "pitch_correlation"]
 
 
 # For whom ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 from django.http import QueryDict
@@ -111,6 +112,18 @@ def test_attack_models_that_differ_are_named_before_comparing_and_at_the_column(
     ) in page
     eer = next(column for column in make_table(choose(f"over={edition.name}")).columns if column.key == "kaldi_eer")
     assert eer.note == "semi-informed in print, lazy-informed here"
+
+
+def test_printed_error_rates_name_the_attack_of_their_source(monkeypatch):
+    """Of unprotected speech it is another one than of systems; where no source says it, that is said."""
+    table = make_table(choose())
+    place = next(place for place, column in enumerate(table.columns) if column.key == "kaldi_eer")
+    notes = {row.cells[0].text: row.cells[place].note for group in table.groups for row in group.rows}
+    assert table.columns[place].note == "semi-informed"
+    assert (notes["Original"], notes["B2"]) == ("unprotected", "")
+    unstated = tuple(replace(one, attack_model="") for one in load_published("2022"))
+    monkeypatch.setattr("evaluation.protocols.published_view.load_published", lambda _: unstated)
+    assert make_table(choose()).columns[place].note == "attack model not stated"
 
 
 @pytest.mark.parametrize("hidden", [{"is_listed": False}, {"published_at": None}])
