@@ -27,6 +27,7 @@ MOST_ROWS = 40  # of a panel; the tables have all
 PAIRS = "original-anonymised"  # the pairs that an attacker would look at
 ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
 WIDTH, LEFT, RIGHT = 360, 122, 290  # of a panel, and of its axis
+UNTESTED = "whether systems differ significantly was not tested"
 ENOUGH = " that enough listeners rated"
 BEST = {"naturalness": "sounds most natural", "intelligibility": "is easiest to understand"}
 
@@ -79,12 +80,14 @@ def _best(shape: Shape, task: str, own: Sequence[System], others: Iterable[Seque
         return f"One system was rated: {name}, mean {task} {number}."
     alike = _alike(shape, own, lambda one: one.all.get("group"))
     said = f"{name} {BEST[task]} of {len(own)} systems (mean {number}){f' and {alike}' if alike else ''}"
+    is_tested = bool(alike)
     for understood, *less in others:
         mean = _with_span(understood.all, find_column(CONTENTS["summary"], "mean"))
         alike = _alike(shape, (understood, *less), lambda one: one.all.get("group"))
         who = "it is also" if understood.name == first.name else f"{_name(shape, understood)} is"
         said += f"; {who} easiest to understand (mean {mean}){f' and {alike}' if alike else ''}"
-    return f"{said}."
+        is_tested = is_tested and bool(alike or not less)
+    return f"{said}." if is_tested else f"In this sample {said}; {UNTESTED}."
 
 
 def _recognised(shape: Shape) -> Iterator[str]:
@@ -133,7 +136,8 @@ def _hardest(shape: Shape, own: Sequence[System], systems: Iterable[System]) -> 
     known = as_number(original.get("eer")), as_number(original.get("eer_high"))
     doubt = "" if shape.few else labels.privacy_in_doubt(*known)
     told = f"{hardest} (equal error rate {number}, guessing 50 %)"
-    return f"{told}{f', which {alike}' if alike else ''}{f'; {doubt}' if doubt else ''}."
+    untested = f"; {UNTESTED}" if len(own) > 1 else ""
+    return f"{told}{f', which {alike}' if alike else untested}{f'; {doubt}' if doubt else ''}."
 
 
 def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
@@ -188,7 +192,7 @@ def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
         return
     yield (
         f"In this sample {named(first)} {best} ({rate}) and {named(last)} the highest ({_with_span(last, column)}); "
-        "whether rates differ significantly was not tested."
+        f"{UNTESTED}."
     )
 
 

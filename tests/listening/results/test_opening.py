@@ -100,6 +100,9 @@ def test_system_that_too_few_rated_is_not_among_those_that_differ():
     ]
     said = sentences(made(summary=rows), ("naturalness",))[0]
     assert said.endswith("differs significantly from all others that enough listeners rated.")
+    said = sentences(made(summary=[row | {"group": ""} for row in rows]), ("naturalness",))[0]
+    assert said.startswith("In this sample T01-p1 sounds most natural of 3 systems (mean 8.00")
+    assert said.endswith("); whether systems differ significantly was not tested.")
 
 
 def test_violins_drawn_with_letters_that_no_longer_hold_are_not_shown():
@@ -125,6 +128,7 @@ def test_rates_above_guessing_are_reversed_answers_and_the_axis_reaches_them():
     results = made(detection=rows)
     hardest, confused, _ = sentences(results, ("verifiability",))
     assert hardest.startswith("Speakers are hardest to recognise with T02-p1 (equal error rate 45.0 %")
+    assert hardest.endswith("; whether systems differ significantly was not tested.")  # none has a letter
     assert confused.startswith("With B2 listeners confused speakers more often than by guessing (equal error rate 100")
     [panel] = opening_of(Shape(READER, results), ("verifiability",))["panels"]
     places = [row["x"] for row in panel["rows"]]
@@ -170,7 +174,7 @@ def test_best_word_error_rate_is_called_untested():
     opening = opening_of(Shape(READER, results), ())
     assert opening["sentences"][0] == (
         "In this sample T01-p1 has the lowest word error rate of 2 systems (2.8 %, 1.4 to 5.0; unprotected speech "
-        "4.9 %) and B2 the highest (12 %, 6 to 18); whether rates differ significantly was not tested."
+        "4.9 %) and B2 the highest (12 %, 6 to 18); whether systems differ significantly was not tested."
     )
 
 
