@@ -31,7 +31,7 @@ from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialLis
 from portal.challenges.selectors import DATA_FILES, may_import
 from portal.challenges.services import prepare_data_files
 from portal.core import audit
-from portal.core.storage import keep_audio, refresh, store_bytes
+from portal.core.storage import SPARE_BYTES, keep_audio, refresh, store_bytes
 from portal.intake.corpora.archives import find_corpus, unpack_corpus
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
 from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
@@ -84,7 +84,8 @@ def _import_archive(context: JobContext, wanted: Mapping[str, Any]) -> dict[str,
             raise
     except JobFailure as failure:
         if failure.actor == Actor.ORGANIZER:
-            failure.remedy = "Correct what the report lists, pack it and upload it again."
+            if failure.problems:
+                failure.remedy = "Correct what the report lists, pack it and upload it again."
             archive.unlink(missing_ok=True)
         raise
     finally:
@@ -102,8 +103,10 @@ def _unpack(context: JobContext, archive: Path, name: str, folder: Path) -> dict
     """Problems of an archive, and below which folder its corpus lies."""
 
     def work(child: Child) -> dict[str, Any]:
-        progress = sparse_progress(child.say)
-        problems, is_whole = unpack_corpus(archive, name, folder, progress=progress, look_at=child.look_at)
+        told = sparse_progress(child.say)
+        problems, is_whole = unpack_corpus(
+            archive, name, folder, spare_bytes=SPARE_BYTES, progress=told, look_at=child.look_at
+        )
         corpus = find_corpus(folder).relative_to(folder).as_posix()
         return {"problems": [asdict(one) for one in problems], "is_whole": is_whole, "corpus": corpus}
 

@@ -7,6 +7,8 @@ come of it: what would lie elsewhere, or lead elsewhere as links do, refuses the
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,17 +27,18 @@ _MEGABYTE = 10**6
 
 
 def unpack_corpus(
-    source: Path, name: str, folder: Path, *, progress: Progress, look_at: Callable[[str], None]
+    source: Path, name: str, folder: Path, *, spare_bytes: int, progress: Progress, look_at: Callable[[str], None]
 ) -> tuple[tuple[Problem, ...], bool]:
     """Write the files of an archive below an empty folder; returns all problems, and whether all of it was read.
 
     Args:
         name: of the archive as its owner knows it.
+        spare_bytes: what the disk must keep free for others.
         progress: is told how many megabytes of the archive have been read.
         look_at: is told each file.
 
     Raises:
-        OSError: such as for a full disk.
+        OSError: such as for a disk that would have less free.
     """
     found, size, is_whole = ProblemList(), source.stat().st_size, True
     limits = replace(Limits.for_archives(size), members=MOST_FILES)
@@ -44,6 +47,8 @@ def unpack_corpus(
         for member, stream in read_archive(source, name=name, limits=limits, report=found.add):
             look_at(member.path)
             progress(UNPACKING, min(total, member.position // _MEGABYTE), total)
+            if shutil.disk_usage(folder).free < spare_bytes + member.size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             try:
                 write_document(folder, member.path, stream)
             except OSError as error:

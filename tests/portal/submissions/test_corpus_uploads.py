@@ -10,6 +10,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
+from portal.challenges import handlers
 from portal.challenges.handlers import unpacking_folder
 from portal.challenges.models import Corpus
 from portal.challenges.services import start_import
@@ -183,6 +184,18 @@ def test_import_that_may_not_start_when_all_has_arrived_starts_later(sender, org
     answer = sender.client.post(reverse("submissions:submit-upload", args=[Upload.objects.get().pk]))
     job = Job.objects.latest("created_at")
     assert (answer.url, job.parameters["folder"]) == (job.get_absolute_url(), "little.zip")
+
+
+def test_disk_keeps_room_for_others_and_the_archive_waits_for_another_attempt(sender, archive, monkeypatch):
+    state = upload(sender, archive)
+    monkeypatch.setattr(handlers, "SPARE_BYTES", 1 << 60)
+    job = run(state)
+    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert job.failure.startswith("The portal's disk is full: at “Unpacking the archive (MB)”")
+    assert (upload_path(Upload.objects.get()).exists(), list(unpacking_folder().glob("*"))) == (True, [])
+    monkeypatch.undo()
+    Job.objects.update(state=State.WAITING)
+    assert run(state).state == State.SUCCEEDED
 
 
 def test_archive_of_an_import_that_ended_is_removed_in_time(sender, archive):
