@@ -162,7 +162,8 @@ class _TradeoffPlot:
         lowest = min(utilities) - room
         axes.set_ylim(max(0.0, lowest) if min(utilities) >= 0 else lowest, max(utilities) + 1.4 * room)
         for number, limit in enumerate(self.minimum_eers, start=1):
-            draw_limit(axes, limit, palette, f"minimum {limit:g} %" if number == 1 else f"{limit:g} %", side="right")
+            words = f"{limit:g}" if self.narrow else f"{limit:g} %"
+            draw_limit(axes, limit, palette, f"minimum {words}" if number == 1 else words, side="right")
         axes.grid(visible=True)
         axes.locator_params(axis="y", nbins=6)
         axes.set_xlabel(f"Privacy: EER of the attacker, %{gap}(right is better)")

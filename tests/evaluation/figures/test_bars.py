@@ -31,8 +31,8 @@ def test_system_bars_are_a_sound_figure():
 
 def test_narrow_tradeoff_is_a_sound_figure_with_its_names():
     assert_sound(partial(draw_tradeoff, POINTS, minimum_eers=(15, 20), narrow=True))
-    assert {"Original", "T11-p1", "(right is better)", "(down is better)"} <= set(
-        texts(draw_tradeoff(POINTS, narrow=True))
+    assert {"Original", "T11-p1", "minimum 15", "20", "(right is better)", "(down is better)"} <= set(
+        texts(draw_tradeoff(POINTS, minimum_eers=(15, 20), narrow=True))
     )
 
 

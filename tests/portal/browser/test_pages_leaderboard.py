@@ -78,6 +78,9 @@ def test_published_leaderboard_with_its_drawn_figure_is_sound_on_screens_and_pap
         sizes = "(one) => 9 * one.getBoundingClientRect().width / one.viewBox.baseVal.width"  # of the smallest text
         assert shown.evaluate(sizes) >= 10
         assert shown.bounding_box()["width"] <= width
+        marked = page.locator(".leaderboard td.num .reading:has(.mark):has(small)").first
+        interval, mark = (marked.locator(part).bounding_box() for part in ("small", ".mark"))
+        assert mark["y"] >= interval["y"] + interval["height"]  # beneath it, so that it covers no other number
     shown.get_by_role("link", name="T04-c1").first.click()
     page.wait_for_url("**/systems/**t04-c1/")
     page = new_page()
