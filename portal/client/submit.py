@@ -36,6 +36,10 @@ DESCRIPTION = (
     "Send an archive to an edition and read the report on it. Interrupted at any time, the same command continues "
     "where it stopped. Without --system and --kind it makes your team's first primary system."
 )
+PUBLIC_AT_ONCE = (
+    "The leaderboard is published: your numbers are public as soon as they are computed. From then on, only the "
+    "organizer can withdraw the submission."
+)
 PART_BYTES = 8 << 20
 HASH_BYTES = 1 << 20
 TRY_AGAIN = {409, 423, 460}
@@ -149,7 +153,7 @@ def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
     team = chosen_team(portal, edition, options.team)
     system = chosen_system(portal, edition, team, options.system, options.kind)
     if edition.get("public_at_once"):  # an older portal does not say it
-        print_text("The leaderboard is published: your numbers are public as soon as they are computed.")
+        print_text(PUBLIC_AT_ONCE)
     metadata = {"filename": options.archive.name, "edition": edition["name"], "sha256": _hash(options.archive)}
     if team:
         metadata["team"] = str(team["id"])

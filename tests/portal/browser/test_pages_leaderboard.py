@@ -109,6 +109,38 @@ def test_empty_leaderboard_says_who_came_near(organizer, new_page, check_page):
     check_page(page, "board-empty")
 
 
+def test_badge_of_a_lower_attack_stands_beneath_the_number_in_line_with_the_others(organizer, new_page):
+    edition = make_edition(organizers=[organizer], name="lower")
+    for interval in (0.4, 0):
+        for ignorant in (9.0, None):
+            system = make_team_system(make_team(edition), "p1")
+            put_on_leaderboard(system, eer=26, wer=8, interval=interval, ignorant=ignorant)
+    publish(edition)
+    page = new_page()
+    page.goto("/editions/lower/leaderboard/")
+    overlaps = """(table) => [...table.querySelectorAll('tbody td:has(.mark)')].filter((cell) => {
+        const box = cell.getBoundingClientRect(), range = document.createRange();
+        range.selectNodeContents(cell);
+        const inner = range.getBoundingClientRect();
+        return inner.left < box.left - 1 || inner.right > box.right + 1;
+    }).length"""
+    ends = """(table) => [...table.querySelectorAll('tbody tr')].map((row) => {
+        const words = document.createTreeWalker(row.querySelectorAll('td.num')[0], NodeFilter.SHOW_TEXT);
+        const range = document.createRange();
+        range.selectNodeContents(words.nextNode());
+        return Math.round(range.getBoundingClientRect().right);
+    })"""
+    table = page.locator("table.leaderboard")
+    expect(table.locator(".mark", has_text="ignorant attack: 9")).to_have_count(2)
+    for width in (360, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert table.evaluate(overlaps) == 0
+        if SCREENSHOTS:
+            page.screenshot(path=Path(SCREENSHOTS) / f"board-badge-{width}.png", full_page=True)
+    rows = table.evaluate(ends)
+    assert max(rows) - min(rows) <= 1, rows
+
+
 def test_headings_sort_in_place_say_so_and_sort_alike_without_script(edition, new_page):
     publish(edition)
     page, plain = new_page(), new_page(java_script_enabled=False)

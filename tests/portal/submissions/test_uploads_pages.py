@@ -76,7 +76,7 @@ def test_member_meets_the_systems_and_uploads_of_the_own_team_only(client, team,
 
 
 def test_page_and_api_say_that_numbers_are_public_at_once(client, team, edition):
-    told = "numbers are public as soon as they are computed"
+    told = "numbers are public as soon as they are computed. From then on, only the organizer can withdraw"
     owner = owner_of(team)
     said = []
     for fields in ({}, {"published_at": timezone.now()}, {"holds_evaluations": True}):
