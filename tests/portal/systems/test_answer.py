@@ -1,21 +1,15 @@
 """The sentences that open the page of a system."""
 
-from dataclasses import replace
-
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from evaluation.app.runs.context import track_of
-from evaluation.formats.results import AttackModel
-from evaluation.scoring.values import average_identity
 from portal.leaderboard.exports import leaderboard_as_latex, leaderboard_rows
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer as leaderboard_answer
 from portal.submissions.models import System
-from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
+from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
-from tests.portal.objective import make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 
