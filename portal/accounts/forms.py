@@ -67,6 +67,16 @@ class Worded:
                 ]
 
 
+def _check_password(form: Any) -> None:
+    """Add what is wrong with the password of a new account, of its name and address among it."""
+    given = form.cleaned_data
+    if password := given.get("password1"):
+        try:
+            get_adapter().clean_password(password, user=User(name=given.get("name", ""), email=given.get("email", "")))
+        except forms.ValidationError as error:
+            form.add_error("password1", error)
+
+
 class LogInForm(Worded, account.LoginForm):
     """E-mail address and password."""
 
@@ -81,6 +91,12 @@ class SignUpForm(Worded, account.SignupForm):
     }
     name = LineField(max_length=NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "name"}))
     field_order = ("name", "email", "password1")
+
+    def clean(self) -> Any:
+        cleaned = super().clean()  # the library knows no names
+        if not self.has_error("password1"):
+            _check_password(self)
+        return cleaned
 
     def try_save(self, request: HttpRequest) -> Any:
         if self.account_already_exists:  # then the answer shall take as long as a new account does
@@ -114,12 +130,7 @@ class FirstAccountForm(Worded, forms.Form):
         return email
 
     def clean(self) -> None:
-        if password := self.cleaned_data.get("password1"):
-            person = User(name=self.cleaned_data.get("name", ""), email=self.cleaned_data.get("email", ""))
-            try:
-                get_adapter().clean_password(password, user=person)
-            except forms.ValidationError as error:
-                self.add_error("password1", error)
+        _check_password(self)
 
     def account_fields(self) -> dict[str, str]:
         """The values of the account of a valid form."""

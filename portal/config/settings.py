@@ -212,8 +212,12 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in (
+        ("UserAttributeSimilarityValidator", {"user_attributes": ("name", "email")}),
+        ("MinimumLengthValidator", {}),
+        ("CommonPasswordValidator", {}),
+    )
 ]
 # An e-mail address is the log-in name, must be shown to be one's own, and tells nobody that it has an account.
 ACCOUNT_ADAPTER = "portal.accounts.adapter.AccountAdapter"

@@ -45,6 +45,16 @@ def render_mail(template: str, context: Mapping[str, Any]) -> Mail:
     return Mail(subject.strip(), re.sub(r"\n{3,}", "\n\n", text.strip()))
 
 
+def sends_mail() -> bool:
+    """Whether there is a mail server; without one mails are lines of the log."""
+    return bool(settings.MAIL_SERVER)
+
+
+def if_mailed(words: str, otherwise: str = "") -> str:
+    """Words that promise a mail, where the portal sends any."""
+    return words if sends_mail() else otherwise
+
+
 def absolute(path: str) -> str:
     """The whole address of a path of this portal, such as ``/editions/``."""
     return urljoin(settings.SITE_URL, path)

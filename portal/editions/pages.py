@@ -39,6 +39,7 @@ from portal.challenges.selectors import (
     passes_speech_on,
 )
 from portal.core.labels import MISSING, duration, moment_cell
+from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
 from portal.editions.challenge import ChallengeForm, StartForm, rule_choices
 from portal.editions.forms import shipped_recipes
@@ -205,7 +206,7 @@ def _team_steps(edition: Edition, team: Team, now: datetime) -> Iterator[NextSte
     """What a member of an active team does next; the data come before the first archive."""
     page = team.get_absolute_url()
     if team.state == Team.State.WAITING:
-        text = "The organizer looks at your registration; you get a mail. You can invite members meanwhile."
+        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Invite members meanwhile."
         yield NextStep(f"Your team “{team}” waits for approval", text, "See the team", page)
         return
     phase = submission_phase(edition, now)

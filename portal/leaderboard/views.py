@@ -19,6 +19,7 @@ from portal.core.clock import read_clock
 from portal.core.drawing import DrawingError, answer_not_drawn
 from portal.core.exports import csv_response, json_response, latex_response
 from portal.core.fields import posted, show_form
+from portal.core.mail import if_mailed
 from portal.core.media import CONTENT_TYPES, secured
 from portal.core.panels import make_panels, panel_data
 from portal.leaderboard import exports, pages, policy_pages, published_pages, services
@@ -169,7 +170,9 @@ def publish(request: HttpRequest, edition: str) -> HttpResponse:
     if request.method == "POST":
         publish_it = partial(services.publish_leaderboard, edition=managed, now=read_clock(), by=request.user)
         action = partial(publish_it, releases="releases" in request.POST)
-        return _done(request, managed, action, "The leaderboard is published, and its teams are notified.")
+        return _done(
+            request, managed, action, f"The leaderboard is published{if_mailed(', and its teams are notified')}."
+        )
     return render(request, "leaderboard/publish.html", policy_pages.publish_page(managed))
 
 

@@ -46,6 +46,7 @@ RECIPE_FIELDS = ("Fields of a recipe", "Every table and field of a recipe: type,
 PAGES = tuple(name for pages in GROUPS.values() for name in pages)
 LONGEST_QUERY = 200
 MOST_FOUND = 30
+WHOLE_WORD, PHRASE = 20, 10_000  # how much more they count than the beginning of a word
 EXCERPT_BEFORE, EXCERPT_LENGTH = 60, 220
 _FIELD_HEADS = ("Type", "Meaning", "Example")
 _TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><table class="data">\n'
@@ -99,7 +100,8 @@ def _page_address(name: str) -> str:
 def search_manual(query: str) -> list[Found]:
     """Sections that hold every word of the query, in any order and case; else those that hold most of them.
 
-    The best come first. A word counts most in the title of a page, then in a heading, then in the text.
+    The best come first. A whole word counts more than the beginning of one, words that stand together count most; in a
+    heading more than in the title of a page, there more than in the text.
     """
     words = list(dict.fromkeys(re.findall(r"\w+", query[:LONGEST_QUERY].casefold())))
     if not words:
@@ -113,21 +115,33 @@ def search_manual(query: str) -> list[Found]:
 def _match(section: Section, words: list[str]) -> Found | None:
     title, heading, text = (part.casefold() for part in (section.title, section.heading, section.text))
     score = held = 0
+    is_found = False
     for word in words:
-        in_text = text.count(word)
-        held += bool(in_text or word in heading or word in title)
-        score += 10 * (word in heading) + 5 * (word in title) + min(in_text, 5)
-    if not any(word in heading or word in text for word in words):
+        begin = re.compile(rf"\b{re.escape(word)}")
+        whole = re.compile(rf"{begin.pattern}\b")
+        counts = {part: len(begin.findall(part)) for part in (title, heading, text)}
+        held += any(counts.values())
+        is_found = is_found or bool(counts[heading] or counts[text])
+        for pattern, weight in ((begin, 1), (whole, WHOLE_WORD)):
+            in_text = min(len(pattern.findall(text)), 5)
+            score += weight * (10 * bool(pattern.search(heading)) + 5 * bool(pattern.search(title)) + in_text)
+    if not is_found:
         return None  # every section of a page would stand there for its title alone
+    if len(words) > 1:
+        phrase = re.compile(r"\b" + r"\W+".join(map(re.escape, words)) + r"\b")
+        score += PHRASE * bool(phrase.search(heading) or phrase.search(text))
     return Found(section, _excerpt(section.text, words), held, score, held == len(words))
 
 
 def _excerpt(text: str, words: list[str]) -> tuple[str, ...]:
     """The text around the rarest of the words, cut at words; every second part is a found word."""
-    pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+    pattern = re.compile(
+        r"\b(?:" + "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)) + ")", re.IGNORECASE
+    )
     plain = text.casefold()
-    rarest = min((word for word in words if word in plain), key=plain.count, default="")
-    start = max(0, plain.find(rarest) - EXCERPT_BEFORE)
+    places = {word: [found.start() for found in re.finditer(rf"\b{re.escape(word)}", plain)] for word in words}
+    rarest = min(filter(None, places.values()), key=len, default=[0])
+    start = max(0, rarest[0] - EXCERPT_BEFORE)
     start = text.find(" ", start) + 1 if start else 0
     end = text.rfind(" ", start, start + EXCERPT_LENGTH) if len(text) > start + EXCERPT_LENGTH else len(text)
     cut = f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"

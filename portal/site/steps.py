@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Case, Exists, OuterRef, QuerySet, Subquery, When
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -21,6 +21,7 @@ from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
 from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
+from portal.core.mail import if_mailed
 from portal.editions.pages import NextStep
 from portal.jobs.models import Job
 from portal.submissions.models import SharedPart, Submission, System
@@ -28,7 +29,8 @@ from portal.submissions.pages import UNDER_WAY
 from portal.submissions.selectors import ACCEPTED, STANDING, STOPPED, with_stopped
 from portal.teams.models import DataAcceptance, Team
 
-_CHECKED = ("is being checked", "You get a mail when it is done.", "See its progress")
+_MAILED = "You get a mail when it is done."
+_CHECKED = ("is being checked", _MAILED, "See its progress")
 # What became of a team's newest submission, what to do, and the button that leads there.
 OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
     Submission.State.RECEIVED: _CHECKED,
@@ -39,7 +41,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
         "Read the report",
     ),
     Submission.State.ACCEPTED: ("is accepted", "Its numbers are computed next.", "See the submission"),
-    Submission.State.EVALUATING: ("is being evaluated", "You get a mail when it is done.", "See its progress"),
+    Submission.State.EVALUATING: ("is being evaluated", _MAILED, "See its progress"),
     Submission.State.EVALUATED: ("is evaluated", "Every number is on one page.", "See the results"),
     Submission.State.FAILED: (
         "could not be evaluated",
@@ -106,8 +108,9 @@ def select_organized(user: Any) -> QuerySet[Edition]:
         Exists(Submission.objects.filter(system=OuterRef("pk"), state__in=ACCEPTED)), archived_at=None
     ).exclude(team=None)
     heard = StudySystem.objects.filter(submission__system=OuterRef("pk"), study__is_simulated=False)
-    complete = studies.order_by("-pk").annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]
-    newest = {f"study_{name}": Subquery(studies.order_by("-pk").values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
+    by_need = studies.order_by(Case(When(state__in=LAUNCHED, then=0), default=1), "-pk")
+    complete = by_need.annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]
+    newest = {f"study_{name}": Subquery(by_need.values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
         user.organized_editions.filter(archived_at=None)
         .select_related("corpus")
@@ -175,7 +178,7 @@ def _baseline_step(edition: Any, edit: str) -> PathStep:
 
 
 def _listening_step(edition: Any) -> PathStep:
-    """As the newest listening test of the edition stands."""
+    """As the newest launched listening test of the edition stands, else the newest."""
     if edition.study_state is None:
         return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
     state, note = OF_A_STUDY[edition.study_state]
@@ -282,7 +285,7 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datet
     edition, page = team.edition, team.get_absolute_url()
     who = f"{team.label or team}, {edition}"
     if team.state == Team.State.WAITING:
-        text = "The organizer looks at your registration; you get a mail. You can invite members meanwhile."
+        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Invite members meanwhile."
         return NextStep(f"{who}: wait for approval", text, "See the team", page)
     if team.state != Team.State.APPROVED:
         text = team.state_note or "It takes no part in this edition."
@@ -297,6 +300,7 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datet
     what, text, action = _OF_A_STOPPED if newest.is_stopped else OF_A_SUBMISSION[newest.state]  # type: ignore[attr-defined]
     if newest.state == Submission.State.REFUSED:
         text = f"{newest.errors} error{'' if newest.errors == 1 else 's'}. {text}"
+    text = if_mailed(text, "Look here again later.") if text == _MAILED else text
     url = newest.get_absolute_url()
     if newest.state == Submission.State.EVALUATED:
         url = f"{newest.system.get_absolute_url()}?version={newest.version}"

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, open_page
 from portal.accounts.services import remember_invited
+from portal.core.mail import if_mailed
 from portal.jobs.services import NotPossible
 from portal.teams import pages, selectors, services
 from portal.teams.forms import DecisionForm, InvitationForm, TeamForm
@@ -42,7 +43,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     form = DecisionForm(request.POST if request.method == "POST" else None)
     if form.is_valid() and _done(request, form.decide, team=team, now=timezone.now()):
         what = "approved" if form.cleaned_data["decision"] == "approve" else "declined"
-        messages.success(request, f"The team {team} is {what} and gets a mail.")
+        messages.success(request, f"The team {team} is {what}{if_mailed(' and gets a mail')}.")
         return redirect("editions:teams", team.edition.name)
     context = pages.team_page(request.user, team, timezone.now()) | {"form": form}
     return render(request, "teams/decide.html", context, status=422 if form.is_bound else 200)
@@ -55,8 +56,13 @@ def invite(request: HttpRequest, pk: int) -> HttpResponse:
     invitation = form.send(team=team, by=request.user, now=timezone.now()) if form.is_valid() else None
     if invitation is None:
         return _team_page(request, pk, form)
-    messages.success(request, f"An invitation is on its way to {invitation.email}.")
+    messages.success(request, _say_invited("An", invitation.email, ""))
     return redirect(team)
+
+
+def _say_invited(article: str, email: str, end: str) -> str:
+    in_log = f"{article} invitation for {email} stands in the log, as this portal sends no mail{end}."
+    return if_mailed(f"{article} invitation is on its way to {email}{end}.", in_log)
 
 
 @member_action
@@ -71,7 +77,7 @@ def revoke_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpRes
 def resend_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.get_invitation(team, invitation)
-    said = f"A new invitation is on its way to {chosen.email}; the earlier link ended."
+    said = _say_invited("A new", chosen.email, "; the earlier link ended")
     return _act(request, team, said, services.invite_again, invitation=chosen, now=timezone.now())
 
 

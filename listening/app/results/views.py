@@ -17,6 +17,7 @@ from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
 from listening.app.results.rules import Part
 from portal.accounts.access import member_page, open_page
 from portal.core.exports import csv_response
+from portal.core.mail import if_mailed
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.leaderboard.selectors import leaderboard_for
@@ -115,7 +116,8 @@ def publish(request: HttpRequest, study: str) -> HttpResponse:
         except NotPossible as reason:
             told = publication(shown, refusal=str(reason))
             return render(request, "listening/results/publish.html", told, status=REFUSED)
-        messages.success(request, "The results are published, and the teams that were heard are notified.")
+        told_to = if_mailed(", and the teams that were heard are notified")
+        messages.success(request, f"The results are published{told_to}.")
         return redirect("studies:results", study)
     return render(request, "listening/results/publish.html", publication(shown))
 

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from common.memory import format_size
 from portal.core import labels
+from portal.core.mail import if_mailed, sends_mail
 from portal.core.program import describe_program
 
 register = template.Library()
@@ -22,12 +23,8 @@ register.filter("as_facts", labels.as_facts)  # {% include "components/facts.htm
 register.filter("problem_groups", labels.group_problems)
 register.filter("severities", labels.count_severities)
 register.filter("symbol", labels.symbol)
-
-
-@register.simple_tag
-def sends_mail() -> bool:
-    """`{% sends_mail as is_sent %}`: whether there is a mail server; without one, mails are lines of the log."""
-    return bool(settings.MAIL_SERVER)
+register.simple_tag(sends_mail)  # {% sends_mail as is_sent %}
+register.simple_tag(if_mailed)  # {% if_mailed "You get a mail." %}
 
 
 @register.filter

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from portal.accounts.models import User
 from portal.accounts.services import remember_invited, vouch_for_address
+from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
 from tests.pages import read_page
 from tests.portal.factories import make_edition, make_operator, make_user
@@ -24,7 +25,7 @@ NEW = "quite another secret 7"
 
 
 def sign_up(client, email="ada@test.example", name="Ada Lovelace", **more):
-    return client.post("/sign-up/", {"name": name, "email": email, "password1": PASSWORD, **more})
+    return client.post("/sign-up/", {"name": name, "email": email, "password1": PASSWORD} | more)
 
 
 def log_in(client, email, password=PASSWORD, **more):
@@ -616,3 +617,19 @@ def test_page_after_signing_up_says_where_the_link_is(client, settings, server):
     page = client.get(reverse("account_email_verification_sent")).content.decode()
     said = ("This portal sends no mail" in page, "Look in the spam folder" in page)
     assert said == (server is None, server is not None)
+
+
+def test_password_is_not_a_part_of_the_name(client):
+    taken = {"name": "Nora Newcomer", "password1": "newcomer"}
+    assert "too similar to the name" in errors_of(sign_up(client, **taken))[0]
+
+
+@pytest.mark.parametrize("server", [None, object()])
+def test_portal_without_mail_server_claims_no_mail(client, settings, server):
+    settings.MAIL_SERVER = server
+    page = client.get(sign_up(client).headers["Location"]).content.decode()
+    assert ("A mail with a link was sent to" in page) == (server is not None)
+    assert "make demo" not in page
+    page = client.get(reverse("account_reset_password_done")).content.decode()
+    assert ("A mail was sent" in page, "This portal sends no mail" in page) == (server is not None, server is None)
+    assert if_mailed("a", "b") == ("a" if server else "b")

@@ -281,6 +281,9 @@ def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organi
         return steps["Listening test"], steps["Published"], path.next.title if path.next else ""
 
     assert found() == (("running", "under way"), ("waiting", ""), "Publish the leaderboard")
+    draft = Study.objects.create(name="next", title="Next", edition=edition)  # the open one is named before it
+    assert found()[0] == ("running", "under way")
+    draft.delete()
     second.is_finished = True
     second.save()
     assert first.is_finished

@@ -30,6 +30,16 @@ def test_word_in_a_heading_comes_first():
     assert search_manual("withdraw")[0].section.heading.casefold().count("withdraw") == 1
 
 
+def test_whole_words_come_before_beginnings_and_letters_inside_words_are_nothing():
+    found = search_manual("WER")
+    assert found
+    for one in found:
+        assert re.search(r"\bwer", f"{one.section.title} {one.section.heading} {one.section.text}", re.IGNORECASE)
+    whole = [bool(re.search(r"\bwer\b", f"{one.section.heading} {one.section.text}", re.IGNORECASE)) for one in found]
+    assert whole == sorted(whole, reverse=True)
+    assert search_manual("equal error rate")[0].section.address.startswith("/docs/methods/")
+
+
 def test_sections_with_some_words_are_found_where_none_has_all(client):
     found = search_manual("nginx nosuchword")
     assert found
