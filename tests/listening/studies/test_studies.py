@@ -412,6 +412,15 @@ def test_planner_tells_of_the_numbers_in_the_form(client, study):
     assert (wrong.status_code, "Give a whole number from 1 to 1000." in read_page(wrong)) == (200, True)
 
 
+def test_design_is_not_offered_while_none_is_possible(client, study):
+    assert "Make the design" in read_page(client.get(page("design", study)))
+    study.evaluators, study.trials_per_evaluator = 900, 200
+    study.save()
+    shown = read_page(client.get(page("design", study)))
+    assert "No design is possible for this plan yet" in shown
+    assert "Make the design" not in shown
+
+
 def test_planner_gives_the_interval_hours_and_cost_of_2022(study):
     study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator = 52, 52, 26
     study.practice_trials = study.gold_trials = study.bridge_trials = 0
