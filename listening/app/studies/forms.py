@@ -194,6 +194,12 @@ def language_codes(text: str) -> list[str]:
     return codes
 
 
+def mark_needed_for_launch(form: forms.Form) -> None:
+    """Say of what the consent tells that a draft can do without it, and a launch cannot."""
+    for name in form.fields.keys() & set(rules.CONSENT_FIELDS):
+        form.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
+
+
 class NewStudyForm(forms.Form):
     """What a study begins with; everything else gets a default from what the edition holds, to be changed after."""
 
@@ -220,6 +226,7 @@ class NewStudyForm(forms.Form):
         chosen = edition or sole
         super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen) if chosen else {}))
         self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
+        mark_needed_for_launch(self)
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
@@ -383,8 +390,7 @@ class StudyForm(forms.Form):
         self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition)  # type: ignore[attr-defined]
         for name in ABSENT[Study.Form(study.form)]:
             del self.fields[name]
-        for name in rules.CONSENT_FIELDS:
-            self.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
+        mark_needed_for_launch(self)
         places = (study.is_launched and study.blocks.count()) or study.evaluators
         share = min(places, rules.places_for_one_network(Study(), places))
         limit = self.fields["places_per_network"]

@@ -105,6 +105,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     is_undesigned = study.state == State.DRAFT and not study.is_designed
     is_busy = _is_busy(study)
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
+    places = blocks["made"] or study.evaluators
     link, note = evaluator_link(study, request)
     return {
         "study": study,
@@ -118,7 +119,10 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "left_out": selectors.systems_left_out(study) if study.state in (State.DRAFT, State.PREPARED) else [],
         "plan": plan_facts(study),
         "before": _before(study),
-        "platform": _platform(study, blocks["made"] or study.evaluators),
+        "platform": _platform(study, places),
+        "share": rules.places_for_one_network(study, places),
+        "is_narrow": rules.is_too_narrow_for_a_room(study, places),
+        "places": places,
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "link": link,

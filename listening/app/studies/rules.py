@@ -40,6 +40,7 @@ CONSENT_FIELDS = ("responsible", "contact", "keep_months")
 # An open page says that it is there every half minute; after four times in vain somebody has stopped for now.
 STALLED_AFTER = timedelta(minutes=2)
 NETWORKS_OF_A_STUDY, FEWEST_OF_A_NETWORK = 4, 3
+PLACES_OF_A_ROOM = 12  # a class or a laboratory behind one address; more evaluators come from more networks
 SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
 HEARD_ON_A_BOARD, HEARD_TO_WRITE = 3, 2
 PRACTICE_AT_MOST, GOLD_AT_MOST, BRIDGE_AT_MOST = 10, 12, 12
@@ -57,6 +58,12 @@ class StudyProblems(ValueError):  # noqa: N818
 def places_for_one_network(study: Study, places: int) -> int:
     """How many places one network address may hold at once: as the study says, else a quarter of them."""
     return study.places_per_network or max(FEWEST_OF_A_NETWORK, ceil(places / NETWORKS_OF_A_STUDY))
+
+
+def is_too_narrow_for_a_room(study: Study, places: int) -> bool:
+    """Whether few places are not all for one network address, and nobody has decided so."""
+    share = places_for_one_network(study, places)
+    return study.platform == Study.Platform.OWN and not study.places_per_network and share < places <= PLACES_OF_A_ROOM
 
 
 def is_stalled(session: Session, now: datetime) -> bool:

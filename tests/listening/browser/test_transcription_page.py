@@ -45,6 +45,7 @@ def hear(page, times=1):
         expect_heard(page, "a")
         expect(player(page, "a").locator("[data-note]")).to_contain_text(f"plays left: {2 - number}")
         expect(player(page, "a")).to_have_attribute("data-state", "ready" if number < 2 else "used-up")
+        expect(player(page, "a").locator("[data-label]")).to_have_text("Play" if number < 2 else "No plays left")
 
 
 def expect_no_trials(page):

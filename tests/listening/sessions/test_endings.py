@@ -103,6 +103,8 @@ def test_study_that_pays_nobody_says_so():
     assert "Nobody is paid for taking part" in told
     assert "only if somebody asks you to show that you took part" in told
     assert told.index("Nobody is paid") > told.index("only if somebody asks")
+    closed = page_of(make_ended("expired", reason="closed", answers=0, pay_per_hour=0))
+    assert ("What to do now" in closed, "Your pay" in closed) == (True, False)
 
 
 @pytest.mark.parametrize("state", ["closed", "paused"])

@@ -72,6 +72,10 @@ def test_new_study_takes_what_the_edition_holds(client, edition):
 
 def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition):
     form = client.get(reverse("studies:new"), {"edition": edition.name}).context["form"]
+    assert {name for name, field in form.fields.items() if getattr(field, "needed_for", "")} == {
+        "responsible",
+        "keep_months",
+    }
     sent = {name: form[name].value() for name in form.fields if name not in ("edition", "name")}
     assert (sent["title"], sent["preset"], sent["keep_months"]) == (f"Listening test of {edition}", "small", 12)
     response = client.post(reverse("studies:new"), sent | {"edition": edition.pk, "responsible": "A university"})
@@ -383,6 +387,14 @@ def test_refused_launch_says_why_on_the_page(client, edition):
     response = client.post(page("launch", study))
     assert response.status_code == 409
     assert "4 blocks of the launch" in response.content.decode()
+
+
+def test_small_study_warns_before_the_launch_that_one_room_cannot_hold_all_places(client, edition):
+    study = make_prepared(edition)
+    told = "One network address may hold 3 of the 4 places."
+    assert told in read_page(client.get(study.get_absolute_url()))
+    Study.objects.update(places_per_network=3)
+    assert told not in read_page(client.get(study.get_absolute_url())), "somebody decided so"
 
 
 def test_launched_study_shows_its_link(client, edition):
