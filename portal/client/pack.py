@@ -108,6 +108,10 @@ def _link(
         place = folder / target
         if place.exists():  # two names of one utterance: both come, and the check tells it
             place = folder / name
+        if place.is_symlink():
+            raise CommandError(
+                f"{path}: expected one file of the name {name}, found {place.resolve()} too. Rename one."
+            )
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(path.resolve())
     return unused

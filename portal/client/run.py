@@ -170,6 +170,8 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
         program, *words = shlex.split(options.command)
     except ValueError as error:
         raise CommandError(f"--command: expected a command, found “{options.command}” ({error}).") from error
+    if absent := [each for each in ("{input}", "{output}") if each not in options.command]:
+        raise CommandError(f"--command: expected {absent[0]} among its words, found none. See vp run --help.")
     lines = {
         "name": "own-command",
         "title": "Command of the team",

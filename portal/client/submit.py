@@ -106,7 +106,7 @@ def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | 
         if systems and team:
             raise CommandError(
                 f"The team has systems already ({known}). Say --system {systems[0]['label']} for a further version of "
-                "one, which inherits what the archive does not hold, or --kind primary for another system."
+                "one, which inherits what the archive does not hold, else --kind primary or --kind contrastive."
             )
         return ""
     for one in systems:

@@ -31,6 +31,7 @@ from portal.submissions.models import Submission, SubmittedDocument, System, Upl
 from portal.submissions.requirements import Requirements, list_requirements
 from portal.submissions.rules import LARGEST_CORPUS_BYTES, Relation
 from portal.submissions.selectors import (
+    ACCEPTED,
     IS_STOPPED,
     count_mismatches,
     edition_submissions_for,
@@ -186,8 +187,11 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     relation = relation_to(request.user, submission.system)
     is_organizer = relation is Relation.ORGANIZER
     progress = summarize_progress(submission)
+    versions = list(with_stopped(submission.system.submissions.exclude(pk=submission.pk)))
+    accepted = [one for one in versions if one.version > submission.version and one.state in ACCEPTED]
     return {
         "submission": submission,
+        "later": max(accepted, key=lambda one: one.version, default=None),
         "system": submission.system,
         "edition": submission.system.edition,
         "is_on_behalf": _is_on_behalf(submission),
@@ -202,7 +206,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "report": report_sections(submission),
         "data_sets": data_sets_table(submission),
         "document_groups": document_groups(submission),
-        "versions": with_stopped(submission.system.submissions.exclude(pk=submission.pk)),
+        "versions": versions,
     }
 
 

@@ -178,7 +178,7 @@ def test_own_command_anonymises(vp, fetched):
     assert "was published" not in said + warned
     assert "unless it is a program that chooses voices itself" in said + warned
     code, said, warned = vp("run", "autumn", "--command", "cat {input")
-    assert (code, "expected {input} in the mode folders, found none" in warned) == (2, True), warned
+    assert (code, "--command: expected {input} among its words" in warned) == (2, True), warned
 
 
 def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):
@@ -207,6 +207,9 @@ def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):
     first = Path("ours.zip").read_bytes()
     vp("pack", "autumn", folder, "--add", "paper.pdf", "--out", "ours.zip")
     assert Path("ours.zip").read_bytes() == first
+    (folder / "paper.pdf").write_bytes(DESCRIPTION)
+    code, said, warned = vp("pack", "autumn", folder, "--add", "paper.pdf")
+    assert (code, "expected one file of the name paper.pdf" in warned) == (2, True), said + warned
 
 
 def test_run_refuses_data_that_are_not_whole(vp, fetched):

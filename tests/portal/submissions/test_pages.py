@@ -261,6 +261,10 @@ def test_report_stands_on_the_page_by_data_set_and_cause(client, submission, mem
         assert shown in text
     assert [section.data_set for section in response.context["report"]] == ["", "tones_enrolls"]
     assert "Submit a corrected archive" in text
+    later = Submission.objects.create(system=submission.system, version=submission.version + 1, state="accepted")
+    text = read_page(page(client, member, "detail", submission.pk))
+    assert "Submit a corrected archive" not in text
+    assert f"See version {later.version}, which was accepted" in text
 
 
 def test_downloads_hold_the_whole_report(client, submission, member):
