@@ -56,6 +56,7 @@ AVERAGED_BEYOND = (
 )
 DETECTION = frozenset([*(metric for metric, _ in MEASURES), *BEYOND])
 NO_GAIN = 1e-9  # dB: of a gain that is 0 but for rounding
+SATURATED = "0 dB: scores are saturated, or voices unchanged"
 AVERAGE = "average_"
 
 
@@ -80,6 +81,11 @@ BASES = {
     Basis.VALUES: "from the values of its data sets",
     Basis.REPORTED: "reported, not recomputed",
 }
+
+
+def is_saturated(metric: str, value: float) -> bool:
+    """Whether a computed value is a G_VD of 0 dB (`SATURATED`)."""
+    return metric == "gain_of_voice_distinctiveness" and abs(value) < NO_GAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +131,7 @@ class Number:
     @property
     def is_saturated(self) -> bool:
         """Whether it is a computed G_VD of 0 dB: scores part all voices completely, or anonymisation changed none."""
-        return (
-            self.is_recomputed and self.identity.metric == "gain_of_voice_distinctiveness" and abs(self.value) < NO_GAIN
-        )
+        return self.is_recomputed and is_saturated(self.identity.metric, self.value)
 
     @property
     def has_interval(self) -> bool:

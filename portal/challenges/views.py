@@ -59,6 +59,7 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
         "systems": corpus.systems.filter(archived_at=None).order_by("name"),
         "imports": selectors.list_imports(corpus),
         "is_owner": corpus.created_by_id == request.user.pk,
+        "has_challenge": corpus.editions.filter(organizers=request.user.pk).exists(),
     }
     return render(request, "corpora/detail.html", context)
 

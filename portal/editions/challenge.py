@@ -253,7 +253,7 @@ class ChallengeForm(EditionForm):
             fields["training"] = field
         fields |= {
             "minimum_eers": forms.CharField(
-                label="Minimum EERs (%)",
+                label="Minimum EERs of the conditions (%)",
                 help_text="A condition for each: a system competes in those whose limit its average EER meets.",
                 initial=", ".join(f"{limit:g}" for limit in usual.minimum_eers),
                 max_length=200,

@@ -16,10 +16,12 @@ from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.metrics.catalogue import ESTIMATORS, find_metric
 from evaluation.protocols.ranking.policy import (
     SCORES,
+    SEVERAL_IN_WORDS,
     SIMILARITY,
     SPEECH,
     LeaderboardPolicy,
     PolicyError,
+    condition_in_words,
     gate_in_words,
     make_policy,
     needed_to_rank,
@@ -55,10 +57,6 @@ POLICIES = {
     "interval": "A system competes only in the highest condition whose limit it meets.",
 }
 GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
-SEVERAL_SYSTEMS = {
-    "best": "Of several systems of a team, the best one is ranked in each condition.",
-    "all": "Every system of a team is ranked.",
-}
 
 
 def start_page(user: Any, form: StartForm) -> dict[str, Any]:
@@ -439,10 +437,8 @@ def _average_lines(average: Average) -> Iterator[AverageLine]:
 
 
 def _conditions(policy: LeaderboardPolicy) -> Iterator[str]:
-    privacy = find_metric(policy.privacy.metric, policy.privacy.estimator)
-    words = "at least" if policy.inclusive else "above"
-    for number, limit in enumerate(policy.minimum_eers, start=1):
-        yield f"Condition {number}: {privacy.label} {words} {limit:g} %."
+    for limit in policy.minimum_eers:
+        yield f"Condition: {condition_in_words(limit, None, policy)}."
 
 
 def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapping[str, Any]) -> Iterator[str]:
@@ -454,10 +450,7 @@ def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapp
         label = find_metric(utility.metric, utility.estimator).label
         yield f"Within a condition, systems are ranked by {label}: {utility.better} is better."
     yield from (f"To be ranked: {gate_in_words(gate)}" for gate in policy.gates)
-    if ranking is None or "several_systems" in changes:
-        yield SEVERAL_SYSTEMS[policy.several_systems]
-    else:
-        yield f"Of several systems of a team, {ranking.several_systems}."
+    yield SEVERAL_IN_WORDS[policy.several_systems]
     if ranking is not None:
         yield f"Ties: {ranking.ties}."
     words = policy.late if ranking is None or "late" in changes else ranking.late

@@ -10,13 +10,14 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from common.tables import Table, number_table
+from common.tables import Cell, Table, number_table
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators
 from evaluation.metrics.catalogue import Direction
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.published_view import list_tasks
-from evaluation.protocols.ranking.policy import policy_in_words
+from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
+from evaluation.scoring.values import SATURATED, is_saturated
 from portal.core.labels import decimals
 from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, find_described, list_published
@@ -25,7 +26,6 @@ from portal.leaderboard.tables import (
     HIDE,
     Choice,
     answer,
-    condition_in_words,
     leaderboard_table,
     list_lines,
     list_reasons,
@@ -132,7 +132,7 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice, *, is_dr
         where = reverse("leaderboard:figure", args=[leaderboard.edition.name, drawing.slug, extension])
         return f"{where}?{urlencode({'v': mark} | hidden | form)}"
 
-    words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(drawing)
+    words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(leaderboard, drawing)
     parts = drawn_in_page(drawing, words["alt"]) if is_drawn else {}
     words["drawn"] = {name: mark_safe(svg) for name, svg in parts.items()}  # noqa: S308
     words["narrow"] = {
@@ -164,24 +164,37 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _bars(drawing: Drawing) -> dict[str, Any]:
+def _bars(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
+    key = drawing.column.key
+    measured = ((entry.label, entry.averages.get(key)) for entry in leaderboard.entries)
+    doubted = {name for name, one in measured if one and not one.is_reported and is_saturated(key, one.value)}
     dashed = " Dashed: minimum." if drawing.minimum is not None else ""
     is_gated = any(bar.least is not None for bar in drawing.bars)
     diamond = " Diamond: lowest data set, genders averaged; dashed: its minimum." if is_gated else dashed
     return {
         "title": drawing.column.metric.label,
-        "caption": "Baselines are hatched; thin lines are 95 % intervals." + diamond,
+        "caption": "Baselines are hatched; thin lines are 95 % intervals."
+        + diamond
+        + (f" {SATURATED}." if doubted else ""),
         "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
         "numbers": number_table(
             f"{drawing.column.metric.label} of each system",
             ["System", drawing.column.heading, *["Lowest data set, genders averaged"] * is_gated],
             (
-                (bar.name, decimals(bar.value, DIGITS), *[decimals(bar.least, DIGITS)] * is_gated)
+                (
+                    bar.name,
+                    _bar_cell(bar.value, is_doubted=bar.name in doubted),
+                    *[decimals(bar.least, DIGITS)] * is_gated,
+                )
                 for bar in drawing.bars
             ),
             styles="",
         ),
     }
+
+
+def _bar_cell(value: float, *, is_doubted: bool) -> Cell:
+    return Cell(decimals(value, DIGITS), value=value, note=SATURATED if is_doubted else "")
 
 
 def _tradeoff_caption(leaderboard: Leaderboard, column: ShownAverage) -> str:

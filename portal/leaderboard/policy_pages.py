@@ -9,7 +9,7 @@ from django.utils.html import format_html
 
 from common.tables import Cell, Column, Table, plain_table
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.policy import LeaderboardPolicy, policy_in_words
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
 from evaluation.protocols.ranking.rankings import Row
 from portal.challenges.models import Edition
@@ -21,7 +21,7 @@ from portal.leaderboard.selectors import (
     submissions_on_leaderboard,
 )
 from portal.leaderboard.services import FROZEN
-from portal.leaderboard.tables import condition_in_words, place_in_words
+from portal.leaderboard.tables import place_in_words
 from portal.submissions.models import Submission
 from portal.submissions.pages import UNDER_WAY
 from portal.submissions.selectors import STOPPED, count_offered

@@ -182,7 +182,8 @@ def make_table(choice: PublishedChoice) -> Table:
             link = reverse("systems:detail", args=[entry.key])
             name = Cell(_name_here(choice, entry), link=link, aside=entry.team_name)
             rows.append((name, *cells, "this portal"))
-    words = "As printed; averages by the weights of the recipe. Systems of this portal: 95 % intervals beneath."
+    words = "As printed; averages by the weights of the recipe."
+    words += " Systems of this portal: 95 % intervals beneath." if choice.leaderboard else ""
     return plain_table("Published results", columns, rows, caption=words, styles="strip")
 
 
@@ -386,7 +387,7 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
         where = reverse("published:figure", args=[drawing.slug, extension])
         return f"{where}?{choice.query}&{urlencode({'v': mark} | form)}"
 
-    words = _plane_words(drawing) if drawing.points else _bar_words(drawing)
+    words = _plane_words(choice, drawing) if drawing.points else _bar_words(choice, drawing)
     parts = drawn_in_page(drawing, words["alt"])
     return words | {
         "drawn": {name: mark_safe(svg) for name, svg in parts.items()},  # noqa: S308
@@ -403,23 +404,25 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _plane_words(drawing: Drawing) -> dict[str, Any]:
+def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     label = drawing.column.metric.label
+    ours = "; in colour: systems of this portal" if choice.leaderboard else ""
     rows = ((one.name, fixed(one.eer, DIGITS), fixed(one.utility, DIGITS)) for one in drawing.points)
     return {
         "title": "Privacy against utility",
-        "caption": "Right: more private. Open: published; filled: original speech; in colour: systems of this portal.",
+        "caption": f"Right: more private. Open: published; filled: original speech{ours}.",
         "alt": f"EER against {label} of {len(drawing.points)} systems; the numbers follow as a table.",
         "numbers": number_table("The plane in numbers", ["System", "EER, %", drawing.column.heading], rows, styles=""),
     }
 
 
-def _bar_words(drawing: Drawing) -> dict[str, Any]:
+def _bar_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     heading = drawing.column.heading
+    ours = " In colour: systems of this portal, with 95 % intervals." if choice.leaderboard else ""
     rows = ((one.name, fixed(one.value, DIGITS)) for one in drawing.bars)
     return {
         "title": drawing.column.metric.label,
-        "caption": "Hatched: published. In colour: systems of this portal, with 95 % intervals.",
+        "caption": f"Hatched: published.{ours}",
         "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
         "numbers": number_table(f"{heading} in numbers", ["System", heading], rows, styles=""),
     }

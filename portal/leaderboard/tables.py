@@ -20,7 +20,7 @@ from common.tables import Row as TableRow
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
-from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
 from evaluation.protocols.ranking.ranking import (
     ABOVE_CHANCE,
     CHANCE_EER,
@@ -162,7 +162,7 @@ def _ranking_switches(leaderboard: Leaderboard, choice: Choice, order: Mapping[s
         }
         for number, table in enumerate(one for one in tables if one.utility.metric == chosen.utility.metric)
     ]
-    found = [{"label": "Minimum EER", "links": conditions}]
+    found = [{"label": "Condition", "links": conditions}]
     names = {one.key: one for one in leaderboard.averages}
     if len(leaderboard.policy.utilities) > 1:
         utilities = [
@@ -265,7 +265,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
         column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
         for column in columns
     ]
-    columns += [Column("met", "Minimum EERs met (rank)", kind="met")] if any(line.met for line in lines) else []
+    columns += [Column("met", "Conditions met (rank)", kind="met")] if any(line.met for line in lines) else []
     columns += [Column("group", "Group", kind="letters")] if any(line.group for line in lines) else []
     columns += [Column("description", "Paper")] if any(line.description for line in lines) else []
     rows = (_table_row(leaderboard, line, columns) for line in _sorted(lines, choice))
@@ -286,13 +286,6 @@ def list_reasons(lines: Sequence[Line]) -> list[Line]:
 
 
 # Words ---------------------------------------------------------------------------------------------
-
-
-def condition_in_words(minimum: float, upper: float | None, policy: LeaderboardPolicy) -> str:
-    """Such as ``EER of at least 15 %`` or ``EER from 15 % to below 20 %``."""
-    if policy.inclusive:
-        return f"EER of at least {minimum:g} %" if upper is None else f"EER from {minimum:g} % to below {upper:g} %"
-    return f"EER above {minimum:g} %" if upper is None else f"EER above {minimum:g} % and up to {upper:g} %"
 
 
 def limit_in_words(table: RankingTable, policy: LeaderboardPolicy) -> str:

@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from common.tables import Column, Table, number_columns, number_table, plain_table
+from evaluation.protocols.ranking.policy import SEVERAL_IN_WORDS, PolicyError, make_policy
 from evaluation.protocols.recipes import RecipeError
 from portal.challenges.forms import UploadForm
 from portal.challenges.models import Edition, Role
@@ -375,9 +376,19 @@ def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
         "terminal": _terminal(request, edition, team, wanted or next(iter(systems), None)),
         "uploads": unfinished_uploads(edition, team),
         "is_public_at_once": publishes_at_once(edition),
+        "ranked_systems": _ranked_systems(edition),
         "used": used_submissions(team) if team is not None else None,
         **_ARCHIVES,
     }
+
+
+def _ranked_systems(edition: Edition) -> str:
+    """Which systems of a team are ranked, as a sentence; empty where nothing is."""
+    try:
+        policy = make_policy(edition.recipe, edition.track, edition.leaderboard_policy)
+    except (PolicyError, RecipeError):
+        return ""
+    return SEVERAL_IN_WORDS[policy.several_systems] if policy.minimum_eers else ""
 
 
 def upload_corpus_page(request: HttpRequest) -> dict[str, Any]:

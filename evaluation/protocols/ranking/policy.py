@@ -23,6 +23,11 @@ SeveralSystems = Literal["best", "all"]
 LATE: tuple[Late, ...] = ("unranked", "ranked")
 BASES: tuple[Basis, ...] = ("recomputed", "claims")
 SEVERAL_SYSTEMS: tuple[SeveralSystems, ...] = ("best", "all")
+SEVERAL_IN_WORDS: dict[SeveralSystems, str] = {
+    "best": "Of a team’s systems, primary or contrastive, the one with the best utility is ranked in each condition; "
+    "the others are listed.",
+    "all": "Every system of a team is ranked, primary or contrastive.",
+}
 MOST_CONDITIONS = 12
 NOTE_WITHIN = 0.05
 
@@ -132,11 +137,7 @@ def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
             "values share a rank, primary systems first, then the higher EER."
         )
     sentences += map(gate_in_words, policy.gates)
-    sentences.append(
-        "Of a team’s systems the best one is ranked in each condition; the others are listed."
-        if policy.several_systems == "best"
-        else "Every system of a team is ranked."
-    )
+    sentences.append(SEVERAL_IN_WORDS[policy.several_systems])
     sentences.append(
         "Late submissions are listed without a rank." if policy.late == "unranked" else "Late submissions are ranked."
     )
@@ -146,6 +147,13 @@ def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
         else "Numbers that only a team’s files state are ranked too, and marked “reported”."
     )
     return sentences
+
+
+def condition_in_words(minimum: float, upper: float | None, policy: LeaderboardPolicy) -> str:
+    """Such as ``EER of at least 15 %`` or ``EER from 15 % to below 20 %``."""
+    if policy.inclusive:
+        return f"EER of at least {minimum:g} %" if upper is None else f"EER from {minimum:g} % to below {upper:g} %"
+    return f"EER above {minimum:g} %" if upper is None else f"EER above {minimum:g} % and up to {upper:g} %"
 
 
 def gate_in_words(gate: Gate) -> str:

@@ -33,7 +33,7 @@ def _heading_html(table: Table, column: Column) -> str:
         natural = f' data-order="{column.natural}"' if table.is_sortable else ""
         text = f'<a href="{address}"{natural}>{text}</a>'
     note = f"<sup>{escape(column.footnote)}</sup>" if column.footnote else ""
-    note += f"<small>{escape(column.note)}</small>" if column.note else ""
+    note += f" <small>{escape(column.note)}</small>" if column.note else ""
     return f'<th scope="col"{classes}{order}>{text}{note}</th>'
 
 

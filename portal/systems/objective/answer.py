@@ -5,6 +5,7 @@ from __future__ import annotations
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.rankings import Place
 from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard, find_lower_attack, judge_average
@@ -84,14 +85,19 @@ def _rank(standing: Standing, leaderboard: Leaderboard | None, key: str) -> str:
         return "This edition has no conditions, so nothing is ranked."
     met = f"It meets {standing.met} of {n_conditions} conditions"
     ranks = []
+    unranked: dict[str, list[str]] = {}
     for table in leaderboard.table.tables if leaderboard else ():
-        row = next((row for row in table.ranked if row.entry.key == key), None)
+        row = next((row for row in table.rows if row.entry.key == key), None)
         if row is not None:
             by = f" by {find_metric(table.utility.metric, table.utility.estimator).label}"
             several = by if leaderboard and len(leaderboard.policy.utilities) > 1 else ""
-            limit = limit_in_words(table, standing.policy)
-            ranks.append(f"{row.rank} of {len(table.ranked)} at {limit}{several}")
-    return f"{met} and is ranked {', '.join(ranks)}." if ranks else f"{met}."
+            limit = f"{limit_in_words(table, standing.policy)}{several}"
+            if row.place is Place.RANKED:
+                ranks.append(f"{row.rank} of {len(table.ranked)} at {limit}")
+            elif row.place is Place.UNRANKED:
+                unranked.setdefault(" ".join(one.text for one in row.reasons), []).append(limit)
+    said = f"{met} and is ranked {', '.join(ranks)}." if ranks else f"{met}."
+    return " ".join([said, *(f"No rank at {', '.join(limits)}: {why}" for why, limits in unranked.items())])
 
 
 def _read(number: Number, unit: str, *, short: bool = False) -> str:

@@ -21,6 +21,7 @@ from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.values import (
     DETECTION,
+    SATURATED,
     Basis,
     Number,
     ObjectiveValues,
@@ -40,7 +41,6 @@ VOICES = (
 )
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
-SATURATED = "0 dB: scores are saturated, or voices unchanged"
 BEYOND_SHOWN = (
     "accepted_at_1_percent",
     "accepted_at_01_percent",

@@ -196,7 +196,7 @@ def test_what_was_filled_in_survives_a_reload_until_the_challenge_is_made(client
     for _ in range(2):
         page = client.get(address())
         assert (page.status_code, page.context["form"]["description"].value()) == (200, "About tones")
-        assert "Condition 2: EER (Kaldi) at least 6 %." in page.content.decode()
+        assert "Condition: EER of at least 6 %." in page.content.decode()
     assert not client.get(address(protocol="own")).context["form"].is_bound
     assert client.post("/editions/new/", sent).status_code == 302
     assert not client.get(address()).context["form"].is_bound

@@ -813,3 +813,12 @@ def test_original_speech_stays_with_the_numbers_that_are_known(client):
     assert (original.privacy and original.privacy.value, original.utilities) == (5.125, {})
     for path in ADDRESSES[:3]:
         assert "5.125" in client.get(f"/editions/{edition.name}/leaderboard/{path}").content.decode(), path
+
+
+def test_gain_of_zero_is_marked_among_the_other_measures(client):
+    edition = make_edition(published_at=timezone.now())
+    for gain in (0.0, -5.0):
+        put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=26, wer=8, gain=gain)
+    bars = client.get(f"/editions/{edition.name}/leaderboard/").context["bars"]
+    [figure] = [one for one in bars if "0 dB: scores are saturated, or voices unchanged" in one["caption"]]
+    assert [bool(row.cells[1].note) for row in figure["numbers"].rows] == [True, False]

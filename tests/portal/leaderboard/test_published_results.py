@@ -52,6 +52,13 @@ def test_page_shows_published_systems_with_their_sources_and_no_rank(client):
     assert names(choose()) == list(dict.fromkeys(one.system for one in load_published("2022")))
 
 
+def test_captions_speak_of_systems_of_this_portal_only_where_they_are_shown(client, edition):
+    for query, is_told in (("", False), (f"?over={edition.name}", True)):
+        page = client.get(f"{ADDRESS}{query}").context
+        captions = [page["table"].caption, *(one["caption"] for one in page["figures"])]
+        assert {"ystems of this portal" in one for one in captions} == {is_told}
+
+
 def test_what_an_address_names_and_is_not_there_is_as_if_it_were_not_named(client):
     plain = choose()
     assert choose("edition=1999&split=x&set=y&by=z&over=nothing&of=2022&system=nobody") == plain

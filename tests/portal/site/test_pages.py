@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from listening.app.models import Study
-from portal.challenges.models import DataSet, Edition, Role
+from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.jobs.models import Job
 from portal.site.pages import home_page, open_failures
@@ -138,7 +138,17 @@ def test_corpus_page_query_count_does_not_grow(client, organizer, django_assert_
         DataSet.objects.create(corpus=corpus, name=f"more{number}_trials", role=Role.TRIAL)
         make_system(corpus, f"system{number}")
         make_job("succeeded", parameters={"name": "tones"})
-    _count_queries(client, django_assert_num_queries, "/corpora/tones/", 11)
+    _count_queries(client, django_assert_num_queries, "/corpora/tones/", 12)
+
+
+def test_new_challenge_is_the_main_step_of_a_corpus_until_the_reader_has_one(client, organizer):
+    make_corpus(with_audio=False)
+    client.force_login(organizer)
+    assert '<a class="button" href="/editions/new/?corpus=tones"' in client.get("/corpora/tones/").content.decode()
+    make_edition(corpus=Corpus.objects.get(), organizers=[organizer])
+    assert (
+        '<a class="button quiet" href="/editions/new/?corpus=tones"' in client.get("/corpora/tones/").content.decode()
+    )
 
 
 @pytest.mark.parametrize("speakers", [1, 3])

@@ -86,6 +86,19 @@ def test_page_and_api_say_that_numbers_are_public_at_once(client, team, edition)
     assert said == [False, True, False]
 
 
+def test_page_says_which_systems_of_a_team_are_ranked_by_the_policy(client, team, edition):
+    rules = (
+        "primary or contrastive, the one with the best utility is ranked",
+        "Every system of a team is ranked, primary",
+    )
+    for several, told in zip(("best", "all"), rules, strict=True):
+        type(edition).objects.filter(pk=edition.pk).update(
+            leaderboard_policy={"minimum_eers": [10], "several_systems": several}
+        )
+        text = " ".join(page(client, owner_of(team)).split())
+        assert [rule in text for rule in rules] == [rule == told for rule in rules]
+
+
 def commands(text):
     return [unescape(strip_tags(line)) for line in re.findall(r'<div class="command"><code>(.+?)</code>', text)]
 

@@ -30,7 +30,8 @@ def test_page_says_how_private_how_useful_and_how_it_ranks(client):
         "The semi-informed attacker has an equal error rate of 22.5 % (22.1 to 22.9); "
         "50 % would be no better than a guess.",
         "WER is 8.3 % (7.9 to 8.7) (lower is better).",
-        "It meets 2 of 4 conditions and is ranked 1 of 1 at ≥ 20 %.",
+        "It meets 2 of 4 conditions and is ranked 1 of 1 at ≥ 20 %. "
+        "No rank at ≥ 15 %: Of this team T01-c1 is ranked, which has the lower WER.",
     ]
 
 
