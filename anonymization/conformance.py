@@ -396,7 +396,8 @@ def list_wrong_voices(method: Anonymizer, voice: PseudoSpeaker) -> Iterator[tupl
     if takes_targets(method):
         yield "a voice without a target", PseudoSpeaker(voice.key, voice.parameters)
         yield "a target that is not there", PseudoSpeaker(voice.key, voice.parameters, "no-such-target")
-    yield "a parameter too many", PseudoSpeaker(voice.key, {**voice.parameters, "no-such-parameter": 1.0}, voice.target)
+    unknown = {**voice.parameters, "no-such-parameter": 1.0}
+    yield "a parameter that it does not have", PseudoSpeaker(voice.key, unknown, voice.target)
 
 
 def list_wrong_options(method: Anonymizer) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -404,7 +405,7 @@ def list_wrong_options(method: Anonymizer) -> Iterator[tuple[str, Mapping[str, A
     yield "an option that it does not have", {"no-such-option": 1.0}
     for option in method.options:
         if option.choices:
-            yield f"{option.name} of no choice", {option.name: "no-such-choice"}
+            yield f"{option.name} outside its choices", {option.name: "no-such-choice"}
         elif isinstance(option.default, bool):
             yield f"{option.name} neither true nor false", {option.name: 0.5}
         elif not isinstance(option.default, str):

@@ -2,17 +2,20 @@
 
 Run from the root of the repository: ``python -m benchmarks.null_studies [STUDIES]``. Each study is simulated
 (`listening.analysis.simulation`): 12 listeners rate 8 utterances of each of 6 equal systems, the same of all systems or
-other ones of each; both classes of pairs in verifiability. Listeners, speakers and utterances vary. Printed are the
-share of studies in which any two systems are called different, at most 5 %, and the share of intervals that hold
-0, which must lie in 92 to 97 %; beside them what the permutation test within listeners says alone. Two lines more have
-systems that differ: their intervals must hold the difference of the equal error rates of all simulated ratings
-together, and only equal ones may count as wrongly called different. After ± stands the standard error over studies.
+other ones of each; both classes of pairs in verifiability. Listeners, speakers and utterances vary. Two lines have 20
+listeners who rate 3 of the 6 systems each, so that 10 rate a system and 4 both of a pair: the t test decides alone, and
+differences have no interval. Printed are the share of studies in which any two systems are called different, at most
+5 %, and the share of intervals that hold 0, which must lie in 92 to 97 %; beside them what the permutation test within
+listeners says alone. Two lines more have systems that differ: their intervals must hold the difference of the equal
+error rates of all simulated ratings together, and only equal ones may count as wrongly called different. After ± stands
+the standard error over studies.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -31,15 +34,24 @@ STUDIES, LISTENERS, SYSTEMS, UTTERANCES = 500, 12, 6, 8
 SCALE = dict.fromkeys(RATED, (1.0, 10.0))
 SETTINGS = Settings(resamples=300)
 EQUAL = {f"system-{number}": SystemModel(0.5, 0.5, 0.4, 0.6) for number in range(SYSTEMS)}
+ALL_RATED = [tuple(EQUAL)] * LISTENERS
+THREE_RATED = list(combinations(EQUAL, 3))
 UNEQUAL = EQUAL | {"system-0": SystemModel(0.5, 0.5, 0.25, 0.65), "system-1": SystemModel(0.5, 0.5, 0.45, 0.55)}
 
 
-def make_study(seed: int, task: str, *, is_shared: bool, systems: Mapping[str, SystemModel] = EQUAL) -> Ratings:
-    """The ratings of a study; `is_shared`: the same utterances of all systems."""
+def make_study(
+    seed: int,
+    task: str,
+    *,
+    is_shared: bool,
+    systems: Mapping[str, SystemModel] = EQUAL,
+    rated: Sequence[Sequence[str]] = ALL_RATED,
+) -> Ratings:
+    """The ratings of a study; `is_shared`: the same utterances of all systems; `rated`: each listener's systems."""
     trials = [
         RatedTrial(listener, system, is_target, f"{'' if is_shared else system}{number}", f"speaker-{number}", task)
-        for listener in range(LISTENERS)
-        for system in systems
+        for listener, chosen in enumerate(rated)
+        for system in chosen
         for number in range(UTTERANCES)
         for is_target in ((0, 1) if task == "verifiability" else (0,))
     ]
@@ -80,33 +92,38 @@ def true_rates(studies: Sequence[Scored], systems: Mapping[str, SystemModel]) ->
 
 
 def share(each: Sequence[float] | Flags | Floats) -> str:
-    """The mean over studies and its standard error, in percent."""
+    """The mean over studies and its standard error, in percent; "none" where no study has a value."""
     values = np.asarray(each, np.float64)
+    if np.isnan(values).all():
+        return "none"
     return f"{100 * values.mean():5.1f} ± {100 * values.std(ddof=1) / np.sqrt(values.size):.1f} %"
 
 
 def main() -> None:
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES
     print(f"{studies} studies of {LISTENERS} listeners, {UTTERANCES} utterances a system, {SYSTEMS} systems")
-    print(f"{'':43}  called different  within listeners  intervals hold")
-    for task in ("naturalness", "verifiability"):
+    print(f"{'':55}  called different  within listeners  intervals hold")
+    for task, rated in (("naturalness", ALL_RATED), ("verifiability", ALL_RATED), ("naturalness", THREE_RATED)):
         for is_shared in (True, False):
-            for kind in ("raw", "normalised"):
+            for kind in ("raw", "normalised") if rated is ALL_RATED else ("raw",):
                 told, alone, covered = np.zeros(studies), np.zeros(studies), np.zeros(studies)
                 for seed in range(studies):
-                    scored = score_ratings(make_study(seed, task, is_shared=is_shared), SCALE, SETTINGS, kind)
-                    rows = make_comparison_tables(scored, SETTINGS)[0].records()
+                    study = make_study(seed, task, is_shared=is_shared, rated=rated)
+                    rows = make_comparison_tables(score_ratings(study, SCALE, SETTINGS, kind), SETTINGS)[0].records()
                     told[seed] = any(row["is_told_apart"] for row in rows)
                     alone[seed] = any(row["permutation_adjusted"] < 0.05 for row in rows)
-                    covered[seed] = np.mean([row["difference_low"] <= 0 <= row["difference_high"] for row in rows])
-                words = f"{task}, {kind}, {'shared' if is_shared else 'own'} utterances"
-                print(f"{words:43}  {share(told):>16}  {share(alone):>16}  {share(covered):>14}", flush=True)
+                    intervals = [(row["difference_low"], row["difference_high"]) for row in rows]
+                    held = [low <= 0 <= high for low, high in intervals if low is not None]
+                    covered[seed] = np.mean(held) if held else np.nan
+                few = "" if rated is ALL_RATED else " 3 of 6 rated"
+                words = f"{task}, {kind}, {'shared' if is_shared else 'own'} utterances{few}"
+                print(f"{words:55}  {share(told):>16}  {share(alone):>16}  {share(covered):>14}", flush=True)
     for name, systems in (("equal error rates", EQUAL), ("unequal error rates", UNEQUAL)):
         for is_shared in (True, False):
             made = [make_study(seed, "verifiability", is_shared=is_shared, systems=systems) for seed in range(studies)]
             told, right, covered = compare_all([score_ratings(one, SCALE, SETTINGS, "raw") for one in made], systems)
             words = f"{name}, {'shared' if is_shared else 'own'} utterances"
-            print(f"{words:43}  {share(told):>16}  {'':16}  {share(covered):>14}{right}", flush=True)
+            print(f"{words:55}  {share(told):>16}  {'':16}  {share(covered):>14}{right}", flush=True)
 
 
 def compare_all(studies: Sequence[Scored], systems: Mapping[str, SystemModel]) -> tuple[Floats, str, Floats]:

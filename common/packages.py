@@ -20,6 +20,11 @@ PINS = Path(__file__).resolve().parent.parent / "requirements"
 _NEEDED = {"world": "; it needs a C++ compiler"}
 
 
+def python_command() -> str:
+    """Python as the documentation names it: a checkout has an environment of its own."""
+    return ".venv/bin/python" if PINS.is_dir() else "python"
+
+
 def missing_packages(what: str, *packages: str) -> str:
     """Why something cannot run here, as one sentence that says what to do; empty where all packages are installed.
 
@@ -44,6 +49,6 @@ def describe_missing(what: str, *missing: str) -> str:
     names = " and ".join(package.replace("_", "-") for package in missing)
     plural, verb, them = ("s", "are", "them") if len(missing) > 1 else ("", "is", "it")
     needed = "".join(_NEEDED.get(part, "") for part in parts)
-    command = f"python -m pip install {' '.join(wanted)}"
+    command = f"{python_command()} -m pip install {' '.join(wanted)}"
     sentence = f"{what} needs the package{plural} {names}, which {verb} not installed here."
     return f"{sentence} Install {them} with “{command}”{needed}."

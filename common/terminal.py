@@ -98,19 +98,22 @@ def print_paragraph(text: str | Text, *, indent: str = "") -> None:
         console.print(Text(indent) + line, soft_wrap=True)
 
 
-def print_problems(problems: Sequence[Problem]) -> int:
+def print_problems(problems: Sequence[Problem], *, whole: str = "--json") -> int:
     """Write every problem in one sentence each, grouped by kind, the worst kinds first.
+
+    Args:
+        whole: what lists all of them.
 
     Returns:
         The exit code that follows.
     """
-    for line in format_problems(problems):
+    for line in format_problems(problems, whole=whole):
         print_message(line)
     return PROBLEMS if has_errors(problems) else FINE
 
 
-def format_problems(problems: Sequence[Problem]) -> Iterator[str]:
-    """A heading for each kind of problem, then its sentences; of a long list the first ones (JSON has all)."""
+def format_problems(problems: Sequence[Problem], *, whole: str = "--json") -> Iterator[str]:
+    """A heading for each kind of problem, then its sentences; of a long list the first ones (`whole` has all)."""
     order = list(Severity)
     by_kind: dict[tuple[Severity, str], list[Problem]] = {}
     for problem in problems:
@@ -120,7 +123,7 @@ def format_problems(problems: Sequence[Problem]) -> Iterator[str]:
         for problem in members[:PROBLEMS_PER_KIND]:
             yield f"  {problem.sentence()}"
         if len(members) > PROBLEMS_PER_KIND:
-            yield f"  … and {len(members) - PROBLEMS_PER_KIND:,} more; --json lists all."
+            yield f"  … and {len(members) - PROBLEMS_PER_KIND:,} more; {whole} lists all."
 
 
 def problem_rows(problems: Iterable[Problem]) -> list[dict[str, object]]:
@@ -234,7 +237,7 @@ def run_command(read_options: Callable[[], argparse.Namespace], *told: type[Exce
         print_message(_describe(error))
         return UNUSABLE
     except MemoryError:
-        print_message("Memory is full. Give the command less at a time, or stop other programs that use memory.")
+        print_message("Memory ran out. Give the command less at a time, or stop other programs that use memory.")
         return UNUSABLE
     return code
 
@@ -243,7 +246,7 @@ def _describe(error: OSError) -> str:
     """What the system says of a file that no command expected to fail; without a name it is standard output."""
     reason = error.strerror or str(error)
     if error.filename is None:
-        return f"Expected to write everything that was to be written, found “{reason}”. Make space and repeat it."
+        return f"Standard output: expected space for it, found “{reason}”. Make space and repeat the command."
     return f"{error.filename}: expected a file or folder that can be used, found “{reason}”."
 
 

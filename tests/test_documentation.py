@@ -131,8 +131,8 @@ def make_test(folder: Path) -> None:
     assert "pytest" in run("make --dry-run test", folder)  # this very run
 
 
-IMPORT = ".venv/bin/python manage.py import_corpus demo/corpus --name demo --shared"
-FIRST_ACCOUNT = ".venv/bin/python manage.py first_account"
+IMPORT = ".venv/bin/python manage.py import-corpus demo/corpus --name demo --shared"
+FIRST_ACCOUNT = ".venv/bin/python manage.py first-account"
 
 
 def production_settings(folder: Path) -> None:
@@ -526,7 +526,7 @@ def criteria_tried() -> dict[int, set[str]]:
 
 
 def test_criteria_of_the_listening_test_are_tried_where_the_page_says():
-    page = (ROOT / "docs" / "listening.md").read_text()
+    page = (ROOT / "docs" / "architecture.md").read_text()
     rows = dict(re.findall(r"^\| (\d+) [^|]+ \| ([^|]+) \|$", page, re.MULTILINE))
     assert list(map(int, rows)) == list(range(1, 35))
     tried = criteria_tried()

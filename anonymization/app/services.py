@@ -111,7 +111,7 @@ def settle_anonymization(job: Job) -> None:
     if runs.exclude(job__state=State.SUCCEEDED).exists():
         return
     files = submission.files.count()
-    note = f"{files:,} utterances of {len(runs)} data sets were anonymised by {run.method}."
+    note = f"{files:,} utterances of {len(runs)} data sets were anonymised with {run.method_title}."
     accept_submission(submission=submission, note=note)
 
 

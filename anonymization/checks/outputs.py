@@ -25,7 +25,7 @@ _FRAME_MS = 10.0
 _SHORTEST_MS = 100.0
 _OF_SHORT = ("silent", "identical-to-original")
 _TOO_SHORT = "It is too short to be anonymised, by this method or most others: leave it out."
-_NO_WORD = "Listen to the original: what holds no recognised word becomes silence."
+_NO_WORD = "Listen to the original: parts without a recognised word become silence."
 # A quarter of a minute at 16 kHz.
 _BLOCK = 1 << 18
 

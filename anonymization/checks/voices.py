@@ -26,6 +26,7 @@ _NAMES_SHOWN = 5
 
 # Breaches that a run may choose with its targets: no errors, but the rule does not hold.
 _ONE_FOR_ALL = "one-voice-for-all"
+_OF_COMMAND = "voices-of-a-command"
 _ALLOWED_BREACHES = ("shared-target", "target-for-both")
 
 Place = tuple[Role, str, str]  # role, split, speaker
@@ -83,6 +84,8 @@ class VoiceReport:
             return f"Voices do not differ as required: {_counted(errors, 'problem')}."
         if self._is_one_for_all:
             return "This method has no parameters, so nothing here makes its voices differ."
+        if any(problem.code == _OF_COMMAND for problem in self.problems):
+            return "The command is given a key and a seed for each; whether it uses them is not known here."
         return "Voices differ as required."
 
 
@@ -94,6 +97,8 @@ def check_voices_of_method(
         return check_target_voices(assignments, file=file)
     if plans_voices(method):
         return check_voices(assignments, None, distance=0.0, file=file)
+    if not method.parameters and getattr(method, "is_given_voices", False):
+        return check_voices(assignments, None, distance=0.0, file=file, is_command=True)
     return check_voices(assignments, method.parameters, distance=distance, file=file)
 
 
@@ -129,6 +134,7 @@ def check_voices(
     *,
     distance: float,
     file: str = "voices.csv",
+    is_command: bool = False,
 ) -> VoiceReport:
     """Whether the voices fulfil rule (d) of the task, by what is written of them.
 
@@ -141,6 +147,7 @@ def check_voices(
             uploaded system mean: voices are then equal or not, and how far apart they are cannot be told.
         distance: what the plan of the voices promised (`VoicePlan.distance`); 0 for nothing.
         file: what the problems name.
+        is_command: the voices are given to an external command, which may use them or not.
 
     Raises:
         MethodError: parameters that no method can have (`validate_parameters`).
@@ -162,7 +169,9 @@ def check_voices(
         problems.keep(_alike_enrolment(at_speaker_level, file))
         problems.keep(_shared_by_utterances(at_utterance_level, file))
         if parameters is None:
-            problems.keep([] if all(row.voice.mixture for row in rows) else [_unknown_distance(file)])
+            problems.keep(
+                [] if all(row.voice.mixture for row in rows) else [_unknown_distance(file, is_command=is_command)]
+            )
         elif "wrong-voice" not in problems.error_codes():
             first = {place: found_rows[0] for place, found_rows in at_speaker_level.items()}
             nearest = [*_nearest_speakers(first, parameters), *_own_trials(first, parameters)]
@@ -218,7 +227,11 @@ def _one_voice_for_all(rows: Sequence[Assignment], file: str) -> Problem:
     return Problem(_ONE_FOR_ALL, file, expected, found, remedy, Severity.NOTE)
 
 
-def _unknown_distance(file: str) -> Problem:
+def _unknown_distance(file: str, *, is_command: bool) -> Problem:
+    if is_command:
+        expected, found = "voices with parameters, to compute how much they differ", "keys and seeds given to a command"
+        remedy = "Make sure that the command uses them: listen, or compare its output by an encoder."
+        return Problem(_OF_COMMAND, file, expected, found, remedy, Severity.NOTE)
     expected = "parameters with known ranges, to compute how much voices differ"
     remedy = "Voices were compared as equal or different only; check them by an encoder."
     return Problem("distance-not-known", file, expected, "an uploaded system's", remedy, Severity.NOTE)

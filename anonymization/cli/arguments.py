@@ -19,7 +19,7 @@ _YES, _NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
 def add_method(parser: argparse._ActionsContainer) -> None:
-    method_help = "a method of the list, or the description of a command of your own"
+    method_help = "a method that “list” shows, or the description of a command of your own"
     parser.add_argument("--method", required=True, metavar="NAME|FILE.toml", help=method_help)
 
 
@@ -30,11 +30,11 @@ def add_options(parser: argparse._ActionsContainer, *, listed_by: str = "python 
 
 def add_reading(parser: argparse._ActionsContainer) -> None:
     """How a source is read, and which voices it gets."""
-    parser.add_argument("--role", choices=get_args(Role), help="of all utterances (default: by lists and names)")
-    parser.add_argument("--split", help="such as dev or test (default: by the name of a Kaldi directory)")
-    level_help = "one voice for each (default: utterance for training, else speaker)"
+    parser.add_argument("--role", choices=get_args(Role), help="role of all utterances (default: from lists and names)")
+    parser.add_argument("--split", help="split, such as dev or test (default: from the name of a Kaldi directory)")
+    level_help = "what has a voice of its own (default: each utterance for training, else each speaker)"
     parser.add_argument("--level", choices=get_args(Level), help=level_help)
-    speaker_help = "speaker of a file: its folder, or its name up to the first - or _"
+    speaker_help = "what names the speaker of a file: its folder, or its name up to the first - or _"
     parser.add_argument("--speaker-from", choices=("folder", "prefix"), help=speaker_help)
 
 

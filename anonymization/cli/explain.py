@@ -28,13 +28,17 @@ _FORMATS: dict[str, ImageFormat] = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("method", metavar="METHOD", help="a name of the list, or the description of a command (.toml)")
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a WAV or FLAC file")
-    parser.add_argument("--at", type=float, metavar="S", help="seconds from its start (default: a clear vowel)")
-    parser.add_argument("--figure", type=Path, metavar="OUT.svg", help="draw it, as svg, pdf or png by the ending")
+    parser.add_argument(
+        "method", metavar="METHOD", help="a method that “list” shows, or a command's description (.toml)"
+    )
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a recording (WAV or FLAC)")
+    parser.add_argument("--at", type=float, metavar="S", help="instant in s from its start (default: a clear vowel)")
+    parser.add_argument(
+        "--figure", type=Path, metavar="OUT.svg", help="figure to write (svg, pdf or png by its ending)"
+    )
     parser.add_argument("--seed", type=seed, default=1, help="seed of the voice (default 1)")
     parser.add_argument(
-        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the voice, instead of the drawn one"
+        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="a parameter, instead of the drawn one"
     )
     add_options(parser)
 

@@ -164,6 +164,11 @@ class OutputFolder:
             earlier = _read_record(path)
             for name, value in wanted.items():
                 if earlier.get(name, _NO_TARGETS.get(name)) != value:
+                    if name in ("version", "description"):  # the method before them is the same
+                        raise CommandError(
+                            f"{self.folder}: {wanted['method']} has changed since this folder was begun: another "
+                            f"{name}. Name another folder by --out, or delete this one and run again."
+                        )
                     raise CommandError(
                         f"{self.folder}: expected an earlier call of the same run, found another: {name} is "
                         f"{_shown(earlier.get(name))} there and {_shown(value)} now. "

@@ -22,7 +22,7 @@ from anonymization.cli.work import Settings, Task, outcomes
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.voices.files import write_targets_csv
 from common.errors import CommandError
-from common.problems import Problem, ProblemList, Severity
+from common.problems import Problem, ProblemList, Severity, join_equal
 from common.terminal import PROBLEMS, print_json, print_message, print_problems, print_text, problem_rows
 from evaluation.formats import kaldi
 from speech.model_files.store import compute_sha256
@@ -46,17 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="new folder, or that of an earlier call to continue")
     seed_help = "seed of the voices; needed unless --voices is given"
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
-    parser.add_argument("--voices", type=Path, metavar="FILE.csv", help="voices of your own instead of drawn ones")
+    parser.add_argument("--voices", type=Path, metavar="FILE.csv", help="voices to use, instead of drawn ones")
     voices_of.add_targets(parser)
     arguments.add_reading(parser)
     arguments.add_options(parser)
-    jobs_help = "processes (default 1; 0: one for each core)"
+    jobs_help = "number of processes (default 1; 0: one for each core)"
     parser.add_argument("--jobs", type=arguments.jobs, default=1, metavar="N", help=jobs_help)
     parser.add_argument("--strict", action="store_true", help="refuse audio that is not mono, 16 bits, 16 kHz")
-    parser.add_argument("--format", choices=("wav", "flac"), help="of the output (default wav)")
-    suffix_help = "for the names of Kaldi directories, such as _anon"
+    parser.add_argument("--format", choices=("wav", "flac"), help="format of the output (default wav)")
+    suffix_help = "what to add to the names of Kaldi directories, such as _anon"
     parser.add_argument("--suffix", default="", metavar="TEXT", help=suffix_help)
-    parser.add_argument("--limit", type=arguments.count, metavar="N", help="only the first N utterances")
+    parser.add_argument("--limit", type=arguments.count, metavar="N", help="anonymise only the first N utterances")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,7 +73,7 @@ def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], Source])
         raise CommandError("--seed: expected a whole number, from which the voices are drawn; found none.")
     if options.voices and (options.seed is not None or options.level):
         said = "--seed" if options.seed is not None else "--level"
-        raise CommandError(f"--voices: expected the voices of a file alone, found {said}, too, which draws others.")
+        raise CommandError(f"--voices: expected no {said}, which draws other voices; found both. Leave one out.")
     _refuse_nested(options.source, options.out)
     targeting = voices_of.read_targeting(method, options)
     reading = arguments.read_reading(options)
@@ -228,7 +228,8 @@ class _Run:
             print_json(report)
         else:
             self._say_summary(report, checked)
-        return max(print_problems([*problems.report(), *checked.problems]), PROBLEMS if self.failed else 0)
+        code = print_problems(join_equal([*problems.report(), *checked.problems]), whole=records.REPORT)
+        return max(code, PROBLEMS if self.failed else 0)
 
     def _left_over(self) -> Iterator[Problem]:
         known = {each.output for each in self.source.utterances}

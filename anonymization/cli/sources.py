@@ -202,7 +202,7 @@ def _speakers(
         expected = "a folder named after its speaker" if rule == "folder" else "a name such as speaker-text"
         if files:
             example, count = files[0], len(set(found.values()) - {""})
-            how = "folders" if rule == "folder" else "what stands before the first - or _ of a name"
+            how = "folders" if rule == "folder" else "the part of a name before its first - or _"
             source.notes.append(f"Speakers are read off {how}: {count:,}, such as {found[example]} of {example}.")
     for file in (file for file in files if not found[file]):
         wanted, remedy = expected.format(file.stem), "Name its speaker; the file was left out."
@@ -355,7 +355,7 @@ def _note_found_by_name(data_set: DataSet, located: Mapping[str, _Located], sour
 def _kaldi_speakers(folder: Path, names: Mapping[str, str], reading: Reading, source: Source) -> Mapping[str, str]:
     if reading.speaker_from == "prefix":
         found = {name: read_prefix(name) for name in names}
-        source.notes.append(f"{folder.name}: speakers are what stands before the first - or _ of the utterance id.")
+        source.notes.append(f"{folder.name}: speakers are the parts of utterance ids before the first - or _.")
         return found
     if reading.speaker_from or not (folder / "utt2spk").is_file():
         instead = "--speaker-from folder" if reading.speaker_from else "none"
@@ -380,7 +380,7 @@ def _read_roles(data_set: DataSet, reading: Reading, source: Source) -> tuple[se
     trials = [path for path in lists if path.name.startswith("trials")]
     enrolled: set[str] = set()
     if reading.role:
-        return enrolled, reading.role, "as said"
+        return enrolled, reading.role, "as given by --role"
     if not trials and lists:
         return enrolled, "enrolment", "as it has enrolls"
     if not trials:
@@ -397,7 +397,7 @@ def _read_roles(data_set: DataSet, reading: Reading, source: Source) -> tuple[se
                     f"which needs a voice for each role. Write the two sets to directories of their own."
                 )
     only_trials = len(trials) == len(lists)
-    how = "as it has trials" if only_trials else "but for the utterances of enrolls, which are enrolment"
+    how = "as it has trials" if only_trials else "except for the utterances of enrolls, which are enrolment"
     return enrolled, "trial", how
 
 
@@ -414,7 +414,7 @@ def _infer_role(name: str) -> tuple[Role, str]:
         return "trial", "by its name"
     if infer_split(name) == "train":
         return "training", "by its name"
-    return "trial", "as its name says none; --role would set it"
+    return "trial", "as its name states none; set it by --role"
 
 
 @dataclass(frozen=True, slots=True)

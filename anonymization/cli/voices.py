@@ -78,14 +78,14 @@ Place = tuple[Role, str, str, str]  # role, split, speaker, utterance (empty at 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("source", type=Path, nargs="?", metavar="IN", help="as for run; not needed with --check")
+    parser.add_argument("source", type=Path, nargs="?", metavar="IN", help="speech, as for run; not with --check")
     add_method(parser)
     parser.add_argument("--seed", type=seed, help="seed of the voices")
     add_targets(parser)
     add_reading(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write them there")
+    parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write the voices there")
     parser.add_argument("--check", type=Path, metavar="FILE.csv", help="check the voices of a file instead")
-    distance_help = "smallest distance of any two voices, for --check, 0 to 1 (default 0)"
+    distance_help = "with --check: least distance between any two voices, 0 to 1 (default 0)"
     parser.add_argument("--distance", type=float, default=0.0, metavar="D", help=distance_help)
 
 
@@ -313,7 +313,7 @@ def add_targets(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--targets", type=Path, metavar="FOLDER", help=targets_help)
     selection_help = f"who gets which target (default {DEFAULT_SELECTION})"
     parser.add_argument("--target-selection", choices=tuple(SELECTIONS), help=selection_help)
-    genders_help = f"{GENDERS} of the input (default: the file of that name in it)"
+    genders_help = f"{GENDERS} file of the input's speakers (default: the one in the input)"
     parser.add_argument("--genders", type=Path, metavar="FILE", help=genders_help)
 
 

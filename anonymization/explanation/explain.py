@@ -243,7 +243,8 @@ def _describe_f0(before_hz: float, after_hz: float) -> str:
     if abs(after_hz / before_hz - 1) < _SAME_F0:
         return f"F0 stays at {before_hz:.0f} Hz"
     semitones = 12 * np.log2(after_hz / before_hz)
-    return f"F0 goes from {before_hz:.0f} to {after_hz:.0f} Hz ({semitones:+.1f} semitones)"
+    change = f"{semitones:+.1f}".replace("-", "−")
+    return f"F0 goes from {before_hz:.0f} to {after_hz:.0f} Hz ({change} semitones)"
 
 
 def _listed(words: Iterable[str]) -> str:

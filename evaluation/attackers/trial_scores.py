@@ -55,7 +55,7 @@ PRESETS: dict[str, ScoringOptions] = {
 
 _REMEDIES = {
     "plda": "Attack with an encoder whose training fits them (train-attacker, recipe 2022)",
-    "cosine": "Attack with an encoder trained by a recipe with centre = true, which takes the mean off",
+    "cosine": "Attack with an encoder trained by a recipe with centre = true, which subtracts the mean",
 }
 
 

@@ -74,30 +74,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Kaldi directories with trials and utt2spk, or trials files beside their utt2spk",
     )
     parser.add_argument("--original", type=Path, metavar="DIR", help="original audio of all these utterances")
-    parser.add_argument("--anonymised", type=Path, metavar="DIR", help="the same, anonymised; names are kept")
+    parser.add_argument("--anonymised", type=Path, metavar="DIR", help="the same, anonymised, under the same names")
     parser.add_argument(
         "--vectors",
         type=Path,
         nargs=2,
         metavar=("ORIGINAL.npz", "ANONYMISED.npz"),
-        help="precomputed vectors (ids, vectors) instead of audio",
+        help="vectors computed before (arrays ids and vectors), instead of audio",
     )
     parser.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="folder for scores, matrices and vectors"
     )
     parser.add_argument("--engine", default=registry.DEFAULT, metavar="NAME", help=f"{known} (default: the first)")
-    parser.add_argument("--trained", type=Path, metavar="DIR", help="an attacker of train-attacker: semi-informed")
+    parser.add_argument("--trained", type=Path, metavar="DIR", help="result of train-attacker, instead of --engine")
     parser.add_argument(
         "--trained-on",
         choices=[str(Speech.ANONYMISED), str(Speech.ORIGINAL)],
-        help="the speech that it learnt from; original speech makes it the evaluator of the other attacks (default "
-        "anonymised)",
+        help="the speech that it was trained on: anonymised for the semi-informed attack (default), original for the "
+        "others",
     )
     parser.add_argument(
         "--preset",
         choices=list(PRESETS),
         default="",
-        help="how vectors are compared (default 2024; 2022 where the training fitted PLDA)",
+        help="how vectors are compared (default 2024; 2022 if the trained attacker has PLDA)",
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default cpu)")
 
@@ -276,7 +276,7 @@ def _unknown_models(enrolment: _Lists, tests: Sequence[_Lists]) -> list[Problem]
         models = {model for model, _ in list_pairs(one.trials)} if one.trials else set()
         if unknown := sorted(models - enrolled):
             expected = f"models that are speakers of {enrolment.name}/utt2spk"
-            found = f"{len(unknown)} of {len(models)} that are none, such as {unknown[0]}"
+            found = f"{len(unknown)} of {len(models)} that are not, such as {unknown[0]}"
             remedy = "Enrol them, or correct the trials; their trials have no score."
             problems.append(Problem("unknown-model", f"{one.name}/trials", expected, found, remedy))
             if len(unknown) == len(models):

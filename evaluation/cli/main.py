@@ -23,7 +23,7 @@ COMMANDS = {
     "compare": "two results side by side with their differences",
     "attack": "attack anonymised speech: vectors, scores of every trial, EERs with intervals, voices",
     "naturalness": "naturalness as a network predicts it (DNSMOS), of a folder of speech",
-    "recognize": "words that a recogniser understands, and word error rates with intervals",
+    "recognize": "transcribe speech with a recogniser, and count word errors with intervals",
     "models": "model files of attackers and recognisers: which are present; fetch the others",
     "train-attacker": "train a speaker recogniser on anonymised speech, as a semi-informed attacker would",
     "list": "metrics, editions and estimators",

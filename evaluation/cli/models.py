@@ -21,7 +21,7 @@ _MEGABYTE = 1e6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """List or fetch; fetch takes names or everything."""
-    parser.add_argument("action", nargs="?", choices=("list", "fetch"), default="list", help="list is the default")
+    parser.add_argument("action", nargs="?", choices=("list", "fetch"), default="list", help="default: list")
     parser.add_argument("names", nargs="*", metavar="NAME", help="model files to fetch, named as in the list")
     parser.add_argument("--all", action="store_true", help="fetch every file")
     parser.add_argument(

@@ -46,16 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("original", type=Path, metavar="ORIGINAL_DIR", help="folder of audio, or Kaldi directory")
     parser.add_argument("anonymised", type=Path, metavar="ANONYMISED_DIR", help="the same utterances, anonymised")
     parser.add_argument(
-        "--estimator", choices=tuple(ESTIMATORS), default="praat", help="of F0 (default praat, official)"
+        "--estimator", choices=tuple(ESTIMATORS), default="praat", help="F0 estimator (default praat, official)"
     )
-    parser.add_argument("--realign", action="store_true", help="also after dynamic time warping (slower)")
+    parser.add_argument("--realign", action="store_true", help="also compute it after dynamic time warping (slower)")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers of each utterance")
     parser.add_argument(
         "--jobs",
         type=number_from(0, "a number of processes"),
         default=1,
         metavar="N",
-        help="processes (default 1; 0: one for each core)",
+        help="number of processes (default 1; 0: one for each core)",
     )
 
 

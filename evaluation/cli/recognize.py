@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", default=DEFAULT, metavar="NAME", help=f"recogniser: {known} (default {DEFAULT})")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
     parser.add_argument(
-        "--hypotheses", type=Path, metavar="FILE", help="a recogniser's own Kaldi text, instead of audio"
+        "--hypotheses", type=Path, metavar="FILE", help="text of another recogniser (Kaldi text), instead of audio"
     )
     parser.add_argument("--text", type=Path, metavar="FILE", help="transcripts (Kaldi text) to count errors against")
     parser.add_argument("--originals", type=Path, metavar="FILE", help="hypotheses of the original speech (Kaldi text)")
@@ -69,10 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spk2gender", type=Path, metavar="FILE", help="genders (default: beside the text or the audio)"
     )
-    usual = f"default {WRITTEN_ENGLISH.name}, of --hypotheses {CHALLENGE_2022.name}"
+    usual = f"default {WRITTEN_ENGLISH.name}; with --hypotheses, {CHALLENGE_2022.name}"
     parser.add_argument("--rule", choices=tuple(RULES), help=f"how texts are made comparable ({usual})")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the hypotheses; those already in it are kept")
-    parser.add_argument("--worst", type=count, default=10, metavar="N", help="utterances to show (default 10)")
+    parser.add_argument("--worst", type=count, default=10, metavar="N", help="worst utterances to show (default 10)")
     parser.add_argument(
         "--seed", type=count, metavar="N", help="seed of the resamples (default: names of the speakers)"
     )

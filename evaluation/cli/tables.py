@@ -123,7 +123,7 @@ def add_recipe_argument(parser: argparse._ActionsContainer) -> None:
         "--recipe",
         type=Path,
         metavar="FILE",
-        help="an organizer's custom recipe (TOML), as the page of an edition has it",
+        help="an organizer's custom recipe (TOML), from the page of its edition",
     )
 
 

@@ -50,9 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recipe (default small); spane, vpc24 and small train ECAPA-TDNN, the others an x-vector network",
     )
     parser.add_argument(
-        "--variant", default="none", choices=list(VARIANTS), help="what to do about targets (default none)"
+        "--variant",
+        default="none",
+        choices=list(VARIANTS),
+        help="target classifier: measured only measures; literal and stabilised train against it (default none)",
     )
-    parser.add_argument("--targets", type=Path, metavar="CSV", help="columns utterance_id and target")
+    parser.add_argument(
+        "--targets", type=Path, metavar="CSV", help="target of each utterance: columns utterance_id and target"
+    )
     parser.add_argument(
         "--set",
         nargs="+",
@@ -66,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=list(SEEDS),
         metavar="S",
-        help="one training for each (default 1 2 3)",
+        help="seeds; each is one training (default 1 2 3)",
     )
     parser.add_argument("--resume", action="store_true", help="continue the training in OUT")
     parser.add_argument(
@@ -80,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=number_from(1, "a number of processes of 1 or more"),
         default=1,
         metavar="N",
-        help="seeds at a time, one thread each (default 1)",
+        help="seeds trained at a time, with one thread each (default 1)",
     )
 
 

@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, metavar="RESULTS", help="file, directory, submission, or FOLDER/SYSTEM")
     against = parser.add_mutually_exclusive_group()
     against.add_argument(
-        "--edition", choices=shipped_editions(), help="edition whose recipe to check against (default: by the files)"
+        "--edition", choices=shipped_editions(), help="edition whose recipe to check against (default: from the files)"
     )
     tables.add_recipe_argument(against)
     parser.add_argument(
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="recompute from the score files with the trials of these data directories",
     )
-    parser.add_argument("--brief", action="store_true", help="without the tables of all numbers")
+    parser.add_argument("--brief", action="store_true", help="leave out the tables of all numbers")
 
 
 def run(options: argparse.Namespace) -> int:

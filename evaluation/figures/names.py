@@ -36,7 +36,10 @@ def place_names(
         boxes = _list_places(points[one], sizes[one], gap)
         names = list(placed.values())
         costs = [
-            30 * _cover(box, names) + 3 * _cover(box, taken) + 60 * _beyond(box, inside) + 0.05 * sizes[one][1] * rank
+            30 * _cover(box, names)
+            + 3 * _cover(box, taken)
+            + 60 * _beyond(box, inside)
+            + sizes[one][1] * (0.05 * rank + _is_nearer_to_another(points, one, box))
             for rank, box in enumerate(boxes)
         ]
         placed[one] = boxes[costs.index(min(costs))]
@@ -45,6 +48,13 @@ def place_names(
 
 def _count_near(points: Sequence[tuple[float, float]], one: int, within: float) -> int:
     return sum(math.dist(points[one], other) < within for other in points)
+
+
+def _is_nearer_to_another(points: Sequence[tuple[float, float]], one: int, box: Box) -> bool:
+    """Whether another point than its own is nearest to a name there."""
+    left, bottom, right, top = box
+    away = [math.hypot(max(left - x, x - right, 0), max(bottom - y, y - top, 0)) for x, y in points]
+    return min(away) < away[one]
 
 
 def _list_places(point: tuple[float, float], size: tuple[float, float], gap: float) -> list[Box]:

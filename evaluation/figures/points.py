@@ -59,7 +59,9 @@ class CountPlot:
         look: Look = {"color": palette.series[0], "edgecolors": palette.ink, "linewidths": 0.4, "zorder": 3}
         x, y = ((each[places[:, axis]] + each[places[:, axis] + 1]) / 2 for axis, each in enumerate(edges))
         axes.scatter(x, y, s=np.maximum(widest**2 * counts / most, 1.2), **look)
-        for count, words in ((most, f"{most:,} {self.counted}"), (few, f"{few:,}")):
+        what = self.counted if most != 1 else self.counted.removesuffix("s")
+        legend = [(most, f"{most:,} {what}"), *([(few, f"{few:,}")] if few < most else [])]
+        for count, words in legend:
             axes.scatter([], [], s=max(min(widest, 12) ** 2 * count / most, 1.2), label=words, **look)
         room = max(self.x.limits[0] - self.x.edges[0], self.x.edges[-1] - self.x.limits[1], 0.0)
         set_value_axis(axes, self.x.limits, self.x.words, room=room + 0.01 * (self.x.limits[1] - self.x.limits[0]))

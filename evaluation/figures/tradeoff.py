@@ -151,7 +151,7 @@ class _TradeoffPlot:
             _draw_point(axes, point, place, palette)
         if engine := figure.get_layout_engine():
             engine.execute(figure)  # names are placed by what they would cover
-        _name_points(axes, self.points, palette)
+        _name_points(axes, self.points, self.minimum_eers, palette)
 
     def _draw_axes(self, axes: Axes, palette: Palette) -> None:
         metric, gap = self.metric, "\n" if self.narrow else "  "
@@ -194,8 +194,8 @@ def _draw_point(axes: Axes, point: SystemPoint, place: int, palette: Palette) ->
         axes.text(point.eer, point.utility, str(point.rank), color=_readable_on(faces[point.kind]), zorder=5, **text)
 
 
-def _name_points(axes: Axes, points: Sequence[SystemPoint], palette: Palette) -> None:
-    """Each name near its point, none on another; a line leads to one that had to go further."""
+def _name_points(axes: Axes, points: Sequence[SystemPoint], minimum_eers: Sequence[float], palette: Palette) -> None:
+    """Each name near its point, none on another or on a dashed line; a line leads to one that had to go further."""
     dot = axes.figure.dpi / 72
     places = [(float(x), float(y)) for x, y in axes.transData.transform([(one.eer, one.utility) for one in points])]
     taken: list[Box] = [(x - 6 * dot, y - 6 * dot, x + 6 * dot, y + 6 * dot) for x, y in places]
@@ -214,6 +214,8 @@ def _name_points(axes: Axes, points: Sequence[SystemPoint], palette: Palette) ->
         probe.remove()
         sizes.append((extent.width + 2 * dot, extent.height))
     frame = axes.bbox
+    limits = [float(axes.transData.transform((limit, 0))[0]) for limit in minimum_eers]
+    taken += [(x - 2 * dot, frame.y0, x + 2 * dot, frame.y1) for x in limits]
     boxes = place_names(places, sizes, 9 * dot, taken, (frame.x0, frame.y0, frame.x1, frame.y1))
     for point, (x, y), box in zip(points, places, boxes, strict=True):
         middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2

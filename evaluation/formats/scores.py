@@ -348,13 +348,13 @@ def _missing(scores: ScoreTable, trials: TrialTable, row: int) -> Problem:
 
 
 def _extra(scores: ScoreTable, trials: TrialTable, row: int) -> Problem:
-    found = f"“{scores.pairs[row].decode()}”, which is none"
+    found = f"“{scores.pairs[row].decode()}”, which is not one"
     remedy = "Score the trials of the list and no others."
     return Problem("extra-score", scores.name, f"a trial of {trials.name}", found, remedy, line=int(scores.lines[row]))
 
 
 def _of_others(scores: ScoreTable, trials: TrialTable) -> Problem:
-    found = f"{len(scores.lines):,} lines and none of them of a trial; the first is of “{scores.pairs[0].decode()}”"
+    found = f"{len(scores.lines):,} lines, none of a trial in the list; the first is of “{scores.pairs[0].decode()}”"
     remedy = "Put the scores of this data set here; names are case-sensitive."
     return Problem("other-trials", scores.name, f"scores of {trials.name}", found, remedy, line=int(scores.lines[0]))
 

@@ -346,7 +346,7 @@ def difference(first: Replicates, second: Replicates) -> Replicates:
     """
     if {id(draws) for draws in first.draws} != {id(draws) for draws in second.draws}:
         raise MetricInputError(
-            "Expected two measures of the same draws, found different ones. Draw once and hand the draws to both."
+            "Expected two measures of the same draws, found different ones. Draw once and use these draws for both."
         )
     return weighted_sum([(1.0, first), (-1.0, second)])
 

@@ -181,7 +181,7 @@ def make_trials(scores: ArrayLike, is_target: ArrayLike, models: Sequence[str], 
     model, names = _encode(models)
     utterance, said = _encode(utterances)
     if np.unique(utterance * len(names) + model).size < model.size:
-        raise MetricInputError("Expected each pair of model and utterance once, found some of them again.")
+        raise MetricInputError("Expected each pair of model and utterance once, found some of them repeated.")
     return Trials(values, targets, model, utterance, names, said)
 
 
@@ -209,7 +209,9 @@ def measure_exposure(trials: Trials, *, seed: int = 0) -> Exposure:
         reasons["worst_speaker_eer"] = "no model has both target and nontarget trials"
     ranks = measure_ranks(trials, np.random.default_rng(seed))
     if ranks is None:
-        reasons["rank_disclosure"] = "no utterance of an enrolled speaker is compared with every model, or there is one"
+        reasons["rank_disclosure"] = (
+            "no utterance of an enrolled speaker is compared with every model, or there is only one"
+        )
     return Exposure(
         scores.n_target,
         scores.n_nontarget,

@@ -43,6 +43,7 @@ BESIDE = (("eer", "rocch"), ("min_cllr", "pav"), ("linkability", ""))  # of the 
 MINIMUM_EERS = (10.0, 20.0, 30.0, 40.0)  # of VoicePrivacy 2024
 MINIMUM_PITCH_CORRELATION = 0.3  # of VoicePrivacy 2022
 TRAINING_SPEAKERS, TRAINING_UTTERANCES = 10, 64  # the least that an attacker is proposed for
+EVALUATION_SPEAKERS = 20  # with fewer, chance decides between similar systems; VoicePrivacy 2022 has 40 and 30
 USUAL_SPLIT = {"enrolment": "test", "trial": "test", "training": "train"}
 TRACK = "main"
 SUFFIX = "_anon"
@@ -171,9 +172,7 @@ def find_obstacle(one: SpeechSet, sets: Iterable[SpeechSet]) -> str:
     if trials is None:
         return f"{one.name} has no enrolment set; import one with it."
     if not trials.targets or not trials.nontargets:
-        return (
-            f"{one.name} needs trials of one speaker and of two; it has {trials.targets:,} and {trials.nontargets:,}."
-        )
+        return f"{one.name} needs target and nontarget trials; it has {trials.targets:,} and {trials.nontargets:,}."
     return ""
 
 
@@ -200,8 +199,21 @@ def explain_little_training(sets: Iterable[SpeechSet]) -> str:
     if repeated >= TRAINING_SPEAKERS and utterances >= TRAINING_UTTERANCES:
         return ""
     return (
-        f"This is too little for an attacker that ranks: expected at least {TRAINING_UTTERANCES} utterances and "
-        f"{TRAINING_SPEAKERS} speakers with two or more each, found {utterances:,} and {repeated:,}."
+        "This is too little to train an attacker whose EER decides ranks: expected at least "
+        f"{TRAINING_UTTERANCES} utterances and {TRAINING_SPEAKERS} speakers with two or more each, "
+        f"found {utterances:,} and {repeated:,}."
+    )
+
+
+def explain_few_speakers(trial_sets: Collection[SpeechSet]) -> str:
+    """Why ranks on these trial sets would say little, as a sentence; empty where the speakers that rank are enough."""
+    split = ranked_split(trial_sets) if trial_sets else ""
+    count = len({who.name for one in trial_sets if one.usual_split == split for who in one.speakers})
+    if not trial_sets or count >= EVALUATION_SPEAKERS:
+        return ""
+    return (
+        f"The EERs that rank are of {count} speaker{'' if count == 1 else 's'} (split {split}). With fewer than "
+        f"{EVALUATION_SPEAKERS}, the order of similar systems can be chance: import more, or read ranks with care."
     )
 
 

@@ -81,7 +81,7 @@ def add_detection(work: Work, *, in_part: bool = False) -> None:
     for file in files:
         if file.data_set in listed and test_key(file) not in measured:
             work.reasons |= dict.fromkeys(
-                _identities(work, file), _uncovered(file, "no trials of both kinds are scored")
+                _identities(work, file), _uncovered(file, "there are no scores of both target and nontarget trials")
             )
 
 

@@ -162,7 +162,7 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
         report.add(Problem("missing-hypothesis", name, expected, "none", remedy))
     for one, line in extra:
         expected, remedy = "an utterance of the set", "Recognise the utterances of the set and no others."
-        report.add(Problem("extra-hypothesis", name, expected, f"“{one}”, which is none", remedy, line=line))
+        report.add(Problem("extra-hypothesis", name, expected, f"“{one}”, which is not one", remedy, line=line))
     for words, line in long:
         expected, remedy = (
             f"at most {MOST_WORDS:,} words in an utterance",

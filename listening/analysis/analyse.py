@@ -35,7 +35,12 @@ from listening.analysis.scoring.objective import make_objective_tables
 from listening.analysis.scoring.scores import count_left_out, score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.screening.listeners import make_listener_tables
-from listening.analysis.screening.rules import make_effect_tables, make_screening_table, read_right_answers
+from listening.analysis.screening.rules import (
+    count_missed_controls,
+    make_effect_tables,
+    make_screening_table,
+    read_right_answers,
+)
 from listening.analysis.tables import Results
 from listening.analysis.transcription.transcripts import make_transcription_tables
 
@@ -119,6 +124,7 @@ class _Run:
         self.notes += told.notes
         gold = read_right_answers(self.inputs.study.design)
         scale = self.inputs.study.scale
+        self.counts |= count_missed_controls(ratings, scale, self.settings, gold)
         [screening] = self._keep("Screening rules", "common", make_screening_table, ratings, scale, self.settings, gold)
         for kind in KINDS:
             self._about_scores(ratings, kind, screening)
@@ -184,7 +190,7 @@ class _Run:
         return tables
 
     def _counting(self, read: Placements | Transcripts, what: str, called: str) -> Any:
-        """What no standing rule leaves out, counted and noted; where there are ratings too, theirs stay."""
+        """What no rule in force leaves out, counted and noted; where there are ratings too, theirs stay."""
         counting: Placements | Transcripts = read.rows(read.excluded == "")
         counts = {f"{what}_read": len(read), what: len(counting), "left_out": len(read) - len(counting)}
         counts |= {"sessions": _sessions(counting), "listeners": int(np.unique(counting.listener).size)}
@@ -193,10 +199,10 @@ class _Run:
         if excluded := counts["excluded_sessions"]:
             self.notes.append(
                 f"{excluded:,} session{'' if excluded == 1 else 's'} with {counts['left_out']:,} {what} "
-                f"{'is' if excluded == 1 else 'are'} left out by standing rules: {_reasons(read)}."
+                f"{'is' if excluded == 1 else 'are'} left out by rules in force: {_reasons(read)}."
             )
         if not len(counting):
-            self.notes.append(f"No {called} count: every session is left out by a standing rule.")
+            self.notes.append(f"No {called} count: every session is left out by a rule in force.")
         return counting
 
 

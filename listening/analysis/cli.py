@@ -116,7 +116,7 @@ _SETTINGS = {
     "seed": "seed of every draw",
     "least_clusters": "fewest listeners for an interval",
     "partial_trials": "ratings of a task that an unfinished session needs for normalised scores",
-    "partial_of_each_kind": "of these, at least so many of original and of anonymised speech each",
+    "partial_of_each_kind": "how many of these must be of original speech, and how many of anonymised speech",
 }
 _EPILOGUE = (
     "Exit code: 0 done, 1 tables differ or the bundle was changed (reproduce), 2 bad usage or unreadable input, "
@@ -139,7 +139,7 @@ def _parser() -> Parser:
     run.add_argument(
         "ratings",
         type=Path,
-        help="CSV (or .csv.gz) of ratings, see describe ratings; or a zip of inputs with its own settings",
+        help="CSV (or .csv.gz) of ratings (columns: “describe ratings”), or a zip of inputs with its own settings",
     )
     run.add_argument("out", type=Path, help="folder for tables, figures and the bundle; made if it is not there")
     run.add_argument("--original", metavar="NAME", help="name of unprotected speech (default original, or ref)")
@@ -153,9 +153,9 @@ def _parser() -> Parser:
         "--unconverted",
         default="team34",
         metavar="NAME",
-        help="unconverted speech in the form of 2020 (default team34)",
+        help="name of unconverted speech in a file of the Voice Conversion Challenge 2020 (default team34)",
     )
-    run.add_argument("--objective", type=Path, metavar="CSV", help="objective measures; columns: describe inputs")
+    run.add_argument("--objective", type=Path, metavar="CSV", help="objective measures (columns: “describe inputs”)")
     run.add_argument("--title", default="", help="title of the study")
     _add_settings(run)
     run.set_defaults(run=_run)
@@ -224,7 +224,7 @@ def _reproduce(options: argparse.Namespace) -> int:
     for sentence in (*found.damaged, *found.differing):
         print_message(sentence)
     if not found.equal and not found.differing:
-        print_text("There are no tables in it to compare with; those made now are in the folder.")
+        print_text("The bundle has no tables to compare with; those made now are in the folder.")
     else:
         print_text(f"{found.equal} tables are the same byte for byte, {len(found.differing)} differ.")
     if others:
@@ -234,7 +234,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             f"or of its fonts explains where the tables are the same: {named}."
         )
     elif figures:
-        print_text(f"{len(figures)} files of figures are the same as far as the bundle has them.")
+        print_text(f"{len(figures)} files of figures were made; none differs from a file in the bundle.")
     return PROBLEMS if found.damaged or found.differing else FINE
 
 
@@ -296,7 +296,7 @@ def _scale(given: Sequence[str]) -> Scale | None:
     for text in given:
         found = _SCALE.fullmatch(text)
         if found is None or float(found["low"]) >= float(found["high"]) or found["task"] not in (None, *RATED):
-            raise CommandError(f"--scale: expected such as 1-10 or naturalness=1-5, found {text!r}.")
+            raise CommandError(f"--scale: expected a scale such as 1-10 or naturalness=1-5, found {text!r}.")
         low, high = float(found["low"]), float(found["high"])
         if max(abs(low), abs(high)) > GREATEST_RATING:
             raise CommandError(f"--scale: expected ratings within ±{GREATEST_RATING:,}, found {text[:60]!r}.")

@@ -8,6 +8,7 @@ ExclusionRule ─ Exclusion · Analysis.
 from __future__ import annotations
 
 import secrets
+import textwrap
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -34,7 +35,12 @@ def _token() -> str:
 
 def _withdrawal_code() -> str:
     alphabet = "abcdefghjkmnpqrstuvwxyz23456789"
-    return "-".join("".join(secrets.choice(alphabet) for _ in range(4)) for _ in range(4))
+    return read_withdrawal_code("".join(secrets.choice(alphabet) for _ in range(16)))
+
+
+def read_withdrawal_code(typed: str) -> str:
+    """A withdrawal code as it is stored: in lower case, by fours, whatever somebody typed between its letters."""
+    return "-".join(textwrap.wrap("".join(one for one in typed.lower() if one.isalnum()), 4))
 
 
 class _Row(models.Model):
@@ -576,4 +582,4 @@ class SessionEvent(_Row):
     @property
     def label(self) -> str:
         """Its kind in words."""
-        return self.kind.replace("-", " ").capitalize()
+        return str(dict(Flag.Kind.choices).get(self.kind, self.kind.replace("-", " "))).capitalize()

@@ -236,7 +236,7 @@ def describe_power(name: str, required: str, numbers: Mapping[str, int]) -> str:
     if name.startswith("guesses of "):
         if required.count(" 100.0 % by ") == 2:
             return f"Cannot fail with {numbers['evaluators']} evaluators: any share could be chance."
-        return "Finds an order by which more than this is guessed; what gives less away passes."
+        return "Detects an order by which more than this can be guessed; an order that gives less away passes."
     if name not in ("places by kind", "places by class", "places by system"):
         return ""
     evaluators, trials, originals = (numbers[key] for key in ("evaluators", "trials", "originals"))
@@ -248,7 +248,7 @@ def describe_power(name: str, required: str, numbers: Mapping[str, int]) -> str:
     group = {"kind": "originals", "class": "targets", "system": "a system"}[what]
     ends = [f"fewer than {bounds.lowest}"] if bounds.lowest else []
     ends += [f"more than {bounds.highest}"] if bounds.highest < evaluators else []
-    return f"Finds {group} at a place for {' or '.join(ends)} of {evaluators} evaluators at best."
+    return f"Detects {group} at a place only for {' or '.join(ends)} of {evaluators} evaluators."
 
 
 def _kind(trial: Candidate) -> str:

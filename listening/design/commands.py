@@ -120,7 +120,7 @@ def _parser() -> Parser:
     plan.add_argument(
         "--sexes-as-in-pool", action="store_true", help="women and men as often as in the CSV, not half and half"
     )
-    plan.add_argument("--out", type=Path, metavar="FILE", help="write the design and its request, for check")
+    plan.add_argument("--out", type=Path, metavar="FILE", help="write the design here, for “check”")
     plan.set_defaults(run=_plan)
     check = commands.add_parser("check", help="check a saved design again")
     check.add_argument("design", type=Path, help="file that plan --out wrote")

@@ -31,11 +31,13 @@ def shipped_text(
 
     Args:
         kind: ``consent``, ``role-play``, ``instructions`` or ``thanks``.
-        role_play: ``broadcaster``, ``call-centre``, or ``own``, whose wording is empty.
+        role_play: ``broadcaster``, ``call-centre``, or ``own``, whose wording is empty; each with a
+            story for ratings, for voice maps and for transcriptions.
     """
     language = language if language in LANGUAGES else "en"
     if kind == "role-play":
-        return "" if role_play == OWN else _read(language, f"{kind}-{role_play}")
+        asked = next((f"-{task}" for task in tasks if task not in RATED), "")
+        return "" if role_play == OWN else _read(language, f"{kind}-{role_play}{asked}")
     if kind == "instructions":
         parts = [_read(language, kind), *(_read(language, f"{kind}-{task}") for task in tasks)]
         return "\n\n".join(parts).replace("{top}", str(scale_points))

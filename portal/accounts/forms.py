@@ -20,6 +20,7 @@ from portal.accounts.people import invite_person
 from portal.accounts.rules import DECLINABLE, TO_ORGANIZERS
 from portal.accounts.services import forget_invited, vouch_for_address
 from portal.core.fields import LineField
+from portal.core.mail import sends_mail
 
 PASSWORD_RULE = "At least 8 characters; not one that many people use, and not your name or address."  # noqa: S105
 NAME_LENGTH = 120
@@ -41,6 +42,7 @@ class Worded:
         "code": "Code",
     }
     helps: dict[str, str] = {"password1": PASSWORD_RULE}
+    mailed: dict[str, str] = {}  # in place of `helps` where the portal sends mail
     missing: dict[str, str] = {
         "name": "Enter your name.",
         "login": "Enter the e-mail address of your account.",
@@ -57,7 +59,7 @@ class Worded:
         for name, field in self.fields.items():  # type: ignore[attr-defined]
             field.widget.attrs.pop("placeholder", None)
             field.label = self.labels.get(name, field.label)
-            field.help_text = self.helps.get(name, "")
+            field.help_text = (sends_mail() and self.mailed.get(name)) or self.helps.get(name, "")
             field.error_messages["required"] = self.missing.get(name, field.error_messages["required"])
             if name == "code":
                 field.widget.attrs["inputmode"] = "numeric"
@@ -87,8 +89,9 @@ class SignUpForm(Worded, account.SignupForm):
     labels = Worded.labels | {"password1": "Password"}
     helps = Worded.helps | {
         "name": "As the members of your team and the organizer will see it.",
-        "email": "A link is mailed there; it also is your log-in name.",
+        "email": "It is your log-in name.",
     }
+    mailed = {"email": "A link is mailed there; it also is your log-in name."}
     name = LineField(max_length=NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "name"}))
     field_order = ("name", "email", "password1")
 
@@ -140,7 +143,8 @@ class FirstAccountForm(Worded, forms.Form):
 
 class ChangeAddressForm(Worded, account.AddEmailForm):
     labels = Worded.labels | {"email": "New e-mail address"}
-    helps = {"email": "A link is mailed there. Until you have opened it, the current address stays."}
+    helps = {"email": "Ask the operator for the link to open. Until you have opened it, the current address stays."}
+    mailed = {"email": "A link is mailed there. Until you have opened it, the current address stays."}
 
 
 class ChangePasswordForm(Worded, account.ChangePasswordForm):

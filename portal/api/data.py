@@ -42,10 +42,10 @@ class InheritedSerializer(Shape):
     version = serializers.IntegerField(help_text="The newest version that something is inherited from; 0 if none.")
     speech = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
     documents = serializers.ListField(
-        child=serializers.CharField(), help_text="Paths of the newest ones without errors."
+        child=serializers.CharField(), help_text="Paths of the newest documents without errors."
     )
     newest_documents = serializers.ListField(
-        child=serializers.CharField(), help_text="Paths of those of that version, which an archive may complete."
+        child=serializers.CharField(), help_text="Paths of that version's documents, which an archive may complete."
     )
 
 
@@ -121,13 +121,13 @@ class RequirementsSerializer(Shape):
     """What an archive must hold, as the page “Submit” says it."""
 
     edition = serializers.CharField()
-    suffix = serializers.CharField(help_text="Of anonymised speech, in names of folders.")
+    suffix = serializers.CharField(help_text="What names of folders of anonymised speech end with.")
     evaluated_by = serializers.ChoiceField(["teams", "portal", "both"])
     data_sets = AskedSetSerializer(many=True)
     audio_required = description_required = FLAG
     results = ResultsAskedSerializer(source="*")
     rate_hz = largest_archive_bytes = serializers.IntegerField()
-    format = Computed(TEXT, lambda *_: SPEECH_FORMAT, help_text="Of the speech.")
+    format = Computed(TEXT, lambda *_: SPEECH_FORMAT, help_text="Format of the speech.")
     archive_endings = Computed(
         serializers.ListField(child=serializers.CharField()), lambda *_: list(ARCHIVE_ENDINGS), help_text="Of archives."
     )
@@ -170,6 +170,9 @@ class DataSerializer(Shape):
     edition = terms = serializers.CharField()
     is_shared = serializers.BooleanField(help_text="If false, the organizer says how teams get the recordings.")
     accepted_at = serializers.DateTimeField(allow_null=True, help_text="When you accepted the terms as they are.")
+    is_open = serializers.BooleanField(
+        help_text="Whether you may download: you accepted the terms, or organise the edition."
+    )
     page = serializers.CharField(help_text="Address of the page on which the terms are accepted.")
     is_under_way = serializers.BooleanField(help_text="Whether the files are being made at the moment.")
     files = DataFileSerializer(many=True)
@@ -178,7 +181,7 @@ class DataSerializer(Shape):
 class AcceptSerializer(Shape):
     """The terms that were read."""
 
-    terms = serializers.CharField(max_length=20_000, help_text="As they were given.")
+    terms = serializers.CharField(max_length=20_000, help_text="The text of the terms, as the portal gave it.")
 
 
 def _data(api: ApiView, edition: Edition) -> Response:
@@ -189,6 +192,7 @@ def _data(api: ApiView, edition: Edition) -> Response:
         "is_shared": access.may_accept,
         "terms": access.terms,
         "accepted_at": access.acceptance and access.acceptance.accepted_at,
+        "is_open": access.is_open,
         "page": api.request.build_absolute_uri(reverse("editions:data", args=[edition.name])),
         "is_under_way": makes_data_files(edition),
         "files": data_files_for(api.user, edition),
@@ -198,7 +202,7 @@ def _data(api: ApiView, edition: Edition) -> Response:
 
 @operation(DataSerializer)
 def show_data(api: ApiView, edition: str) -> Response:
-    """The files for teams, once you accepted their terms; for members of approved teams and organizers."""
+    """The files for teams: for members of approved teams that accepted their terms, and for organizers."""
     return _data(api, edition_for(api.user, edition))
 
 

@@ -169,10 +169,9 @@ def _kind(kind: str, one: dict[str, Any]) -> str:
 
 def _curl(path: str, method: str, operation: dict[str, Any]) -> str:
     """A line for the shell; words in capitals are to be replaced."""
-    address = absolute(path.replace("{", "").replace("}", ""))
     for parameter in operation.get("parameters", []):
-        if parameter["in"] == "path":
-            address = address.replace(f"/{parameter['name']}", f"/{parameter['name'].upper()}")
+        path = path.replace(f"{{{parameter['name']}}}", parameter["name"].upper())
+    address = absolute(path.replace("{", "").replace("}", ""))
     asked = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
     address += "?" + "&".join(f"{name}={name.upper()}" for name in asked) if asked else ""
     words = ["curl", *{"GET": [], "HEAD": ["--head"]}.get(method, ["--request", method])]

@@ -143,7 +143,7 @@ class AuditSerializer(Shape):
     at = serializers.DateTimeField()
     actor = Computed(serializers.CharField(allow_null=True), lambda event, _: event.actor and str(event.actor))
     action = serializers.CharField()
-    action_text = Computed(TEXT, lambda event, _: describe_action(event), help_text="The same in words.")
+    action_text = Computed(TEXT, lambda event, _: describe_action(event), help_text="The action in words.")
     subject = serializers.CharField()
     kind = Computed(
         TEXT, lambda event, _: event.subject_type.rpartition(".")[2], help_text="What the subject is, such as team."

@@ -41,7 +41,7 @@ class EngineSerializer(Shape):
     name = serializers.CharField()
     key = serializers.CharField(help_text="Name and version, under which its work is kept.")
     title = description = serializers.CharField()
-    licence = serializers.CharField(help_text="Of its weights.")
+    licence = serializers.CharField(help_text="Licence of its weights.")
     source = serializers.CharField()  # type: ignore[assignment]
     is_default = serializers.BooleanField()
     missing = serializers.CharField(help_text="Why it cannot run here; empty where it can.")
@@ -60,7 +60,7 @@ class RunSerializer(Shape):
     id = serializers.IntegerField()
     kind = serializers.CharField()
     engine = EngineNameSerializer()
-    state = serializers.ChoiceField(State.choices, help_text="Of its last job; cancelled too where an earlier failed.")
+    state = serializers.ChoiceField(State.choices, help_text="Of its last job; “cancelled” also if an earlier failed.")
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
     jobs = JobSerializer(many=True)
@@ -88,7 +88,7 @@ class StartAttackSerializer(StartRecognitionSerializer):
         max_value=2**31,
         help_text="A training run of this system, in place of an engine; semi-informed if on anonymised speech.",
     )
-    seed = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1, help_text="Of that run.")
+    seed = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1, help_text="A seed of that run.")
     preset = serializers.CharField(required=False, max_length=40, help_text="How vectors are compared, such as 2024.")
 
 

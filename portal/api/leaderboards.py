@@ -28,7 +28,7 @@ class PolicySerializer(Shape):
     """What an organizer may decide about a leaderboard."""
 
     minimum_eers = serializers.ListField(
-        child=serializers.FloatField(), required=False, help_text="Of each condition, in per cent, ascending."
+        child=serializers.FloatField(), required=False, help_text="Limit of each condition, in per cent, ascending."
     )
     policy = serializers.ChoiceField(
         get_args(Policy),
@@ -46,7 +46,7 @@ class PolicySerializer(Shape):
     )
     late = serializers.ChoiceField(LATE, required=False)
     basis = serializers.ChoiceField(BASES, required=False, help_text="Whether reported numbers are ranked too.")
-    several_systems = serializers.ChoiceField(SEVERAL_SYSTEMS, required=False, help_text="Of one team.")
+    several_systems = serializers.ChoiceField(SEVERAL_SYSTEMS, required=False, help_text="How those of a team rank.")
 
 
 class LivePolicySerializer(Shape):

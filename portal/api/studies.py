@@ -66,7 +66,7 @@ class ResultsSerializer(Shape):
     """Everything that an analysis found."""
 
     study = serializers.DictField(help_text="Name, title, form, tasks, scale, labels of systems, design.")
-    settings = serializers.DictField(help_text="Of the analysis, its seed among them.")
+    settings = serializers.DictField(help_text="Settings of the analysis, its seed among them.")
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Listeners, sessions, ratings.")
     remarks = serializers.ListField(child=serializers.CharField(), help_text="Notes for readers.")
     versions = serializers.DictField(child=serializers.CharField(), help_text="Of the analysis and its libraries.")

@@ -48,7 +48,7 @@ class SubmissionSerializer(Shape):
     version = serializers.IntegerField()
     state = serializers.ChoiceField(Submission.State.choices)
     is_late = serializers.BooleanField()
-    errors = serializers.IntegerField(help_text="Found in the archive.")  # type: ignore[assignment]
+    errors = serializers.IntegerField(help_text="Errors found in the archive.")  # type: ignore[assignment]
     warnings = notes = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     evaluated_at = serializers.DateTimeField(allow_null=True)
@@ -57,9 +57,9 @@ class SubmissionSerializer(Shape):
 class SearchSerializer(Shape):
     """Which submissions."""
 
-    edition = serializers.SlugField(required=False, help_text="To this edition.")
-    team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team.")
-    system = serializers.SlugField(required=False, help_text="Of this system, by name.")
+    edition = serializers.SlugField(required=False, help_text="To this edition only.")
+    team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team only.")
+    system = serializers.SlugField(required=False, help_text="Of this system only, by name.")
     state = serializers.ChoiceField(Submission.State.choices, required=False)
 
 
@@ -87,9 +87,9 @@ class DataSetFilesSerializer(Shape):
 
     name = serializers.CharField()
     files = serializers.IntegerField()
-    new = serializers.IntegerField(help_text="From this archive.")
-    inherited = serializers.IntegerField(help_text="From an earlier version.")
-    converted = serializers.IntegerField(help_text="That were made 16-bit mono at the rate of the challenge.")
+    new = serializers.IntegerField(help_text="Files from this archive.")
+    inherited = serializers.IntegerField(help_text="Files from an earlier version.")
+    converted = serializers.IntegerField(help_text="Files converted to 16-bit mono at the rate of the challenge.")
 
 
 class DocumentSerializer(Shape):
@@ -153,7 +153,7 @@ class PartSerializer(Shape):
     """A data set, or the documents."""
 
     name = serializers.CharField()
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many files of each change.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many files changed in each way.")
     differences = DifferenceSerializer(many=True)
 
 
@@ -162,7 +162,7 @@ class DiffSerializer(Shape):
 
     before = serializers.IntegerField(help_text="The older one.")
     after = serializers.IntegerField()
-    totals = serializers.DictField(child=serializers.IntegerField(), help_text="How many files of each change.")
+    totals = serializers.DictField(child=serializers.IntegerField(), help_text="How many files changed in each way.")
     parts = PartSerializer(many=True)
 
 

@@ -58,8 +58,8 @@ class FullSystemSerializer(SystemSerializer):
 class SystemSearchSerializer(Shape):
     """Which systems."""
 
-    edition = serializers.SlugField(required=False, help_text="Of this edition.")
-    team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team.")
+    edition = serializers.SlugField(required=False, help_text="Of this edition only.")
+    team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team only.")
 
 
 class VersionQuerySerializer(Shape):
@@ -69,7 +69,7 @@ class VersionQuerySerializer(Shape):
         required=False,
         min_value=1,
         max_value=2**31,
-        help_text="For its team and organizers; else the one on the leaderboard.",
+        help_text="For its team and organizers; others get the one on the leaderboard.",
     )
 
 

@@ -37,7 +37,7 @@ class TeamSerializer(Shape):
 class MemberSerializer(Shape):
     """A person in a team."""
 
-    id = serializers.IntegerField(help_text="Of the member in this team.")
+    id = serializers.IntegerField(help_text="Number of the member in this team.")
     name = serializers.CharField(source="user.get_full_name")
     role = serializers.ChoiceField(Membership.Role.choices)
     joined_at = serializers.DateTimeField()

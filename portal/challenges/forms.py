@@ -20,6 +20,7 @@ from django.utils.text import slugify
 
 from portal.challenges.models import Corpus
 from portal.challenges.services import start_import
+from portal.core.fields import LineField
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
 from portal.intake.corpora.reading import detect_layout
@@ -33,7 +34,7 @@ LAYOUTS = (
     ("vctk", "VCTK tree"),
     ("kaldi", "Kaldi data directories"),
 )
-_LAYOUT_NAMES = dict(LAYOUTS)
+LAYOUT_NAMES = dict(LAYOUTS)
 _OTHER = "other"
 DEEPEST, MOST_FOLDERS, LONGEST_S, MOST_SHOWN = 2, 200, 1.0, 30
 
@@ -137,6 +138,13 @@ class UploadForm(forms.Form):
     is_synthetic = forms.BooleanField(
         label="Synthetic speech", help_text="No real person speaks; every page will say so.", required=False
     )
+    licence = LineField(
+        label="Licence",
+        help_text="Such as CC BY 4.0. It wins over the column of a manifest or a licence file in the folder; a corpus "
+        "that states one already keeps it until its owner changes it under “Manage”.",
+        max_length=200,
+        required=False,
+    )
     is_shared = forms.BooleanField(
         label="Share a new corpus with all organizers",
         help_text="Without this, you and the organizers of editions that use it see and hear it.",
@@ -169,14 +177,14 @@ class ImportForm(UploadForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.roots = open_roots()
-        self.fields["folder"].help_text = f"A folder below {_either(self.roots)}."
+        self.fields["folder"].help_text = f"A folder below {_either(self.roots)}, in full or as its name there."
         corpora = find_corpora()
         if not corpora:
             del self.fields["found"]
             return
-        self.fields["folder"].help_text += " It replaces the choice above."
+        self.fields["folder"].help_text += " It replaces what was chosen above for you."
         self.fields["folder"].required = False
-        choices = {str(corpus.folder): f"{corpus.folder} ({_LAYOUT_NAMES[corpus.layout]})" for corpus in corpora}
+        choices = {str(corpus.folder): f"{corpus.folder} ({LAYOUT_NAMES[corpus.layout]})" for corpus in corpora}
         found = cast("CorpusField", self.fields["found"])
         found.choices = [*choices.items(), (_OTHER, "Another folder, named below")]
         if self.initial.get("folder") in choices:
@@ -208,17 +216,20 @@ class ImportForm(UploadForm):
         layout = wanted.get("layout") or detect_layout(Path(wanted["folder"]))
         if layout and layout != Layout.KALDI:
             option = "audio_root" if wanted.get("audio_root") else "without_audio"
-            self.add_error(option, f"Only for Kaldi data directories; this is read as a {_LAYOUT_NAMES[str(layout)]}.")
+            self.add_error(option, f"Only for Kaldi data directories; this is read as a {LAYOUT_NAMES[str(layout)]}.")
         return wanted
 
     def clean_folder(self) -> str:
-        """The folder that was named, else the one that was chosen: the form chooses one by itself."""
+        """The folder that was named, else the one that was chosen; not both, unless the form chose by itself."""
         named, found = self.cleaned_data["folder"], self.cleaned_data.get("found", _OTHER)
         if found != _OTHER and not named:
             return _allowed_folder(found)
         if not named and "found" not in self.errors:
             raise ValidationError("Name the folder of the corpus, or choose a corpus above where one is listed.")
-        return _allowed_folder(named) if named else ""
+        folder = _allowed_folder(named) if named else ""
+        if found not in (_OTHER, self.initial.get("found"), folder):
+            raise ValidationError(f"Both {found} and {named} are given. Choose “Another folder”, or empty this field.")
+        return folder
 
     def clean_audio_root(self) -> str:
         text = self.cleaned_data["audio_root"]
@@ -226,7 +237,10 @@ class ImportForm(UploadForm):
 
 
 def _allowed_folder(text: str) -> str:
-    folder = Path(text).resolve()
+    """The folder of this path, or of this name below an open folder, links followed."""
+    folders = [(root / text).resolve() for root in open_roots()] or [Path(text).resolve()]
+    # `root / text` is `text` where that is absolute.
+    folder = next((one for one in folders if is_open(one) and is_folder(one)), folders[0])
     if not is_open(folder):
         raise ValidationError(f"Expected a folder below {_either(open_roots())}, found {text}.")
     if not is_folder(folder):

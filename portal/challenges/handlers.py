@@ -20,6 +20,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.urls import reverse
 
 from common import text_files
 from common.child_process import Child, ChildEnded, ChildLimits, run_in_child, try_until_third_death
@@ -38,7 +39,7 @@ from portal.intake.corpora.reading import check_duplicates, check_utterance_audi
 from portal.intake.expectation import CHALLENGE_RATE_HZ
 from portal.intake.sentences import describe
 from portal.jobs.kinds import JobFailure, job_kind
-from portal.jobs.models import Actor, Queue
+from portal.jobs.models import Actor, Job, Queue
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError, AudioFacts, inspect_audio, read_pcm16, resample
 
@@ -51,7 +52,12 @@ SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a s
 GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 
 
-@job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO, comes_first=True)
+def _upload_address(job: Job) -> str:
+    upload = job.parameters.get("upload")
+    return reverse("submissions:upload-corpus") if upload and not (settings.UPLOAD_DIR / upload).exists() else ""
+
+
+@job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO, comes_first=True, upload_address=_upload_address)
 def run_import(context: JobContext) -> dict[str, Any]:
     """Body of the import job; returns how many of each thing the corpus gained."""
     if "upload" not in context.parameters:
@@ -146,7 +152,8 @@ def _import_folder(
     report = ProblemList()
     try:
         draft = CorpusDraft.from_told(_run_apart(context, lambda child: _read_lists(wanted, child), LISTS))
-        draft = replace(draft, problems=(*known, *draft.problems))
+        licence = wanted.get("licence") or draft.licence[:200]
+        draft = replace(draft, licence=licence, problems=(*known, *draft.problems))
         report.keep(draft.problems)
         limits = _limits_of_audio(draft)
         told = _run_apart(context, lambda child: _examine_and_keep(wanted, draft, journal.file, child), limits)
@@ -180,7 +187,9 @@ def _import_folder(
     context.progress("Writing the corpus", 1, 1)
     journal.forget()
     context.problems += problems
-    return {"corpus": wanted["name"], "gained": gained}
+    kept_licence = Corpus.objects.get(name=wanted["name"]).licence
+    told = {"corpus": wanted["name"], "gained": gained}
+    return told | ({"kept_licence": kept_licence} if draft.licence not in {"", kept_licence} else {})
 
 
 @job_kind(DATA_FILES, title="Data files for teams", queue=Queue.IO)
@@ -386,7 +395,7 @@ def save_corpus(
                 actor=Actor.ORGANIZER,
                 remedy="Start the import again under another name.",
             )
-        defaults: dict[str, Any] = {"layout": draft.layout or "", "source": source, "licence": draft.licence[:200]}
+        defaults: dict[str, Any] = {"layout": draft.layout or "", "source": source, "licence": draft.licence}
         defaults |= {"is_synthetic": is_synthetic, "created_by": by, "is_shared": is_shared}
         corpus, _ = Corpus.objects.get_or_create(name=name, defaults=defaults)
         # Two imports of one corpus write one after the other.
@@ -397,6 +406,9 @@ def save_corpus(
             transaction.set_rollback(True)
             return contradictions
         gained = writer.write()
+        if draft.licence and not corpus.licence:
+            corpus.licence = draft.licence
+            corpus.save(update_fields=["licence", "updated_at"])
         audit.record("corpus.imported", corpus, actor=by, source=source, **gained)
         for edition in corpus.editions.filter(shares_data=True) if any(gained.values()) else ():
             prepare_data_files(edition=edition, by=by)

@@ -40,6 +40,7 @@ class Corpus(models.Model):
     layout = models.CharField(max_length=30)
     source = models.CharField(max_length=400, help_text="Where it was imported from.")
     licence = models.CharField(max_length=200, blank=True)
+    link = models.URLField(max_length=400, blank=True, help_text="Where the speech was published.")
     is_synthetic = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -57,7 +57,7 @@ declare_kind(
         word="corpus",
         model=Corpus,
         owned=_own_corpora,
-        names=lambda _: {"name": "Short name"},
+        names=lambda _: {"name": "Short name", "licence": "Licence", "link": "Web address of the speech"},
         rename=services.rename_corpus,
         jobs=lambda corpus: Q(corpus=corpus.name, edition=""),
     )

@@ -126,8 +126,8 @@ def corpus_removal_problem(editions: list[str]) -> str:
     """Why a corpus cannot be deleted: editions, given by their titles, run on it."""
     if not editions:
         return ""
-    several = "Editions run" if len(editions) > 1 else "An edition runs"
-    return f"{several} on this corpus: {_some(editions)}. Delete them first, or archive the corpus."
+    run, them = ("Editions run", "them") if len(editions) > 1 else ("An edition runs", "it")
+    return f"{run} on this corpus: {_some(editions)}. Delete {them} first, or archive the corpus."
 
 
 def _times(edition: Edition, part: str) -> tuple[datetime | None, datetime | None, datetime | None]:

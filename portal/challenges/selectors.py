@@ -419,8 +419,19 @@ def terms_of_data(edition: Edition) -> str:
     """What people accept who download the data of an edition: the licence of its corpus and the organizer's terms."""
     corpus = edition.corpus
     licence = f"Licence of the corpus {corpus}: {corpus.licence}" if corpus and corpus.licence else ""
-    given = [part for part in (licence, edition.data_terms.replace("\r\n", "\n").strip()) if part]
-    return "\n\n".join(given) or USUAL_TERMS
+    given = [part for part in (licence, edition.data_terms.replace("\r\n", "\n").strip()) if part] or [USUAL_TERMS]
+    given += [f"Source of the corpus {corpus}: {corpus.link}"] if corpus and corpus.link else []
+    return "\n\n".join(given)
+
+
+def explain_terms(corpus: Corpus | None, data_terms: str) -> str:
+    """What teams would accept before they download the speech, for the form where an organizer lets them."""
+    if corpus is None:
+        return "Teams first accept the licence of the corpus and the terms below."
+    text = " ".join(terms_of_data(Edition(corpus=corpus, data_terms=data_terms)).split())
+    unstated = f"The corpus {corpus} states no licence; its owner can, on its page under “Manage”. "
+    end = "" if text[:600].endswith(".") else "."
+    return f"{'' if corpus.licence else unstated}Teams first accept this text: “{text[:600]}”{end}"
 
 
 # Trial lists ---------------------------------------------------------------------------------------

@@ -200,6 +200,7 @@ class ImportOptions:
     resample: bool = False
     is_synthetic: bool = False
     is_shared: bool = False
+    licence: str = ""
 
 
 def import_problem(name: str, by: Any) -> str:
@@ -245,14 +246,21 @@ def start_import(
 
 
 @transaction.atomic
-def rename_corpus(*, thing: Corpus, by: Any, name: str) -> Corpus:
-    """Give a corpus another short name; its jobs follow.
+def rename_corpus(*, thing: Corpus, by: Any, name: str, **stated: str) -> Corpus:
+    """Give a corpus another short name; its jobs follow. `stated`: its licence and link, where these change, too.
 
     Raises:
         NotPossible: the name is taken, or an import of the corpus is under way.
     """
     corpus = Corpus.objects.select_for_update(of=("self",)).get(pk=thing.pk)
-    before = corpus.name
+    before, unlike = corpus.name, {field: getattr(corpus, field) for field in stated}
+    if stated and unlike != stated:
+        for field, value in stated.items():
+            setattr(corpus, field, value)
+        corpus.save(update_fields=[*stated, "updated_at"])
+        audit.record("corpus.changed", corpus, actor=by, changes=audit.changes(unlike, stated))
+    if name == before:
+        return corpus
     if name in RESERVED_CORPORA or Corpus.objects.filter(name=name).exclude(pk=corpus.pk).exists():
         raise NotPossible(f"The name {name} is taken; choose another name.")
     jobs = Job.objects.filter(corpus=before)

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 
 from portal.accounts.access import organizer_page, organizer_read
 from portal.challenges import pages, selectors, services
-from portal.challenges.forms import ImportForm
+from portal.challenges.forms import LAYOUT_NAMES, ImportForm
 from portal.challenges.models import Corpus, Gender, Utterance
 from portal.core.fields import posted, show_form
 from portal.core.media import voice_sources
@@ -53,6 +53,7 @@ def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "corpus": corpus,
         "summary": summary,
+        "layout": LAYOUT_NAMES[corpus.layout] if corpus.layout else "",
         "data_sets": sets,
         "plan": selectors.plan_table(sets),
         "trials": selectors.trial_table(corpus, sets),

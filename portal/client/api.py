@@ -55,7 +55,11 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
 def add_patience(parser: argparse.ArgumentParser) -> None:
     """The option that says how long to try."""
     parser.add_argument(
-        "--patience", type=float, default=600.0, metavar="SECONDS", help="how long to try without progress (600)"
+        "--patience",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="time to keep trying without progress (default 600)",
     )
 
 
@@ -250,7 +254,9 @@ class Portal:
         status = response.status_code
         detail = _detail(response)
         if status == 401:
-            return f"{detail or 'The portal does not accept this log-in.'} {HOW_TO_LOG_IN}"
+            is_sent = "Authorization" in response.request.headers
+            said = detail or "The portal does not accept this log-in."
+            return f"{said if is_sent else 'You are not logged in.'} {HOW_TO_LOG_IN}"
         if detail:
             return detail
         if response.is_redirect:

@@ -32,7 +32,7 @@ from portal.client.api import (
     open_portal,
     show_bytes,
 )
-from portal.client.workspace import NOT_TAKING_PART, Workspace, add_edition, find_workspace, unknown_answer
+from portal.client.workspace import Workspace, add_edition, find_workspace, not_taking_part, unknown_answer
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveRefused, Limits
 from portal.intake.archives.reading import read_archive
 
@@ -92,20 +92,28 @@ def run(options: argparse.Namespace) -> int:
         kept = _read_note(workspace)
         wanted = [one for one in files if not _is_there(workspace, one, kept)]
         _require_space(workspace, wanted)
-        with ProgressBar(is_kept=True, lines="quarters") as bar:
-            progress = _Progress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
-            for one in wanted:
-                _fetch(portal, workspace, one, progress, options.patience)
-                progress.before += one.bytes
-                kept[one.name] = {"sha256": one.sha256, "files": _unpack(workspace, one, progress)}
-                progress.before += one.bytes
-                _write_note(workspace, kept)
+        try:
+            _bring(portal, workspace, wanted, kept, options.patience)
+        except OSError as error:  # of what is written; without a name where the disk is full
+            place, remedy = error.filename or workspace.folder, "Make space and repeat the command: it goes on there."
+            raise CommandError(f"{place}: it cannot be written, “{error.strerror}”. {remedy}") from error
     with suppress(OSError):  # something else lies there
         (workspace.folder / ARRIVING).rmdir()
     new = f"{len(wanted):,} of them new" if len(wanted) < len(files) else format_size(sum(one.bytes for one in files))
     print_text(f"{len(files):,} files, {new}: {workspace.data}.")
     print_text(f"Next: {name_next(workspace)}")
     return FINE
+
+
+def _bring(portal: Portal, workspace: Workspace, wanted: list[DataFile], kept: Note, patience_s: float) -> None:
+    with ProgressBar(is_kept=True, lines="quarters") as bar:
+        progress = _Progress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
+        for one in wanted:
+            _fetch(portal, workspace, one, progress, patience_s)
+            progress.before += one.bytes
+            kept[one.name] = {"sha256": one.sha256, "files": _unpack(workspace, one, progress)}
+            progress.before += one.bytes
+            _write_note(workspace, kept)
 
 
 def name_next(workspace: Workspace) -> str:
@@ -128,7 +136,7 @@ def list_files(portal: Portal, edition: str) -> list[DataFile]:
             raise CommandError(
                 f"The edition {edition} does not offer its speech for download. Ask its organizer how to get it."
             )
-        if not found["accepted_at"]:
+        if not (found["accepted_at"] or found.get("is_open")):
             raise CommandError(
                 f"The data of {edition} are given under terms that you have not accepted yet. Read and accept them on "
                 f"{found['page']}, then repeat the command."
@@ -159,8 +167,7 @@ def _ask(portal: Portal, edition: str, path: str) -> dict[str, Any]:
     except Refused as refused:
         if refused.status != 404:
             raise
-        what = f"There is no edition {edition}, or you do not take part in it."
-        raise CommandError(f"{what} {NOT_TAKING_PART}") from refused
+        raise not_taking_part(portal, edition) from refused
     if not isinstance(found, dict) or not {"accepted_at", "page", "is_under_way", "files"} <= found.keys():
         raise unknown_answer(portal)
     return found

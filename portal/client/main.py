@@ -28,8 +28,8 @@ _EPILOGUE = "Exit code: 0 fine, 1 errors found, 2 bad usage or something that ca
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    """Run one command, or print the help; returns the exit code and never raises for what a person typed or sent."""
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     return run_command(lambda: _parser(given).parse_args(given))
 
 

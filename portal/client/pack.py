@@ -19,9 +19,9 @@ from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
 from portal.client.status import name_first
-from portal.client.submit import edition_by, list_systems
+from portal.client.submit import list_systems
 from portal.client.verify import fetch_expected, say_findings, verify
-from portal.client.workspace import Requirements, add_edition, fetch_requirements, find_workspace
+from portal.client.workspace import Requirements, add_edition, edition_by, fetch_requirements, find_workspace
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.utterances import Names

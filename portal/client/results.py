@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("system", metavar="SYSTEM", help="name or label of a system, such as vpc2022-t11-p1 or T11-p1")
     parser.add_argument("--version", dest="wanted_version", type=int, metavar="N", help="version (default: the newest)")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--all", action="store_true", dest="shows_all", help="every measure, with its basis")
+    form.add_argument(
+        "--all", action="store_true", dest="shows_all", help="every measure, and from what it was computed"
+    )
     form.add_argument("--csv", action="store_true", help="all numbers with every digit, as CSV")
     form.add_argument("--json", action="store_true", help="all numbers with every digit, as JSON")
     add_server_arguments(parser)

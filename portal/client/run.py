@@ -25,6 +25,7 @@ from anonymization.cli.run import run_on
 from anonymization.cli.sources import UNDIVIDED, Reading, Source, read_directories
 from anonymization.cli.voices import add_targets
 from anonymization.methods.contract import MethodError
+from anonymization.methods.external.description import PLACEHOLDER
 from anonymization.methods.external.method import has_graphics_card
 from anonymization.methods.voices.pseudo_speakers import Level, Role
 from common.atomic_write import write_atomically
@@ -64,15 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_targets(parser)
     seed_help = "seed of the voices (default: that of an earlier call, else a new one)"
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
-    level_help = "one voice for each (default: utterance for training, else speaker)"
+    level_help = "what has a voice of its own (default: each utterance for training, else each speaker)"
     parser.add_argument("--level", choices=get_args(Level), help=level_help)
     out_help = "folder of the anonymised speech, one for each system (default: anonymised in DIR)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=out_help)
-    optional_help = "also data sets that an archive may leave out, such as training speech"
+    optional_help = "also anonymise data sets that an archive may leave out, such as training speech"
     parser.add_argument("--all", action="store_true", dest="takes_all", help=optional_help)
-    jobs_help = "processes (default: one for each core, one for a command)"
+    jobs_help = "number of processes (default: one for each core, one for a command)"
     parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help=jobs_help)
-    parser.add_argument("--format", choices=("wav", "flac"), help="of the output (default wav)")
+    parser.add_argument("--format", choices=("wav", "flac"), help="format of the output (default wav)")
     parser.add_argument("--limit", type=arguments.count, metavar="N", help="only the first N utterances, to try it")
     add_server_arguments(parser)
 
@@ -136,9 +137,10 @@ def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Rea
 def _complete(options: argparse.Namespace, workspace: Workspace, asked: Requirements) -> argparse.Namespace:
     """The same as arguments of ``python -m anonymization run``."""
     out = options.out or workspace.anonymised
-    if options.reads and not options.command:
+    is_command = options.command is not None
+    if options.reads and not is_command:
         raise CommandError("--reads: expected with --command; the description of a command names its folders itself.")
-    method = str(_describe_command(workspace, options)) if options.command else options.method
+    method = str(_describe_command(workspace, options)) if is_command else options.method
     seed = options.seed if options.seed is not None else _kept_seed(out)
     return argparse.Namespace(
         **{name: getattr(options, name) for name in ("option", "level", "format", "limit")},
@@ -147,7 +149,7 @@ def _complete(options: argparse.Namespace, workspace: Workspace, asked: Requirem
         source=workspace.data,
         out=out,
         seed=secrets.randbelow(LARGEST_SEED) if seed is None else seed,
-        jobs=options.jobs or (1 if options.command else os.cpu_count() or 1),
+        jobs=options.jobs or (1 if is_command else os.cpu_count() or 1),
         suffix=asked.suffix,
         **dict.fromkeys(("voices", "role", "split", "speaker_from")),
         strict=False,
@@ -167,18 +169,23 @@ def _kept_seed(out: Path) -> int | None:
 def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path:
     """Write the description of the command that was typed; equal commands give equal files."""
     try:
-        program, *words = shlex.split(options.command)
+        program, *words = shlex.split(options.command) or [""]
     except ValueError as error:
         raise CommandError(f"--command: expected a command, found “{options.command}” ({error}).") from error
     if absent := [each for each in ("{input}", "{output}") if each not in options.command]:
         raise CommandError(f"--command: expected {absent[0]} among its words, found none. See vp run --help.")
+    found = program if PLACEHOLDER.search(program) else shutil.which(program)
+    if found is None:
+        where = "is not there or not executable" if "/" in program else "is in no folder of PATH"
+        remedy = "Correct its name, or give a path, such as ./ours.sh or python3 ours.py."
+        raise CommandError(f"--command: expected a program, found “{program}”, which {where}. {remedy}")
     lines = {
         "name": "own-command",
         "title": "Command of the team",
         "version": "1",
         "reference": "the team's own",
         "mode": "folders",
-        "command": [shutil.which(program) or program, *words],
+        "command": [found, *words],
         "is_deterministic": False,
         "needs_gpu": has_graphics_card(),
         "isolation": "limited",

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from common.errors import CommandError
 from common.memory import format_size
@@ -29,8 +29,8 @@ from portal.client.api import (
     write_private,
 )
 from portal.client.status import follow
+from portal.client.workspace import Row, edition_by
 
-Row = dict[str, Any]
 T = TypeVar("T")
 DESCRIPTION = (
     "Send an archive to an edition and read the report on it. Interrupted at any time, the same command continues "
@@ -45,22 +45,6 @@ HASH_BYTES = 1 << 20
 TRY_AGAIN = {409, 423, 460}
 GONE = {404, 410}
 TUS = {"Tus-Resumable": "1.0.0"}
-
-
-def edition_by(portal: Portal, name: str) -> Row:
-    """The edition of this name.
-
-    Raises:
-        CommandError: there is none, or none that this person sees.
-    """
-    try:
-        found: Row = portal.get(f"editions/{quote(name, safe='')}/")
-    except Refused as refused:
-        if refused.status != 404:
-            raise
-        known = ", ".join(one["name"] for one in portal.every("editions/")) or "none"
-        raise CommandError(f"There is no edition {name}, or you may not see it. You see: {known}.") from refused
-    return found
 
 
 def chosen_team(portal: Portal, edition: Row, wanted: str | None) -> Row | None:
@@ -123,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--system", metavar="NAME", help="a further version of this system, such as T11-p1")
     what.add_argument("--kind", choices=["primary", "contrastive"], help="a new system of this kind")
-    parser.add_argument("--title", default="", help="of a new system; that of another one is changed on its page")
+    parser.add_argument("--title", default="", help="title of a new system; an earlier system's is changed on its page")
     parser.add_argument("--resume", action="store_true", help="only resume an upload; start no new one")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the report")
     add_patience(parser)

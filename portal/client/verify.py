@@ -18,6 +18,7 @@ from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import Refused, add_server_arguments, open_portal
 from portal.client.status import say_report
+from portal.client.workspace import not_taking_part
 from portal.intake.check import ArchiveCheck
 from portal.intake.expectation import ExpectedError, ExpectedSubmission
 from portal.intake.report import IntakeReport
@@ -98,13 +99,11 @@ def fetch_expected(edition: str, server: str | None, system: str | None = None) 
         except Refused as refused:
             if refused.status != 404:
                 raise
-            remedy = (
-                "Only members of approved teams and organizers may read it; the page of the edition shows your status."
-            )
-            what = f"no edition {edition}, or you do not take part in it"
+            problem = not_taking_part(portal, edition)
             if system:
-                what = f"no system {system} of yours in an edition {edition}, or you do not take part in it"
-            raise CommandError(f"There is {what}. {remedy}") from refused
+                remedy = "vp status lists your own."
+                problem = CommandError(f"There is no system {system} of yours in the edition {edition}. {remedy}")
+            raise problem from refused
         except ExpectedError as error:
             raise CommandError(f"{portal.address}: {error}. Update this program.") from error
 

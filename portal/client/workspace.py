@@ -17,9 +17,7 @@ from urllib.parse import quote
 from common.errors import CommandError
 from portal.client.api import Portal, Refused
 
-NOT_TAKING_PART = (
-    "Only members of approved teams and organizers may read it; the page of the edition shows your status."
-)
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +93,35 @@ def find_workspace(options: argparse.Namespace) -> Workspace:
     return Workspace(edition, options.folder or Path(edition))
 
 
+def edition_by(portal: Portal, name: str) -> Row:
+    """The edition of this name.
+
+    Raises:
+        CommandError: there is none, or none that this person sees.
+    """
+    try:
+        found: Row = portal.get(f"editions/{quote(name, safe='')}/")
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        known = ", ".join(one["name"] for one in portal.every("editions/")) or "none"
+        raise CommandError(f"There is no edition {name}, or you may not see it. You see: {known}.") from refused
+    return found
+
+
+def not_taking_part(portal: Portal, edition: str) -> CommandError:
+    """Why the portal tells this person nothing that is for teams alone.
+
+    Raises:
+        CommandError: there is no such edition.
+    """
+    edition_by(portal, edition)
+    status = f"{portal.address}/editions/{quote(edition, safe='')}/"
+    return CommandError(
+        f"You do not take part in {edition}: this is for approved teams and organizers. Your next step is on {status}."
+    )
+
+
 def fetch_requirements(portal: Portal, edition: str) -> Requirements:
     """What an archive of this edition must hold.
 
@@ -106,7 +133,8 @@ def fetch_requirements(portal: Portal, edition: str) -> Requirements:
     except Refused as refused:
         if refused.status != 404:
             raise
-        raise CommandError(f"There is no edition {edition}, or you may not see it.") from refused
+        edition_by(portal, edition)
+        raise
     try:
         return Requirements(
             suffix=str(found["suffix"]),

@@ -62,7 +62,7 @@ def _folders(text: str) -> list[Path]:
     folders = [_folder(part) for part in _list(text)]
     for part, folder in zip(_list(text), folders, strict=True):
         if not part.startswith(("/", "~")) or not folder.is_dir():
-            raise ValueError(f"absolute paths of existing folders with commas between them ({part} is none)")
+            raise ValueError(f"absolute paths of existing folders with commas between them ({part} is not)")
     return folders
 
 

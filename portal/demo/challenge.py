@@ -212,7 +212,7 @@ def _team(edition: Edition, key: str, owner: User, organizer: User) -> Team:
     fields: dict[str, Any] = dict(zip(("name", "affiliation", "country", "is_academic"), TEAMS[key], strict=True))
     team = edition.teams.filter(name=fields["name"]).first()
     if team is None:
-        contact = {"contact": owner.name, "contact_email": owner.email}
+        contact: dict[str, Any] = {"contact": owner.name, "contact_email": owner.email}
         team = register_team(edition=edition, by=owner, now=timezone.now(), **contact, **fields)
     return team if team.number else approve_team(team=team, by=organizer, now=timezone.now())
 

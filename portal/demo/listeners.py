@@ -41,8 +41,8 @@ from listening.app.sessions.payloads import validate_board
 from listening.tasks import Task
 
 UNKNOWN_PITCH = 0.5
-STAGGER = timedelta(minutes=3)  # between the starts of two sessions
 SECONDS_A_TASK = 5.0
+QUICKEST = 0.5  # of these times, where the study has less time
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,10 @@ Models = Mapping[str, SystemModel]
 
 @transaction.atomic
 def answer_study(study: Study, now: datetime) -> None:
-    """Let a simulated listener answer every block of a launched study; the last one finishes by `now`."""
+    """Let a simulated listener answer every block of a launched study, between its launch and `now`.
+
+    Where that time is too short for anybody to listen in, the launch is moved to before.
+    """
     trials = presented(study)
     answer = {Study.Form.RATING: _rate, Study.Form.LINKABILITY: _place, Study.Form.TRANSCRIPTION: _write}[
         Study.Form(study.form)
@@ -94,8 +97,14 @@ def answer_study(study: Study, now: datetime) -> None:
         said[one.trial.block].append(one)
     blocks = list(study.blocks.order_by("number"))
     sessions = _sessions(study, blocks)
-    for place, (block, session) in enumerate(zip(blocks, sessions, strict=True)):
-        _keep(session, said[block.pk], now - (len(blocks) - place) * STAGGER)
+    longest = timedelta(seconds=max(sum(map(_seconds, one)) for one in said.values()))
+    room = now - (study.launched_at or now)
+    pace = min(1.0, max(QUICKEST, room / longest))
+    room = max(room, pace * longest)
+    study.launched_at = now - room
+    study.save(update_fields=["launched_at"])
+    for place, (block, session) in enumerate(zip(blocks, sessions, strict=True), 1):
+        _keep(session, said[block.pk], now - (1 - place / len(blocks)) * (room - pace * longest), pace)
         block.holder, block.is_finished, block.offers = session, True, 1
     times = ["started_at", "consented_at", "trials_started_at", "last_seen_at", "ended_at"]
     Session.objects.bulk_update(sessions, times)
@@ -230,9 +239,9 @@ def _sessions(study: Study, blocks: Sequence[Block]) -> list[Session]:
     )
 
 
-def _keep(session: Session, said: Sequence[Said], end: datetime) -> None:
+def _keep(session: Session, said: Sequence[Said], end: datetime, pace: float) -> None:
     """Write the answers of a session, and set its times so that it ends then."""
-    spent = [_seconds(one) for one in said]
+    spent = [pace * _seconds(one) for one in said]
     at = session.started_at = end - timedelta(seconds=sum(spent))
     session.consented_at = session.trials_started_at = at
     answers = []

@@ -49,7 +49,7 @@ PLAN = {
     "screening": SCREENING,
 }
 SAMPLED = "wide"  # the team whose system everybody can hear
-LASTED = timedelta(hours=3)  # from the launch to the end, as its dates say
+LASTED = timedelta(hours=3)  # at most, from the launch to the end
 NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
 
 
@@ -220,9 +220,9 @@ def _create(edition: Edition, plan: Plan, organizer: User) -> Study:
 
 @transaction.atomic
 def _let_listen(study: Study, organizer: User) -> None:
-    """Launch it some hours ago, let its simulated listeners answer, and close it now: nobody else can come between."""
+    """Launch it as of when the challenge began, let its simulated listeners answer, and close it now."""
     now = timezone.now()
-    study = launch_study(study=study, by=organizer, now=now - LASTED)
+    study = launch_study(study=study, by=organizer, now=max(now - LASTED, study.edition.created_at))
     answer_study(study, now)
     close_study(study=study, by=organizer, now=now)
 

@@ -25,6 +25,7 @@ from evaluation.protocols.making import (
     Choices,
     SpeechSet,
     count_trials,
+    explain_few_speakers,
     explain_little_training,
     find_obstacle,
     make_recipe,
@@ -65,13 +66,12 @@ BY = (
 DATES = (
     *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
 )
-EVALUATED = (
-    *("data_sets", "utilities", "ranked_by", "by", "attacker", "recognizer", "training", "minimum_eers"),
-    "minimum_pitch",
-)
+RARE_DATES = ("registration_opens_at", "late_until")
+EVALUATED = (*("data_sets", "utilities", "ranked_by", "by", "attacker", "recognizer", "training", "minimum_eers"),)
+SELDOM_EVALUATED = ("minimum_pitch", "further", "language", "keeps_duration")
 REQUIRED_PARTS = ("audio_required", "scores_required")
 LIMITS = (
-    *("name", "submissions_per_team", "largest_archive_gb", *REQUIRED_PARTS, "description_required"),
+    *("name", *RARE_DATES, "submissions_per_team", "largest_archive_gb", *REQUIRED_PARTS, "description_required"),
     *("data_terms", "holds_evaluations", "organizers"),
 )
 
@@ -174,6 +174,7 @@ class ChallengeForm(EditionForm):
         self.initial = {**self.initial, **(start or {})}
         self.rules_name = str(self["protocol"].value() or "")
         self.speech = self._corpus()
+        self._show_terms(self.speech)
         self.sets = describe_sets(self.speech) if self.speech and self.rules_name == PROPOSED else []
         self.is_proposed = bool(usable_trial_sets(self.sets))
         for name in ("protocol", "corpus"):
@@ -230,6 +231,12 @@ class ChallengeForm(EditionForm):
         told = (find_obstacle(one, self.sets) for one in self.sets if one.role == "trial")
         return [sentence for sentence in told if sentence]
 
+    @property
+    def few_speakers(self) -> str:
+        """Why ranks on the chosen trial sets would say little; empty where they do not."""
+        chosen = self["data_sets"].value() if self.is_proposed else None
+        return explain_few_speakers([one for one in self.trial_sets if one.name in (chosen or ())])
+
     def _recipe_choices(self) -> dict[str, forms.Field]:
         """The fields of a recipe, filled in."""
         usual, evaluation = self.proposed, self.proposed.evaluation
@@ -251,6 +258,10 @@ class ChallengeForm(EditionForm):
             told = f"If one is trained, it ranks, and teams submit training speech, too: {trained_on}."
             field.help_text = " ".join(filter(None, (told, explain_little_training(self.sets), str(field.help_text))))
             fields["training"] = field
+        stronger = "see below" if trained_on else "it needs a training set in the corpus"
+        ranks = "It ranks the systems, unless one is trained below" if trained_on else "It ranks the systems"
+        told = f"{ranks}. One that is trained on anonymised speech is stronger: {stronger}."
+        fields["attacker"].help_text = f"{told} {attackers.missing}".strip()
         fields |= {
             "minimum_eers": forms.CharField(
                 label="Minimum EERs of the conditions (%)",
@@ -306,12 +317,11 @@ class ChallengeForm(EditionForm):
         """The parts of the form after the first step, without the text of a proposed recipe."""
         weights = [name for name in self.fields if name.startswith(WEIGHT)]
         if self.is_proposed:
-            yield self._section(
-                "evaluated", "What is evaluated", EVALUATED, ("further", "language", "keeps_duration", *weights)
-            )
+            yield self._section("evaluated", "What is evaluated", EVALUATED, (*SELDOM_EVALUATED, *weights))
         else:
             yield self._section("evaluated", "Recipe", ("recipe_file", "recipe_text", "track"))
-        shown = ("title", "description", *DATES, "shares_data", "is_listed")
+        dates = [name for name in DATES if name not in RARE_DATES]
+        shown = ("title", "description", *dates, "shares_data", "is_listed")
         yield self._section("dates", "Name, dates and people", shown, LIMITS)
 
     def _section(self, key: str, title: str, names: tuple[str, ...], more: tuple[str, ...] = ()) -> Section:

@@ -14,7 +14,7 @@ from evaluation.protocols.recipes import load_recipe, shipped_editions
 from portal.accounts.models import User
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
-from portal.challenges.selectors import corpora_for_edition, has_submissions
+from portal.challenges.selectors import corpora_for_edition, explain_terms, has_submissions
 from portal.core.fields import LineField
 
 OWN = "own"
@@ -119,8 +119,8 @@ class EditionForm(forms.Form):
     description_required = forms.BooleanField(label="A system description (PDF) is required", required=False)
     shares_data = forms.BooleanField(
         label="Approved teams download the speech of the corpus here",
-        help_text="After they accepted its licence. Only the owner of the corpus and operators may choose this. Leave "
-        "it off where the licence forbids to pass the speech on.",
+        help_text="Only the owner of the corpus and operators may choose this. Leave it off where the licence forbids "
+        "to pass the speech on.",
         required=False,
     )
     data_terms = forms.CharField(
@@ -156,8 +156,14 @@ class EditionForm(forms.Form):
         self.fields["corpus"].queryset = corpora_for_edition(user, edition)  # type: ignore[attr-defined]
         submitted = edition is not None and has_submissions(edition)
         self.locked = rules.locked_fields(has_submissions=submitted)
+        self._show_terms(edition.corpus if edition else None)
         for name in self.locked | ({"recipe_file"} if self.locked else set()):
             self.fields[name].disabled = True
+
+    def _show_terms(self, corpus: Corpus | None) -> None:
+        """Say which text teams accept beside the field that lets them download the speech."""
+        told = explain_terms(corpus, str(self["data_terms"].value() or ""))
+        self.fields["shares_data"].help_text = f"{told} {self.base_fields['shares_data'].help_text}"
 
     def clean_recipe_file(self) -> str:
         """The text of the file, empty where none was sent."""

@@ -90,12 +90,13 @@ class EditionRow:
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something that this visitor could do now; without an address only something to know."""
+    """Something that this visitor could do now; without an address only something to know, due where it is awaited."""
 
     title: str
     text: str
     action: str = ""
     url: str = ""
+    is_due: bool = True
 
 
 def edition_rows(user: Any, editions: list[Edition], now: datetime) -> list[EditionRow]:
@@ -246,7 +247,11 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
         "job": job,
         "is_under_way": job is not None and not job.has_ended,
         "checksums": CHECKSUMS,
-        "commands": [f"vp data {edition.name}", f"vp run {edition.name} --method mcadams-2022"],
+        "commands": [
+            f"vp data {edition.name}",
+            f"vp run {edition.name} --method mcadams-2022",
+            f'vp run {edition.name} --command "python3 ours.py {{input}} {{output}}"',
+        ],
         "steps": [] if team and team.state == Team.State.APPROVED else steps,
     }
 

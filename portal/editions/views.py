@@ -32,7 +32,7 @@ from portal.teams.forms import TeamForm
 from portal.teams.models import Team
 from portal.teams.pages import team_rows
 from portal.teams.rules import registration_problem
-from portal.teams.selectors import data_files_for, find_chosen_team
+from portal.teams.selectors import data_files_for, find_chosen_team, find_inviting_edition, registration_code
 from portal.teams.services import find_active_team
 
 PAGE_SIZE = 25
@@ -195,11 +195,14 @@ def copy_edition(request: HttpRequest, edition: str) -> HttpResponse:
 
 @member_page
 def register(request: HttpRequest, edition: str) -> HttpResponse:
-    """Register a team; where that is not possible the page says why."""
-    chosen, now = selectors.edition_for(request.user, edition), timezone.now()
-    refusal = registration_problem(chosen, team=find_active_team(request.user, chosen), now=now)
+    """Register a team; where that is not possible the page says why. The link of an organizer opens unlisted ones."""
+    inviting, now = find_inviting_edition(edition, request.GET.get("invitation", "")), timezone.now()
+    chosen, is_invited = inviting or selectors.edition_for(request.user, edition), inviting is not None
+    own = find_active_team(request.user, chosen)
+    refusal = registration_problem(chosen, team=own, now=now, is_invited=is_invited)
     form = TeamForm(posted(request), contact=request.user)
-    team = form.register(edition=chosen, by=request.user, now=now) if form.is_valid() else None
+    given = {"edition": chosen, "by": request.user, "now": now, "is_invited": is_invited}
+    team = form.register(**given) if form.is_valid() else None
     if team is not None:
         return _go_on(request, team, f"The team {team} is registered. Invite its members now.")
     return show_form(request, "teams/register.html", form, edition=chosen, refusal=refusal)
@@ -209,7 +212,10 @@ def register(request: HttpRequest, edition: str) -> HttpResponse:
 def team_list(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.managed_edition_for(request.user, edition)
     address = request.build_absolute_uri(chosen.get_absolute_url())
-    return render(request, "editions/teams.html", {"edition": chosen, "rows": team_rows(chosen), "address": address})
+    code = urlencode({"invitation": registration_code(chosen)})
+    link = request.build_absolute_uri(f"{reverse('editions:register', args=[chosen.name])}?{code}")
+    context = {"edition": chosen, "rows": team_rows(chosen), "address": address, "link": link}
+    return render(request, "editions/teams.html", context)
 
 
 @member_read

@@ -25,6 +25,7 @@ class Kind:
     Attributes:
         comes_first: people wait for it, so that it starts before all others of its queue.
         on_end: called with each job of this kind in the transaction in which it succeeded, failed or was cancelled.
+        upload_address: where what a job works on is to be uploaded again because it is gone; empty where it is there.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Kind:
     handler: Handler
     on_end: EndHandler | None = None
     comes_first: bool = False
+    upload_address: Callable[[Job], str] | None = None
 
 
 class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a defect
@@ -48,13 +50,11 @@ class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a d
 _kinds: dict[str, Kind] = {}
 
 
-def job_kind(
-    name: str, *, title: str, queue: Queue, on_end: EndHandler | None = None, comes_first: bool = False
-) -> Callable[[Handler], Handler]:
-    """Register the decorated function as the body of jobs of this `Kind`."""
+def job_kind(name: str, *, title: str, queue: Queue, **more: Any) -> Callable[[Handler], Handler]:
+    """Register the decorated function as the body of jobs of this `Kind`; `more` are further fields of it."""
 
     def register(handler: Handler) -> Handler:
-        _kinds[name] = Kind(name, title, queue, handler, on_end, comes_first)
+        _kinds[name] = Kind(name, title, queue, handler, **more)
         return handler
 
     return register
@@ -65,6 +65,12 @@ def call_on_end(job: Job) -> None:
     kind = _kinds.get(job.kind)
     if kind is not None and kind.on_end is not None:
         kind.on_end(job)
+
+
+def upload_address(job: Job) -> str:
+    """Where what an ended job works on is to be uploaded again because it is gone; empty where it can run again."""
+    kind = _kinds.get(job.kind)
+    return kind.upload_address(job) if kind is not None and kind.upload_address is not None else ""
 
 
 def describe_kind(name: str) -> str:

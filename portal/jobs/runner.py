@@ -181,7 +181,7 @@ def _internal_error(job: Job, error: Exception) -> dict[str, Any]:
         }
     return {
         "failure": f"Internal error at “{stage}”: {type(error).__name__}: {error}",
-        "remedy": "The technical detail stands in the job's history for the operator. Run it again when it is fixed.",
+        "remedy": "The technical detail is in the job's history, for the operator. Run it again when it is fixed.",
     }
 
 

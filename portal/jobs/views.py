@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 from portal.accounts.access import staff_page, staff_read
 from portal.core.exports import problem_response
 from portal.jobs import selectors, services
+from portal.jobs.kinds import upload_address
 from portal.jobs.models import Job, State
 from portal.jobs.pages import jobs_table
 from portal.jobs.retries import MAX_ATTEMPTS
@@ -114,4 +115,5 @@ def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "followers": jobs_table(followers) if followers else None,
         "can_cancel": can_cancel(job),
         "can_run_again": can_run_again(job),
+        "upload_address": upload_address(job) if can_run_again(job) else "",
     }

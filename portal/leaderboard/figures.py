@@ -35,6 +35,7 @@ from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_publish
 
 FORMATS: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
 THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
+FOLDER = "derived/boards"
 NARROW = "narrow"
 PUBLISHED = "published, not measured here"
 SHAPES = ("", NARROW)
@@ -179,7 +180,7 @@ def _refuse_failed(key: str) -> None:
 
 
 def figure_key(description: str, extension: str) -> str:
-    return f"derived/boards/{hashlib.sha256(description.encode()).hexdigest()}.{extension}"
+    return f"{FOLDER}/{hashlib.sha256(description.encode()).hexdigest()}.{extension}"
 
 
 def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]:
@@ -196,7 +197,7 @@ def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]
             eer_interval=entry.privacy.interval,
             utility_interval=utility.interval,
             words=_point_words(entry.label, entry.team_name, entry.privacy.value, utility.value, column),
-            link=_link(entry),
+            link=link_of(entry),
             place=places.get(entry.label),
         )
         for entry in leaderboard.entries
@@ -209,7 +210,7 @@ def _places(leaderboard: Leaderboard) -> dict[str, int]:
     return place_systems(entry.label for entry in leaderboard.entries if entry.kind != "original")
 
 
-def _link(entry: Entry) -> str:
+def link_of(entry: Entry) -> str:
     return "" if entry.kind == "original" else reverse("systems:detail", args=[entry.key])
 
 
@@ -252,7 +253,7 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
             is_baseline=entry.kind == "baseline",
             place=places.get(entry.label, 0),
             words=f"{entry.label} ({entry.team_name or entry.kind}): {format_value(measured.value)}{unit}",
-            link=_link(entry),
+            link=link_of(entry),
         )
         for entry, measured in found
     ]

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
+from common.rounding import few_digits
 from common.tables import Cell, Table, number_table
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators
@@ -17,6 +18,7 @@ from evaluation.metrics.catalogue import Direction
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
+from evaluation.protocols.ranking.rankings import Measured
 from evaluation.scoring.values import SATURATED, is_saturated
 from portal.core.labels import decimals
 from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings
@@ -31,6 +33,7 @@ from portal.leaderboard.tables import (
     list_reasons,
     published_table,
     read_choice,
+    round_average,
     switches,
 )
 
@@ -150,7 +153,9 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice, *, is_dr
 
 
 def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
-    points, label = drawing.points, drawing.column.metric.label
+    points, label, unit = drawing.points, drawing.column.metric.label, drawing.column.metric.unit
+    own = {entry.label: (entry.privacy, entry.utilities.get(drawing.column.key)) for entry in leaderboard.entries}
+    found = [(one, own.get(one.name, (None, None)) if one.kind != "published" else (None, None)) for one in points]
     return {
         "title": "Privacy against utility",
         "caption": _tradeoff_caption(leaderboard, drawing.column),
@@ -158,7 +163,10 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
         "numbers": number_table(
             "Privacy and utility of each system",
             ["System", "EER, %", drawing.column.heading],
-            ((one.name, decimals(one.eer, DIGITS), decimals(one.utility, DIGITS)) for one in points),
+            (
+                (one.name, _digits_of(one.eer, eer, "%"), _digits_of(one.utility, utility, unit))
+                for one, (eer, utility) in found
+            ),
             styles="",
         ),
     }
@@ -166,8 +174,9 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
 
 def _bars(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
     key = drawing.column.key
-    measured = ((entry.label, entry.averages.get(key)) for entry in leaderboard.entries)
-    doubted = {name for name, one in measured if one and not one.is_reported and is_saturated(key, one.value)}
+    unit = drawing.column.metric.unit
+    measured = {entry.label: entry.averages.get(key) for entry in leaderboard.entries}
+    doubted = {name for name, one in measured.items() if one and not one.is_reported and is_saturated(key, one.value)}
     dashed = " Dashed: minimum." if drawing.minimum is not None else ""
     is_gated = any(bar.least is not None for bar in drawing.bars)
     diamond = " Diamond: lowest data set, genders averaged; dashed: its minimum." if is_gated else dashed
@@ -183,8 +192,8 @@ def _bars(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
             (
                 (
                     bar.name,
-                    _bar_cell(bar.value, is_doubted=bar.name in doubted),
-                    *[decimals(bar.least, DIGITS)] * is_gated,
+                    _bar_cell(bar.value, measured.get(bar.name), unit, is_doubted=bar.name in doubted),
+                    *[_few_decimals(bar.least, unit)] * is_gated,
                 )
                 for bar in drawing.bars
             ),
@@ -193,8 +202,17 @@ def _bars(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _bar_cell(value: float, *, is_doubted: bool) -> Cell:
-    return Cell(decimals(value, DIGITS), value=value, note=SATURATED if is_doubted else "")
+def _bar_cell(value: float, measured: Measured | None, unit: str, *, is_doubted: bool) -> Cell:
+    return Cell(_digits_of(value, measured, unit), value=value, note=SATURATED if is_doubted else "")
+
+
+def _few_decimals(value: float | None, unit: str) -> str:
+    return decimals(value, DIGITS if value is None else few_digits(value, unit, DIGITS))
+
+
+def _digits_of(value: float, measured: Measured | None, unit: str) -> str:
+    """A number in the digits of its row above; a published one in those that were printed."""
+    return round_average(measured, unit)[0] if measured else decimals(value, DIGITS)
 
 
 def _tradeoff_caption(leaderboard: Leaderboard, column: ShownAverage) -> str:

@@ -38,7 +38,7 @@ from evaluation.protocols.published_view import (
 )
 from evaluation.protocols.ranking.rankings import Entry, Measured
 from portal.challenges.models import Edition
-from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key
+from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, link_of
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, build_leaderboard, list_public_editions
 from portal.leaderboard.tables import average_cell, measured_of
 
@@ -174,13 +174,13 @@ def make_table(choice: PublishedChoice) -> Table:
         rows.append((line.system, *printed, ", ".join(numbered[source] for source in sources)))
     if leaderboard := choice.leaderboard:
         found = _columns(choice, leaderboard)
-        for entry in _overlaid(leaderboard):
+        for entry in leaderboard.entries:
             measured = [measured_of(entry, column) if column else None for column in found]
             cells = [
                 average_cell(one, metric.unit) if one else Cell() for one, metric in zip(measured, metrics, strict=True)
             ]
-            link = reverse("systems:detail", args=[entry.key])
-            name = Cell(_name_here(choice, entry), link=link, aside=entry.team_name)
+            aside = "unprotected" if entry.kind == "original" else entry.team_name
+            name = Cell(_name_here(choice, entry), link=link_of(entry), aside=aside)
             rows.append((name, *cells, "this portal"))
     words = "As printed; averages by the weights of the recipe."
     words += " Systems of this portal: 95 % intervals beneath." if choice.leaderboard else ""
@@ -249,10 +249,6 @@ def _short(text: str) -> str:
     return text.replace("-", "−") if len(text.partition(".")[2]) <= DIGITS + 1 else fixed(float(text), DIGITS)
 
 
-def _overlaid(leaderboard: Leaderboard) -> list[Entry]:
-    return [entry for entry in leaderboard.entries if entry.kind != "original"]
-
-
 def _name_here(choice: PublishedChoice, entry: Entry) -> str:
     """With the edition: published systems have labels of the same kind."""
     return f"{entry.label} ({choice.edition.name})" if choice.edition else entry.label
@@ -268,7 +264,7 @@ def _overlaid_values(choice: PublishedChoice, metric: str) -> Iterator[tuple[Ent
     leaderboard = choice.leaderboard
     column = next((one for one in leaderboard.averages if one.key == metric), None) if leaderboard else None
     if leaderboard and column:
-        for entry in _overlaid(leaderboard):
+        for entry in leaderboard.entries:
             if (measured := measured_of(entry, column)) is not None:
                 yield entry, measured
 
@@ -288,11 +284,11 @@ def _points(choice: PublishedChoice, privacy: tuple[str, str]) -> Iterator[Syste
                 name,
                 eer_of.value,
                 measured.value,
-                "system",
+                "original" if entry.kind == "original" else "system",
                 eer_interval=eer_of.interval,
                 utility_interval=measured.interval,
                 words=_words(name, "here", eer_of.value, measured.value, find_metric(*choice.utility)),
-                link=reverse("systems:detail", args=[entry.key]),
+                link=link_of(entry),
                 place=place,
             )
 
@@ -303,9 +299,9 @@ def _bars(choice: PublishedChoice, key: tuple[str, str]) -> Iterator[SystemBar]:
             told = f"{line.system}: {fixed(found.value, DIGITS)}, published"
             yield SystemBar(line.system, found.value, is_baseline=True, words=told, link="#table")
     for place, (entry, one) in enumerate(_overlaid_values(choice, key[0])):
-        name, link = _name_here(choice, entry), reverse("systems:detail", args=[entry.key])
+        name = _name_here(choice, entry)
         told = f"{name}: {fixed(one.value, DIGITS)}"
-        yield SystemBar(name, one.value, one.low, one.high, place=place, words=told, link=link)
+        yield SystemBar(name, one.value, one.low, one.high, place=place, words=told, link=link_of(entry))
 
 
 def _words(name: str, of: str, eer: float, utility: float, metric: Metric) -> str:

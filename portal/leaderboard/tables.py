@@ -427,7 +427,7 @@ def _caption(lines: Sequence[Line]) -> str:
         words = "Beneath each number: its 95 % interval, where it can be estimated."
     elif ours and not words:
         words = "No intervals: speakers are too few or unknown."
-    shared = " Systems that share a letter have overlapping intervals." if any(line.group for line in lines) else ""
+    shared = " Under Group, a shared letter: overlapping intervals." if any(line.group for line in lines) else ""
     return words + shared
 
 
@@ -498,7 +498,7 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         for one in _columns(leaderboard, shows_beyond=True)
     }
     key = leaderboard.policy.privacy.metric
-    doubts = filter(None, (NOT_RELIABLE if line.is_weakly_attacked else "", line.lower_attack))
+    doubts = filter(None, (NOT_RELIABLE if line.is_weakly_attacked else "", line.lower_attack.replace(" %", "\u00a0%")))
     known[key] = replace(known[key], marks=(*known[key].marks, *doubts))
     return TableRow(tuple(known[column.key] for column in columns), line.place)
 

@@ -43,9 +43,10 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     try:
         leaderboard = leaderboard_for(request.user, edition)
     except Http404:
-        if not request.user.is_authenticated and (waited := find_unpublished(edition)):
-            said = f"The leaderboard of “{waited}” is not published yet. Until then, only its organizers see it."
-            messages.info(request, said)
+        if waited := find_unpublished(edition):
+            messages.info(
+                request, f"The leaderboard of “{waited}” is not public at present: only its organizers see it."
+            )
         raise
     organizers = leaderboard.edition.organizers
     # Nobody but organizers sees a preview.

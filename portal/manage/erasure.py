@@ -33,7 +33,7 @@ from common.errors import NotPossible
 from evaluation.app.erasure.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from listening.app.erasure.services import withdraw
-from listening.app.models import Analysis, Item, Participant, Session, Stimulus, Study
+from listening.app.models import Analysis, Item, Participant, Session, Stimulus, Study, read_withdrawal_code
 from listening.app.studies.designing import clear_design
 from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utterance
 from portal.core import audit
@@ -488,12 +488,12 @@ def find_participant(*, study: str, person: str) -> Participant:
     if found is None:
         known = ", ".join(Study.objects.order_by("name").values_list("name", flat=True)) or "none"
         raise NotPossible(f"There is no listening test “{study}”; there are: {known}.")
-    codes = Session.objects.filter(Q(withdrawal_code=person.lower()) | Q(token=person), study=found)
+    codes = Session.objects.filter(Q(withdrawal_code=read_withdrawal_code(person)) | Q(token=person), study=found)
     rows = found.participants.filter(Q(platform_id=person) | Q(pk__in=codes.values("participant")))
     participant = rows.first()
     if participant is None:
         raise NotPossible(
-            f"Nobody in the listening test {study} has this name on the platform, this withdrawal code or this address."
+            f"Nobody in the listening test {study} has this ID on the platform, this withdrawal code or this address."
         )
     return participant
 

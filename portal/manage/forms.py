@@ -6,13 +6,23 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_slug
+from django.core.validators import URLValidator, validate_slug
 
 from portal.core.fields import LineField
 from portal.core.removal import Kind
 
-LONGEST = {"title": 120, "name": 60}
-HELP = {"title": "", "name": "Small letters, digits, hyphens and underscores; part of addresses."}
+LONGEST = {"title": 120, "name": 60, "licence": 200, "link": 400}
+HELP = {
+    "name": "Small letters, digits, hyphens and underscores. Part of addresses: links to the present one stop working.",
+    "licence": "Such as CC BY 4.0. Teams that download the speech accept it; after a change they accept it again.",
+    "link": "Where it was published. Teams see it with the licence.",
+}
+OPTIONAL = {"licence", "link"}
+VALIDATORS = {"name": validate_slug, "link": URLValidator(["http", "https"])}
+INVALID = {
+    "name": "Use letters a to z, digits, hyphens and underscores only.",
+    "link": "Give an address that begins with https:// or http://.",
+}
 
 
 class RenameForm(forms.Form):
@@ -24,11 +34,12 @@ class RenameForm(forms.Form):
             self.fields[name] = LineField(
                 label=label,
                 max_length=LONGEST[name],
-                validators=[validate_slug] if name == "name" else [],
-                help_text=HELP[name],
+                required=name not in OPTIONAL,
+                validators=[VALIDATORS[name]] if name in VALIDATORS else [],
+                help_text=HELP.get(name, ""),
                 error_messages={
                     "required": f"Give a {label.lower()}.",
-                    "invalid": "Use letters a to z, digits, hyphens and underscores only.",
+                    "invalid": INVALID.get(name, ""),
                 },
             )
 

@@ -80,7 +80,7 @@ def archived_table(user: Any) -> Table | None:
         [Cell(str(one.thing), link=one.address), one.kind.word, moment_cell(one.thing.archived_at)] for one in found
     ]
     columns = [Column(head.lower(), head) for head in ("Name", "Kind", "Archived")]
-    return plain_table("Archived", columns, rows, is_caption_hidden=True) if rows else None
+    return plain_table("What is archived", columns, rows, is_caption_hidden=True) if rows else None
 
 
 def receipts_for(user: Any) -> QuerySet[AuditEvent]:
@@ -107,7 +107,7 @@ def receipts_table(receipts: Iterable[AuditEvent]) -> Table:
         ]
         for one in receipts
     ]
-    return plain_table("Deleted", columns, rows, is_caption_hidden=True)
+    return plain_table("What was deleted", columns, rows, is_caption_hidden=True)
 
 
 def receipt_facts(receipt: AuditEvent) -> list[tuple[str, str]]:

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from datetime import timedelta
 
+from django.core.files.storage import default_storage
+
+from portal.core.storage import delete_old
 from portal.jobs.periodic_tasks import periodic_task
+from portal.leaderboard.figures import FOLDER
 from portal.manage.services import delete_unneeded_files
+
+DRAWING_KEPT_S = 30 * 86_400.0
 
 
 @periodic_task(every=timedelta(minutes=5))
 def delete_files() -> None:
     """Delete stored files of what was deleted that were too new, or too many, for the request that deleted it."""
     delete_unneeded_files()
+
+
+@periodic_task(every=timedelta(days=1))
+def delete_drawings() -> None:
+    """Delete figures of leaderboards a month after they were drawn: they name systems, which may be gone since.
+
+    Who looks at the leaderboard has them drawn again.
+    """
+    with suppress(FileNotFoundError):
+        for name in default_storage.listdir(FOLDER)[1]:
+            delete_old(f"{FOLDER}/{name}", time.time() - DRAWING_KEPT_S)

@@ -44,7 +44,7 @@ def manage(request: HttpRequest, kind: str, key: str) -> HttpResponse:
     if form is not None and form.is_valid() and found.kind.rename is not None:
         changed = _done(request, found.kind.rename, thing=found.thing, **form.cleaned_data)
         if changed is not None:
-            messages.success(request, "The name is changed.")
+            messages.success(request, "The changes are saved.")
             return redirect(Managed(found.kind, changed).address)
     status = 422 if form is not None and form.is_bound else 200
     context = {"managed": found, "form": form} | _removal(request, found)
@@ -87,6 +87,7 @@ def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
         "form": form,
         "problems": find_problems(found.thing),
         "facts": pages.preview_facts(preview),
+        "has_files": bool(preview.files),
         "root": root if root != found.thing else None,
     } | _removal(request, found)
     return render(request, "manage/delete.html", context, status=422 if form is not None and form.errors else 200)

@@ -11,13 +11,14 @@ from django.http import Http404
 from django.utils import timezone
 
 from evaluation.app.measures.selectors import compare_systems
+from listening.app.results.selectors import list_shown_analyses
 from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for, summaries
 from portal.jobs.checks import check_all_beside
-from portal.jobs.models import Job, State
+from portal.jobs.models import Actor, Job, State
 from portal.jobs.pages import jobs_table, queues_table
 from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
 from portal.leaderboard.pages import leaderboard_page
@@ -74,6 +75,7 @@ def visitor_page(user: Any) -> dict[str, Any]:
     page: dict[str, Any] = {"editions": list(lines), "is_new": not operators().exists()}
     if editions and editions[0].published_at is not None:
         page["board"] = _newest_board(user, editions[0])
+        page["heard"] = [one.study for one in list_shown_analyses(user, editions[0]) if one.is_published]
     return page
 
 
@@ -96,22 +98,26 @@ def home_page(user: Any) -> dict[str, Any]:
     now = timezone.now()
     teams = list(teams_for(user).filter(memberships__user=user).order_by("-created_at")[:SHOWN])
     organized = list(select_organized(user)[:SHOWN])
+    archived = list(user.organized_editions.exclude(archived_at=None).order_by("-archived_at")[:SHOWN])
+    uploads = list(_unfinished_uploads(user, now))
     page: dict[str, Any] = {
         "teams": teams,
-        "steps": list(team_steps(teams, newest_submissions(teams), teams_with_data(teams), now)),
+        "steps": list(team_steps(teams, newest_submissions(teams), teams_with_data(teams), uploads, now)),
+        "archived": archived,
         "paths": [edition_path(edition, now) for edition in organized],
-        "uploads": [(upload, address_of_page(upload)) for upload in _unfinished_uploads(user, now)],
+        "uploads": [(upload, address_of_page(upload)) for upload in uploads],
         "submissions": list(_own_submissions(user)),
         "lacks_second_factor": lacks_second_factor(user),
         "waiting_teams": list(managed_teams_for(user).filter(state=Team.State.WAITING).order_by("created_at")[:SHOWN]),
     }
-    if not (teams or organized or user.is_organizer or user.is_staff):
+    if not (teams or organized or archived or user.is_organizer or user.is_staff):
         page |= visitor_page(user)
         page["steps"] = list(registration_steps((line.edition for line in page["editions"]), now))
     if user.is_organizer and (failed := open_failures(user, now)):
         page["steps"].append(look_at_failures(failed))
     # Only what a team does next and what failed come before the next step of an edition.
-    page["main"] = next((path.edition for path in page["paths"] if path.next and not page["steps"]), None)
+    led = sorted((path for path in page["paths"] if path.next), key=lambda path: not path.next.is_due)
+    page["main"] = led[0].edition if led and not page["steps"] else None
     if user.is_organizer or user.is_staff:
         active = listed_jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
         jobs = with_estimates(active[:SHOWN])
@@ -127,11 +133,13 @@ def home_page(user: Any) -> dict[str, Any]:
             else None,
             "more_systems": len(systems) > len(baselines[:SHOWN]),
         }
-        page["outline"] = () if organized else outline_path(has_corpus=bool(corpora))
-        page["steps"] += next_steps(corpora, systems, organized)
+        page["outline"] = () if organized or archived else outline_path(has_corpus=bool(corpora))
+        page["steps"] += next_steps(corpora, [*organized, *archived])
     if user.is_staff:
         queues = queue_states()
-        page |= {"queues": queues, "queue_table": queues_table(queues), "checks": check_all_beside(queues)}
+        checks = check_all_beside(queues)
+        if any(checks.values()) or not user.is_organizer:  # who organises, too, looks at Operations for what is well
+            page |= {"queues": queues, "queue_table": queues_table(queues), "checks": checks}
         page["steps"] += operator_steps(
             has_organizer=user.is_organizer or User.objects.filter(is_organizer=True).exists()
         )
@@ -153,12 +161,14 @@ def _unfinished_uploads(user: Any, now: datetime) -> QuerySet[Upload]:
 def open_failures(user: Any, now: datetime) -> list[Job]:
     """The failed jobs that still concern somebody, newest first.
 
-    Not the older ones, nor the import of a corpus that a later import of the same name has fixed.
+    Not the older ones, nor the import of a corpus that a later import of the same name has fixed, nor what others
+    started and only an operator can act on.
     """
     recent = jobs_for(user).filter(finished_at__gt=now - FAILURES_CONCERN_FOR)
     imports = recent.filter(kind="import-corpus", state=State.SUCCEEDED, finished_at__isnull=False)
     imported = dict(imports.order_by("finished_at").values_list("parameters__name", "finished_at"))
-    failed = recent.filter(state=State.FAILED).defer("problems", "result").order_by(F("finished_at").desc(), "pk")
+    own = Q() if user.is_staff else Q(created_by=user) | ~Q(failure_actor=Actor.OPERATOR)
+    failed = recent.filter(own, state=State.FAILED).defer("problems", "result").order_by(F("finished_at").desc(), "pk")
     return [job for job in failed if not _is_fixed(job, imported)]
 
 

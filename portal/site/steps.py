@@ -15,6 +15,7 @@ from django.db.models import Case, Exists, OuterRef, QuerySet, Subquery, When
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from common.memory import format_size
 from listening.app.models import Block, Study, StudySystem
 from listening.app.studies.rules import LAUNCHED
 from portal.challenges.models import Edition
@@ -24,8 +25,9 @@ from portal.core.counting import count_rows
 from portal.core.mail import if_mailed
 from portal.editions.pages import NextStep
 from portal.jobs.models import Job
-from portal.submissions.models import SharedPart, Submission, System
-from portal.submissions.pages import UNDER_WAY
+from portal.submissions.models import SharedPart, Submission, System, Upload
+from portal.submissions.pages import UNDER_WAY, address_of_page
+from portal.submissions.rules import is_on_leaderboard
 from portal.submissions.selectors import ACCEPTED, STANDING, STOPPED, with_stopped
 from portal.teams.models import DataAcceptance, Team
 
@@ -52,10 +54,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 _OF_A_STOPPED = ("was not checked to its end", "The organizer can start its check again.", "See the submission")
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
-OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at")
-_BLOCKS = Block.objects.filter(study=OuterRef("pk"))
-# Of a study: every block is finished.
-IS_COMPLETE = Exists(_BLOCKS.filter(is_finished=True)) & ~Exists(_BLOCKS.filter(is_finished=False))
+OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at", "blocks_all", "blocks_finished")
 # Of a listening test in a state: its badge, and what is said beside it.
 OF_A_STUDY: dict[str, tuple[str, str]] = {
     Study.State.DRAFT: ("waiting", "draft"),
@@ -98,6 +97,7 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     teams, baselines = Team.objects.all(), Submission.objects.filter(system__team=None)
     under_way = Submission.objects.filter(state__in=UNDER_WAY).exclude(STOPPED)
     soon = baselines.filter(state__in=EVALUATED_SOON).exclude(STOPPED)
+    at_work = soon.filter(system__edition=OuterRef("pk")).order_by("-pk").values("system__name")[:1]
     evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
     studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
     offered = SharedPart.objects.filter(
@@ -109,7 +109,10 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     ).exclude(team=None)
     heard = StudySystem.objects.filter(submission__system=OuterRef("pk"), study__is_simulated=False)
     by_need = studies.order_by(Case(When(state__in=LAUNCHED, then=0), default=1), "-pk")
-    complete = by_need.annotate(is_complete=IS_COMPLETE).values("is_complete")[:1]
+    by_need = by_need.annotate(
+        blocks_all=count_rows(Block.objects.all(), "study"),
+        blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
+    )
     newest = {f"study_{name}": Subquery(by_need.values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
         user.organized_editions.filter(archived_at=None)
@@ -120,9 +123,9 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             under_way=count_rows(under_way, "system__edition"),
             baselines=count_rows(evaluated, "system__edition"),
             baselines_under_way=count_rows(soon, "system__edition"),
+            baseline_at_work=Subquery(at_work),
             accepted=count_rows(accepted, "edition"),
             not_heard=count_rows(accepted.exclude(Exists(heard)), "edition"),
-            study_is_complete=Subquery(complete),
             offered=count_rows(offered, "submission__system__edition"),
             offered_system=Subquery(first.values("submission__system__name")[:1]),
             offered_version=Subquery(first.values("submission__version")[:1]),
@@ -173,7 +176,8 @@ def _baseline_step(edition: Any, edit: str) -> PathStep:
     if edition.corpus is not None:
         start = f"{reverse('systems:new', args=[edition.corpus.name])}?{urlencode({'edition': edition.name})}"
     if edition.baselines_under_way and not edition.baselines:
-        return PathStep("Baseline", "running", "being evaluated", start)
+        at_work = reverse("systems:detail", args=[edition.baseline_at_work])
+        return PathStep("Baseline", "running", "being evaluated", at_work)
     return _step("Baseline", edition.baselines > 0, "", start)
 
 
@@ -182,7 +186,7 @@ def _listening_step(edition: Any) -> PathStep:
     if edition.study_state is None:
         return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
     state, note = OF_A_STUDY[edition.study_state]
-    if edition.study_state in LAUNCHED and edition.study_is_complete:
+    if edition.study_state in LAUNCHED and 0 < edition.study_blocks_all == edition.study_blocks_finished:
         state, note = "waiting", "to be closed: every block is finished"
     if edition.study_state in (Study.State.DRAFT, Study.State.PREPARED) and edition.not_heard:
         systems = "1 accepted system is" if edition.not_heard == 1 else f"{edition.not_heard} accepted systems are"
@@ -194,7 +198,8 @@ def _published_step(edition: Any, board: str) -> PathStep:
     """Done once the leaderboard and the results of a closed listening test are published."""
     if edition.published_at is None:
         count = edition.under_way
-        note = f"not before {count} submission{' is' if count == 1 else 's are'} evaluated" if count else ""
+        hides = "results of the listening test are hidden, too" if edition.study_results_published_at else ""
+        note = f"not before {count} submission{' is' if count == 1 else 's are'} evaluated" if count else hides
         return _step("Published", False, note, board)
     if _lacks_results(edition):
         results = reverse("studies:results", args=[edition.study_name])
@@ -234,7 +239,10 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
     if edition.published_at is not None:
         title = f"Publish the results of {edition.study_title}"
         words["Published"] = (title, "Until then only organizers see them.", "See the results")
+    is_published = steps["Published"].state == "succeeded"
     for step in steps.values():
+        if is_published and step.title in ("Baseline", "Teams"):
+            continue  # nobody waits for them any more
         if step.title == "Published" and edition.published_at is None and edition.under_way:
             return None  # nobody has to publish it while a system is still being evaluated
         if step.state == "waiting":
@@ -245,6 +253,15 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
             title, text, action = words[step.title]
             url = edition.get_absolute_url() if step.title == "Teams" else step.url
             return NextStep(title, text, action, url)
+    if edition.study_state in LAUNCHED and edition.study_blocks_all:
+        title = (
+            f"{edition.study_title}: {edition.study_blocks_finished} of {edition.study_blocks_all} blocks are finished"
+        )
+        text = "Invite evaluators for the others, or close it as it is; its analysis follows."
+        return NextStep(title, text, "See the study", steps["Listening test"].url)
+    if is_published and steps["Listening test"].state == "succeeded":
+        text = "Look at the results. Its page has Copy, for the next edition, and Manage, to archive this one."
+        return NextStep("Everything is published", text, "See the leaderboard", steps["Published"].url, is_due=False)
     return None
 
 
@@ -268,20 +285,26 @@ def _listening_words(edition: Any) -> tuple[str, str, str]:
 
 
 def team_steps(
-    teams: Iterable[Team], newest: dict[int, Submission], with_data: set[int], now: datetime
+    teams: Iterable[Team],
+    newest: dict[int, Submission],
+    with_data: set[int],
+    uploads: Iterable[Upload],
+    now: datetime,
 ) -> Iterator[NextStep]:
     """What comes next for each team, what was refused first.
 
     Args:
         newest: the newest submission of each team that has one, by the key of the team.
         with_data: keys of the teams that accepted the licence of the data.
+        uploads: those that were begun.
     """
+    begun = {one.team_id: one for one in uploads if one.state == Upload.State.RECEIVING}
     refused = {key for key, submission in newest.items() if submission.state == Submission.State.REFUSED}
     for team in sorted(teams, key=lambda one: one.pk not in refused):
-        yield _team_step(team, newest.get(team.pk), team.pk in with_data, now)
+        yield _team_step(team, newest.get(team.pk), team.pk in with_data, begun.get(team.pk), now)
 
 
-def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datetime) -> NextStep:
+def _team_step(team: Team, newest: Submission | None, has_data: bool, begun: Upload | None, now: datetime) -> NextStep:
     edition, page = team.edition, team.get_absolute_url()
     who = f"{team.label or team}, {edition}"
     if team.state == Team.State.WAITING:
@@ -291,10 +314,15 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datet
         text = team.state_note or "It takes no part in this edition."
         return NextStep(f"{who}: {team.get_state_display().lower()}", text, "See the team", page)
     can_submit = submission_phase(edition, now) in {Phase.OPEN, Phase.LATE}
+    if begun is not None and can_submit and (newest is None or newest.state not in UNDER_WAY):
+        arrived = f"{format_size(begun.offset)} of {format_size(begun.size)} have arrived."
+        text = f"{arrived} Choose the same file again, or repeat vp submit: the upload continues there."
+        return NextStep(f"{who}: finish the upload of {begun.file_name}", text, "Continue", address_of_page(begun))
     has_ranks = not can_submit if newest is None else not (can_submit and newest.state in WORKED_ON)
     if edition.published_at is not None and has_ranks:
         board = reverse("leaderboard:detail", args=[edition.name])
-        return NextStep(f"{who}: the leaderboard is published", "See your ranks.", "See the leaderboard", board)
+        text = _place_on_leaderboard(edition, newest)
+        return NextStep(f"{who}: the leaderboard is published", text, "See the leaderboard", board)
     if newest is None:
         return _submit_step(edition, who, has_data, now)
     what, text, action = _OF_A_STOPPED if newest.is_stopped else OF_A_SUBMISSION[newest.state]  # type: ignore[attr-defined]
@@ -305,6 +333,20 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, now: datet
     if newest.state == Submission.State.EVALUATED:
         url = f"{newest.system.get_absolute_url()}?version={newest.version}"
     return NextStep(f"{who}: {newest} {what}", text, action, url)
+
+
+def _place_on_leaderboard(edition: Edition, newest: Submission | None) -> str:
+    if newest is None:
+        return "Your team has no system on it."
+    of_leaderboard = {"published_at": edition.published_at, "frozen_at": edition.frozen_at}
+    if newest.evaluated_at is None:
+        what = _OF_A_STOPPED[0] if newest.is_stopped else OF_A_SUBMISSION[newest.state][0]  # type: ignore[attr-defined]
+        return f"{newest} is not on it: it {what}."
+    if newest.is_held:
+        return f"{newest} is not on it until the organizer releases its numbers."
+    if not is_on_leaderboard(evaluated_at=newest.evaluated_at, is_held=False, **of_leaderboard):
+        return f"{newest} is not on it: it was evaluated after the leaderboard was frozen."
+    return "See your ranks."
 
 
 def _submit_step(edition: Edition, who: str, has_data: bool, now: datetime) -> NextStep:
@@ -356,7 +398,7 @@ def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[N
 # An organizer's corpora -----------------------------------------------------------------------------
 
 
-def next_steps(corpora: list[CorpusSummary], systems: list[System], editions: Iterable[Edition]) -> Iterator[NextStep]:
+def next_steps(corpora: list[CorpusSummary], editions: list[Edition]) -> Iterator[NextStep]:
     """What is missing besides the steps of an organizer's `editions`, which say when a baseline has to be run."""
     in_editions = {edition.corpus_id for edition in editions}
     if not corpora:
@@ -365,10 +407,10 @@ def next_steps(corpora: list[CorpusSummary], systems: list[System], editions: It
             "transcripts. The import checks every file and reports everything at once."
         )
         yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
-    elif not in_editions:
+    elif not editions:
         text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before they are public."
         yield NextStep("Set up your first challenge", text, "New challenge", reverse("editions:new"))
-    anonymised = {system.corpus_id for system in systems}
+    anonymised = set(System.objects.filter(corpus__in=[one.corpus for one in corpora]).values_list("corpus", flat=True))
     for summary in corpora:
         if not summary.with_audio:
             yield _add_audio(summary)
@@ -400,7 +442,7 @@ def _add_audio(summary: CorpusSummary) -> NextStep:
 
 def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
     name = summary.corpus.name
-    text = "No system has anonymised it yet; the measures are then computed automatically."
+    text = "You have no system on it yet; the measures of one are computed automatically."
     return NextStep(f"Anonymise {name}", text, "Run an anonymiser", reverse("systems:new", args=[name]))
 
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -349,6 +350,9 @@ def _keep(
         report = legacy.noted(report, [one.name for one in _sets(submission)], old_files, old_documents)
         files = [*_new_files(submission, report, staged), *(_inherited(one, submission) for one in old_files)]
         documents = [*_new_documents(submission, staged), *(_inherited(one, submission) for one in old_documents)]
+        if twin := _find_equal_speech(submission, files):
+            note = describe("same-speech", str(submission.system), twin=str(twin))
+            report = replace(report, findings=(Finding(WHOLE_SUBMISSION, note), *report.findings))
     keys = {row.audio for row in files} | {row.key for row in documents}
     staged.staging.promote(keys, lambda done, total: context.progress("Keeping the files", done, total))
     submission.report = store_bytes(report.to_json().encode(), ".json")
@@ -357,6 +361,22 @@ def _keep(
         setattr(submission, f"{severity}s", report.count(severity))
     context.check()
     _settle(submission, files, documents)
+
+
+def _find_equal_speech(submission: Submission, files: list[SubmittedFile]) -> Submission | None:
+    """A submission of another system of the same team that was accepted with the very same recordings."""
+    team = submission.system.team
+    if team is None or not files:
+        return None
+    ours = {(row.data_set_id, row.utterance_id, row.audio) for row in files}
+    data_set, utterance, audio = next(iter(ours))
+    others = Submission.objects.filter(
+        system__team=team, files__data_set=data_set, files__utterance=utterance, files__audio=audio
+    ).exclude(system=submission.system)
+    for other in others.exclude(state__in=[Submission.State.REFUSED, Submission.State.WITHDRAWN]).order_by("pk"):
+        if ours == set(other.files.order_by().values_list("data_set", "utterance", "audio")):
+            return other
+    return None
 
 
 def _is_standing(submission: Submission, *, lock: bool = False) -> bool:

@@ -321,7 +321,7 @@ def ask(edition: Edition) -> Asked | None:
         requirements = list_requirements(edition)
     except RecipeError:
         return None
-    heads = ("Data set", "Folder in the archive")
+    heads = ("Data set", "Folder, where one is needed")
     columns = [*(Column(head, head) for head in heads), *number_columns("Files"), Column("must", "Required")]
     rows = (
         [one.name, f"{one.directory}/", f"{one.utterances:,}", "yes" if one.is_required else "no"]

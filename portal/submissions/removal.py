@@ -15,6 +15,7 @@ from portal.core.removal import (
     declare_rows,
     declare_rule,
 )
+from portal.jobs.models import Job
 from portal.submissions import services
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.rules import Relation, removal_problem
@@ -68,6 +69,7 @@ def _system_problem(system: System, only: Submission | None = None) -> str:
         accepted=submissions.filter(pk=only.pk).count() if only else submissions.count(),
         is_of_team=system.team_id is not None,
         is_published=system.edition is not None and was_published(system.edition),
+        archived="its system" if only else "it",
     )
 
 
@@ -88,6 +90,7 @@ def _removed_with(submission: Submission) -> System | Submission:
 
 
 declare_owned(Upload)
+declare_owned(Job, by=Submission, find=lambda keys: Q(kind="intake", parameters__submission__in=keys))
 declare_rows(System, "systems")
 declare_rows(Submission, "submissions", files=("report",))
 declare_rows(SubmittedFile, "anonymised recordings", files=("audio",))

@@ -236,18 +236,19 @@ def release_problem(
     return ""
 
 
-def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool) -> str:
+def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool, archived: str = "it") -> str:
     """Why submissions, and what holds them, cannot be deleted.
 
     Args:
         accepted: how many of them passed the check and were not withdrawn.
         is_published: whether the leaderboard that they stand on is or was public.
+        archived: what can be archived instead.
     """
     if accepted and is_published:
         return PUBLISHED
     if accepted and is_of_team:
         these = "A submission of a team was" if accepted == 1 else f"{accepted} submissions of teams were"
-        return f"{these} accepted. Archive it, or have the team withdraw first."
+        return f"{these} accepted. Archive {archived}, or have the submission{'s' * (accepted > 1)} withdrawn first."
     return ""
 
 

@@ -286,7 +286,7 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
 
     Everybody meets what is released on a published leaderboard, its own also what is only offered. A sample that a
     listening test plays is heard by nobody. Where the owner of the corpus passes speech on, its own and those who
-    accepted the terms of the data, as organizer or in an approved team, also hear the originals.
+    may download the data, organizers and who accepted its terms in an approved team, also hear the originals.
     """
     submission, system = view.submission, view.system
     all_parts = list_parts(submission)
@@ -461,10 +461,15 @@ def measuring_per_second() -> float | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the jobs of a system are. Jobs stand in the order of their work."""
+    """How far the jobs of a system are, in the order of their work.
+
+    Attributes:
+        lacks_engines: whether jobs of attacks, recognition or trainings are left out, which their own pages show.
+    """
 
     jobs: list[Job]
     estimate: str
+    lacks_engines: bool = False
 
     @property
     def is_active(self) -> bool:
@@ -502,18 +507,23 @@ def describe_progress(system: System) -> Progress:
     if of_engines and any(not job.has_ended for job in jobs):
         jobs = [*found, *list_chained_jobs(of_engines.values())]
     jobs = with_estimates(sorted(jobs, key=lambda job: (job.created_at, job.pk)))
-    return Progress(jobs, time_left(_remaining(jobs)))
+    return Progress(jobs, time_left(_remaining(jobs)), lacks_engines=len(jobs) < len(found))
 
 
 def _remaining(jobs: list[Job]) -> timedelta | None:
     """Time until all jobs have ended: what each waiting one will take is what others of its kind took.
 
-    Unknown before one of each kind has ended, or while one runs whose own end is not known.
+    Jobs of others that are taken before the last of them count, too, those under way as if they had just begun. Unknown
+    before one of each kind has ended, or while one of its own runs whose end is not known.
     """
     running = [job.remaining for job in jobs if job.state == State.RUNNING]  # type: ignore[attr-defined]
     waiting = Counter(job.kind for job in jobs if job.state == State.WAITING)
     if not (running or waiting):
         return None
+    at_work = len(running)
+    for kind, state, count in _count_in_front(jobs):
+        waiting[kind] += count
+        at_work += count if state == State.RUNNING else 0
     took: dict[str, list[timedelta]] = defaultdict(list)
     for job in jobs:
         if job.state == State.SUCCEEDED and job.took is not None:  # type: ignore[attr-defined]
@@ -527,4 +537,15 @@ def _remaining(jobs: list[Job]) -> timedelta | None:
     if None in running or not waiting.keys() <= took.keys():
         return None
     work = [sum(took[kind], timedelta()) / len(took[kind]) * count for kind, count in waiting.items()]
-    return sum([*running, *work], timedelta()) / max(1, len(running))
+    return sum([*running, *work], timedelta()) / max(1, at_work)
+
+
+def _count_in_front(jobs: list[Job]) -> list[tuple[str, str, int]]:
+    """Jobs of others in the queues in which some of these wait: under way, or older than the last of these."""
+    waiting = [job for job in jobs if job.state == State.WAITING]
+    if not waiting:
+        return []
+    older = Q(state=State.WAITING, created_at__lt=max(job.created_at for job in waiting))
+    others = Job.objects.filter(older | Q(state=State.RUNNING), queue__in={job.queue for job in waiting})
+    counted = others.exclude(pk__in=[job.pk for job in jobs]).order_by().values_list("kind", "state")
+    return list(counted.annotate(Count("pk")))

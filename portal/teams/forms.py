@@ -8,7 +8,6 @@ from typing import Any, cast
 from django import forms
 from django_countries import countries
 
-from portal.challenges.models import Edition
 from portal.core.fields import LineField
 from portal.jobs.services import NotPossible
 from portal.teams import rules, services
@@ -60,9 +59,9 @@ class TeamForm(forms.Form):
     def clean_is_academic(self) -> bool:
         return self.cleaned_data["is_academic"] == "yes"
 
-    def register(self, *, edition: Edition, by: Any, now: datetime) -> Team | None:
-        """The new team of a valid form; None with an error of the form where it is not possible."""
-        return self._or_error(services.register_team, edition=edition, by=by, now=now, **self.cleaned_data)
+    def register(self, **given: Any) -> Team | None:
+        """The new team of a valid form, by `services.register_team`; None with an error where it is not possible."""
+        return self._or_error(services.register_team, **given, **self.cleaned_data)
 
     def save(self, *, by: Any) -> Team | None:
         """The changed team of a valid form; None with an error of the form where it is not possible."""

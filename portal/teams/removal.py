@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 
-from portal.core.removal import Kind, declare_kind, declare_rows
-from portal.teams.models import Invitation, Membership, Team
+from portal.core.removal import Kind, declare_kind, declare_owned, declare_rows
+from portal.jobs.models import Job
+from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 
 
 def _organized_teams(user: Any) -> QuerySet[Team]:
@@ -16,9 +17,11 @@ def _organized_teams(user: Any) -> QuerySet[Team]:
     return rows if user.is_staff else rows.filter(edition__organizers=user)
 
 
+declare_owned(Job, by=Team, find=lambda teams: Q(kind="send-notice", parameters__team__in=teams))
 declare_rows(Team, "teams")
 declare_rows(Membership, "memberships")
 declare_rows(Invitation, "invitations")
+declare_rows(DataAcceptance, "acceptances of the terms of the data")
 declare_kind(
     Kind(
         name="teams",

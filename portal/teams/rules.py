@@ -35,12 +35,18 @@ def invitation_state(invitation: Invitation, now: datetime) -> InvitationState:
     return InvitationState.OPEN if now < invitation.expires_at else InvitationState.EXPIRED
 
 
-def registration_problem(edition: Edition, *, team: Team | None, now: datetime) -> str:
-    """Why a person who belongs to `team` (None: to no active one) cannot register a team."""
+def registration_problem(edition: Edition, *, team: Team | None, now: datetime, is_invited: bool = False) -> str:
+    """Why a person who belongs to `team` (None: to no active one) cannot register a team.
+
+    Args:
+        is_invited: by the link of an organizer, which counts before the edition is listed and outside of its dates.
+    """
     if team is not None:
         return f"You belong to the team “{team}” of this edition already; a person takes part in one team only."
     if edition.archived_at is not None:
         return ARCHIVED
+    if is_invited:
+        return ""
     if not edition.is_listed:
         return "This edition is not listed yet; teams can register once it is."
     phase = registration_phase(edition, now)

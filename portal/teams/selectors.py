@@ -7,13 +7,16 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.signing import BadSignature, TimestampSigner
 from django.db.models import Case, Count, IntegerField, Prefetch, Q, QuerySet, Value, When
 from django.shortcuts import get_object_or_404
 
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.selectors import passes_speech_on, terms_of_data
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
-from portal.teams.rules import ACTIVE_STATES
+from portal.teams.rules import ACTIVE_STATES, INVITATION_LASTS
+
+_links = TimestampSigner(salt="teams.registration")
 
 
 def new_secret() -> str:
@@ -23,6 +26,20 @@ def new_secret() -> str:
 def hash_secret(secret: str) -> str:
     """SHA-256 suffices: a secret of 256 random bits cannot be guessed, whatever the speed of the hash."""
     return hashlib.sha256(secret.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def registration_code(edition: Edition) -> str:
+    """What makes a link to register a team valid for as long as an invitation."""
+    return _links.sign(str(edition.pk))
+
+
+def find_inviting_edition(name: str, code: str) -> Edition | None:
+    """The edition of this name that `registration_code` made the code for; None where it is another's or has ended."""
+    try:
+        key = _links.unsign(code, max_age=INVITATION_LASTS)
+    except BadSignature:
+        return None
+    return Edition.objects.filter(name=name, pk=int(key)).select_related("corpus").first()
 
 
 def teams_for(user: Any) -> QuerySet[Team]:
@@ -87,7 +104,7 @@ class DataAccess:
 
     Attributes:
         team: with which they take part; None for organizers and people without a team.
-        may_accept: whether they may have the data once they accepted its terms.
+        may_accept: whether they may have the data once they accepted its terms, which its organizers need not.
         acceptance: of the terms as they are now; None before.
         terms: what is to be accepted.
     """
@@ -96,11 +113,12 @@ class DataAccess:
     may_accept: bool
     acceptance: DataAcceptance | None
     terms: str
+    is_organizer: bool
 
     @property
     def is_open(self) -> bool:
         """Whether they may download."""
-        return self.acceptance is not None
+        return self.acceptance is not None or (self.may_accept and self.is_organizer)
 
 
 def data_access(user: Any, edition: Edition) -> DataAccess:
@@ -113,11 +131,11 @@ def data_access(user: Any, edition: Edition) -> DataAccess:
     if may_accept:
         accepted = edition.data_acceptances.filter(user=user, team=team if takes_part else None)
         acceptance = accepted.filter(text=terms).first()
-    return DataAccess(team if takes_part else None, may_accept, acceptance, terms)
+    return DataAccess(team if takes_part else None, may_accept, acceptance, terms, is_organizer)
 
 
 def data_files_for(user: Any, edition: Edition) -> QuerySet[DataFile]:
-    """The files of an edition that this person may download: all once they accepted the terms, else none."""
+    """The files of an edition that this person may download: all of them or none."""
     files = edition.data_files.select_related("data_set")
     return files if data_access(user, edition).is_open else files.none()
 

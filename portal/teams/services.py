@@ -36,18 +36,19 @@ class NameTaken(NotPossible):
 
 
 @transaction.atomic
-def register_team(*, edition: Edition, by: Any, now: datetime, **fields: Any) -> Team:
+def register_team(*, edition: Edition, by: Any, now: datetime, is_invited: bool = False, **fields: Any) -> Team:
     """A new team that waits for approval, owned by the person who registers it; `fields` as in `FIELDS`.
 
     Raises:
         NotPossible: registration is closed, the person has a team, or the name is taken.
     """
     edition = lock_edition(edition)
-    _refuse(rules.registration_problem(edition, team=find_active_team(by, edition), now=now))
+    team = find_active_team(by, edition)
+    _refuse(rules.registration_problem(edition, team=team, now=now, is_invited=is_invited))
     _refuse_name(edition, fields["name"])
     team = Team.objects.create(edition=edition, **fields)
     team.memberships.create(user=by, role=Membership.Role.OWNER)
-    audit.record("team.registered", team, actor=by)
+    audit.record("team.registered", team, actor=by, **({"by_link": True} if is_invited else {}))
     notify_organizers(
         team=team,
         kind=NotificationKind.REGISTERED,

@@ -61,7 +61,7 @@ def invite(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _say_invited(article: str, email: str, end: str) -> str:
-    in_log = f"{article} invitation for {email} stands in the log, as this portal sends no mail{end}."
+    in_log = f"{article} invitation for {email} is in the log, as this portal sends no mail{end}."
     return if_mailed(f"{article} invitation is on its way to {email}{end}.", in_log)
 
 

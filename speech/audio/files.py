@@ -30,6 +30,7 @@ LONGEST_S = 600.0
 HIGHEST_RATE_HZ = 192_000  # what a length is limited by, lest a header that lies about its rate fills the memory
 _BLOCK = 65536
 _ENCODINGS = frozenset(["PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"])
+_REMEDY_OF_EMPTY = "The file is empty: make the recording and send it again."
 _UNKNOWN_SIZE = 0x7FFF_0000  # encoders that write to a pipe state a size of 2 to 4 GiB
 
 
@@ -226,7 +227,7 @@ def _sound(file: BinaryIO) -> SoundFile:
     file.seek(0)
     head = file.read(12)
     if not size:
-        raise AudioError("empty", "a WAV or FLAC file", "a file of 0 bytes", "Send it again.")
+        raise AudioError("empty", "a WAV or FLAC file", "a file of 0 bytes", _REMEDY_OF_EMPTY)
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         _check_wav_chunks(file, size)
     elif head[:4] != b"fLaC":
@@ -248,7 +249,7 @@ def _check_header(sound: SoundFile) -> None:
     if sound.subtype not in _ENCODINGS:
         raise _not_audio(f"a WAV file with {sound.subtype} inside")
     if sound.frames <= 0:
-        raise AudioError("empty", "at least one sample", "none", "Send the recording again.")
+        raise AudioError("empty", "at least one sample", "none", _REMEDY_OF_EMPTY)
     if sound.frames >= 2**36:  # more than FLAC can state: the field was left at 0
         found, remedy = "none, as from encoders that write to a pipe", "Encode the file again, from file to file."
         raise AudioError("unknown-length", "a header that states the length", found, remedy)

@@ -13,9 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from common.errors import MetricInputError
+from common.packages import python_command
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
 
-FETCH_COMMAND = "python -m evaluation models fetch"
+FETCH_COMMAND = f"{python_command()} -m evaluation models fetch"
 # What has been verified in this process: path, size and time of change of each file; hashing 145 MB takes a moment.
 _verified: set[tuple[Path, int, int]] = set()
 
@@ -84,10 +85,10 @@ def find(name: str) -> Path:
     try:
         published = _is_published(file, path)
     except OSError as error:
-        raise MissingModel(f"The model file {path} cannot be read: {error.strerror}.") from None
+        raise MissingModel(f"The model file {file.path} cannot be read: {error.strerror}.") from None
     if not published:
         raise MissingModel(
-            f"The model file {path} is damaged or another one: expected SHA-256 {file.sha256}, "
+            f"The model file {file.path} is damaged or another one: expected SHA-256 {file.sha256}, "
             f"found {compute_sha256(path)}."
             f" Fetch it again with “{FETCH_COMMAND} {_asked_as(name)}”."
         )
@@ -98,7 +99,7 @@ def missing_sentence(name: str) -> str:
     """What to tell a person who needs a file that is not here."""
     file = known(name)
     return (
-        f"The model file of {file.title} ({file.size_bytes / 1e6:.3g} MB) is not in {folder()}."
+        f"The model file of {file.title} ({file.size_bytes / 1e6:.3g} MB) is missing."
         f" Fetch it with “{FETCH_COMMAND} {_asked_as(name)}”."
     )
 

@@ -1,11 +1,11 @@
 // Fetches the recordings of the trial on screen and of those ahead, a few at a time, and decodes them when needed.
-// What is no recording (an error, a page, half a file) is asked for again; after that it counts as broken.
+// What is no recording (an error, a page, half a file) is asked for again, later at 503 (store away); then it counts as broken.
 
 const AT_ONCE = 2;
 const RETRY_AFTER_MS = [500, 1500, 4000];
 const OFFLINE_RETRY_MS = 3000;
 const SHORTER_BY_S = 0.05; // than announced: not all of it has come
-const RATES_HZ = [16000, 48000]; // that of the recordings; the other where a browser does not offer it
+const RATES_HZ = [16000, 48000]; // of the recordings; the other where a browser lacks it
 
 export class Clips {
   /** `on`: changed(address), failed(address, why, attempt); `answers()`: whether the portal can be reached at all. */
@@ -120,7 +120,7 @@ export class Clips {
     }
     this.on.failed(clip.address, why, clip.attempt);
     if (clip.attempt > RETRY_AFTER_MS.length) clip.state = "broken";
-    else setTimeout(() => this.again(clip), RETRY_AFTER_MS[clip.attempt - 1]);
+    else setTimeout(() => this.again(clip), RETRY_AFTER_MS[clip.attempt - 1] * (why.endsWith("503") ? 8 : 1));
   }
 }
 

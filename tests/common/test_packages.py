@@ -10,14 +10,15 @@ def test_nothing_is_said_of_what_is_installed():
 
 def test_sentence_names_the_missing_package_and_the_command():
     assert missing_packages("Toy", "no_such", "numpy") == (
-        "Toy needs the package no-such, which is not installed here. Install it with “python -m pip install no_such”."
+        "Toy needs the package no-such, which is not installed here. "
+        "Install it with “.venv/bin/python -m pip install no_such”."
     )
 
 
 def test_parts_of_the_portal_are_installed_from_their_pins():
     assert describe_missing("Toy", "torch", "safetensors") == (
         "Toy needs the packages torch and safetensors, which are not installed here. "
-        "Install them with “python -m pip install -r requirements/torch.txt”."
+        "Install them with “.venv/bin/python -m pip install -r requirements/torch.txt”."
     )
     assert describe_missing("Toy", "pyworld").endswith("-r requirements/world.txt”; it needs a C++ compiler.")
 

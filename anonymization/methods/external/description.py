@@ -60,6 +60,11 @@ class Description(Described):
         of_voice = {*OF_VOICE, *(parameter.name for parameter in self.parameters)}
         return any(of_voice & set(PLACEHOLDER.findall(part)) for part in self.command)
 
+    @property
+    def is_given_voices(self) -> bool:
+        """Whether the command learns which voice an utterance is to have."""
+        return self.has_voice_in_command or any("{manifest}" in part for part in self.command)
+
 
 D = TypeVar("D", bound=Description)
 

@@ -203,7 +203,8 @@ class _Call:
         if not failure and (problem := check_folder(output, [name, *others])):
             failure = f"{problem}{sandbox.last_lines(outcome.errors, cut=outcome.cut)}"
         if failure:
-            raise MethodError(f"{self.method.name} failed. {failure}")
+            # Without the name of the folder, which is another one in each call, equal failures are equal.
+            raise MethodError(f"{self.method.name} failed. {failure.replace(f'{work}/', '')}")
         printed = sandbox.last_lines(outcome.errors, cut=outcome.cut)
         return [(index, self._read(output, index, given[index], given_rate, printed, notes)) for index, _ in self.items]
 

@@ -105,7 +105,7 @@ class RecognizeAndSpeak(Described):
             raise MethodError(f"At least one thread is needed; found threads={threads}.")
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
         if not item.pseudo_speaker.mixture:
-            raise MethodError(f"{self.name} takes a voice that is a mixture, as it plans them; found one that is none.")
+            raise MethodError(f"{self.name} takes a voice that is a mixture, as it plans them; found one that is not.")
         mixture = mix_with_average(item.pseudo_speaker.mixture, float(cast("float", options.get("weight", 0.0))))
         spoken: list[kokoro.Floats32] = []
         try:

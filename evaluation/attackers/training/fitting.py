@@ -110,9 +110,9 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         if self.at_once // 2 < FEWEST_AT_ONCE:
             raise MetricInputError(
-                f"Memory is full even with {self.at_once} segments at a time, found while training a recogniser of "
-                f"width {self._recipe.width}. Choose a smaller width or a shorter crop, or stop other programs that "
-                "use memory."
+                f"Memory ran out even with {self.at_once} segments at a time, while a recogniser of width "
+                f"{self._recipe.width} was trained. Choose a smaller width or a shorter crop, or stop other programs "
+                "that use memory."
             )
         self.at_once //= 2
         if self.device.type == "cuda":

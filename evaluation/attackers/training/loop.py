@@ -231,7 +231,7 @@ def train(
         if not is_out_of_memory(error):
             raise
         raise MetricInputError(
-            f"Memory is full, found while training a recogniser of width {recipe.width} on {len(utterances)} "
+            f"Memory ran out while a recogniser of width {recipe.width} was trained on {len(utterances)} "
             "utterances. Choose a smaller width or batch, or stop other programs that use memory."
         ) from error
 

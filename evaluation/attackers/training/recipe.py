@@ -250,7 +250,7 @@ def _range_problems(recipe: TrainingRecipe) -> list[str]:
             if getattr(recipe, name) != value
         ]
     elif recipe.centre:
-        problems.append("centre: expected no with PLDA, whose LDA takes a mean off by itself, found yes.")
+        problems.append("centre: expected false with PLDA, whose LDA subtracts a mean itself, found true.")
     if recipe.shortest_s > recipe.segment_s:
         problems.append(f"shortest_s: expected at most segment_s, {recipe.segment_s:g}, found {recipe.shortest_s:g}.")
     return [problem for problem in problems if problem]
@@ -284,8 +284,8 @@ def _adversary_problems(recipe: TrainingRecipe) -> list[str]:
     problems = [_range_problem(recipe, *one) for one in ranges]
     if recipe.target_head == "literal" and (recipe.adversary_steps != 1 or recipe.adversary_lr_multiplier != 1):
         problems.append(
-            "target_head: expected stabilised with steps or a learning rate of its own, found literal, which has one "
-            "optimiser for everything."
+            "target_head: expected stabilised where adversary_steps or adversary_lr_multiplier is not 1, found "
+            "literal, which has one optimiser for everything."
         )
     return [problem for problem in problems if problem]
 
@@ -386,7 +386,7 @@ def find_preset(name: str) -> TrainingRecipe:
         MetricInputError: an unknown name; says which there are.
     """
     if name not in PRESETS:
-        raise MetricInputError(f"Expected a preset among {', '.join(PRESETS)}, found “{name}”.")
+        raise MetricInputError(f"Expected one of the presets {', '.join(PRESETS)}, found “{name}”.")
     return PRESETS[name]
 
 
@@ -399,7 +399,7 @@ def with_variant(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
         MetricInputError: an unknown name; says which there are.
     """
     if name not in VARIANTS:
-        raise MetricInputError(f"Expected a variant among {', '.join(VARIANTS)}, found “{name}”.")
+        raise MetricInputError(f"Expected one of the variants {', '.join(VARIANTS)}, found “{name}”.")
     values = dict(VARIANTS[name].values)
     values["zero_epochs"] = min(recipe.epochs, round(values["zero_epochs"] * recipe.epochs / 10))
     return recipe.changed(**values)

@@ -210,7 +210,7 @@ def _gates(known: tuple[Gate, ...], given: Any) -> tuple[Gate, ...]:
         raise PolicyError(f"gates: expected a minimum for each metric, found “{given}”.")
     names = [gate.metric for gate in known]
     if unknown := [metric for metric in given if metric not in names]:
-        raise PolicyError(f"gates: expected the metrics {', '.join(names) or 'of no gate'}, found “{unknown[0]}”.")
+        raise PolicyError(f"gates: the recipe has {', '.join(names) or 'none'}; found “{unknown[0]}”.")
     changed = (gate if gate.metric not in given else _gate(gate, given[gate.metric]) for gate in known)
     return tuple(gate for gate in changed if gate is not None)
 

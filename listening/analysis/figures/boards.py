@@ -23,7 +23,7 @@ def grouping_figures(view: View) -> Iterator[Figure]:
         shown += [(f"{sentence(source)}: {samples}", None), *((str(row["measure"]), row) for row in held)]
     columns = [
         ("value", [number(row["value"]) if row else "" for _, row in shown]),
-        ("p", [number(row["p"], 3) if row else "" for _, row in shown]),
+        ("p", [_p_value(row, view) if row else "" for _, row in shown]),
     ]
     words = "with interval" if has_interval(rows, "value") else "value"
     axis, chance = "Value (1: groups are the speakers)", "chance, up to its 95 %"
@@ -45,6 +45,11 @@ def grouping_figures(view: View) -> Iterator[Figure]:
         rows=rows,
         columns="source samples measure boards listeners value value_low value_high chance chance_high p",
     )
+
+
+def _p_value(row: Record, view: View) -> str:
+    is_few = int(row["listeners"] or 0) < int(view.results.settings.get("least_clusters") or 0)
+    return "–" if is_few else number(row["p"], 3)
 
 
 def map_figures(view: View) -> Iterator[Figure]:

@@ -326,7 +326,7 @@ def _scatter(
     if _WER in axes:
         circle += " The last column: every word recognised."
         below = sum(float(one[_WER]) < 0 for one in utterances)
-        circle += f" {count(below)} utterances with more errors than words stand at 0." if below else ""
+        circle += f" {count(below)} utterances with more errors than words are drawn at 0." if below else ""
     title = f"{sentence(str(row['first']))} and {row['second']} of each utterance"
     correlations = [
         f"{sentence(kind)} {number(row[kind])}{interval(row, kind, number, f'{view.level_words} ')}"
@@ -400,7 +400,7 @@ def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         f"Left: {_LEFT_WORDS[is_normalised]}; right: correlation with the system means of all other listeners. "
         "Sorted by it.",
         f"n = {count(sum(int(row['n'] or 0) for row in rows))} ratings by {count(len(rows))} listeners, "
-        f"{count(excluded)} of them left out by a standing rule.",
+        f"{count(excluded)} of them left out by a rule in force.",
         alt=f"{sentence(task)}, {len(rows)} listeners: means from {number(means[0])} to {number(means[-1])}"
         f"{agreeing}; {excluded} left out, {sum(bool(row['caught']) for row in rows)} caught by screening rules.",
         plot=_plot_listeners(view, scores, task, rows),
@@ -477,7 +477,7 @@ def exclusion_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]
 def _make_exclusions(view: View, scores: Scores, task: str, name: str, rules: dict[str, list[Record]]) -> Figure:
     shown = STANDING if STANDING in rules else max(rules, key=lambda rule: _count_left_out(rules[rule]))
     rows = sorted(rules[shown], key=lambda row: (row["system"] != ORIGINAL, -float(row["mean_before"])))
-    rule_words = "all exclusions that stand" if shown == STANDING else f"the rule “{shown}”"
+    rule_words = "all exclusions in force" if shown == STANDING else f"the rule “{shown}”"
     before = max(int(row["listeners_before"] or 0) for row in rows)
     n_before, n_after = (sum(int(row[column] or 0) for row in rows) for column in ("n_before", "n_after"))
     largest = sorted(rows, key=lambda row: -abs(_change(row)))[:3]

@@ -386,6 +386,8 @@ def _mann_whitney_rows(scored: Scored, pairs: Pairs, settings: Settings) -> list
     tested = mann_whitney(counts, pairs.first, pairs.second)
     chance = tested.common_language
     columns = {name: getattr(tested, name) for name in ("n_first", "n_second", "u", "p")}
+    of_system = [np.unique(scored.listener[chosen & (scored.ratings.system == name)]).size for name in pairs.systems]
+    columns["listeners"] = np.minimum(np.array(of_system)[pairs.first], np.array(of_system)[pairs.second])
     columns |= {"common_language": chance, "cliffs_delta": 2 * chance - 1}
     return _rows(pairs, columns | {"adjusted": adjust_p(tested.p, settings.correction)})
 

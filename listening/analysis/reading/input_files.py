@@ -47,8 +47,8 @@ GREATEST_RATING = 1_000_000  # squares of squares of what lies beyond are no num
 GREATEST_POSITION = 10**9
 _MOST_WORDS = 10**9
 FORMS = ("rating", "linkability", "transcription")
-_TAKE_AS_MADE = "Take the file as it was made."
-_AS_MADE = "Take the file as it was made, or correct the line."
+_TAKE_AS_MADE = "Use the file as it was downloaded."
+_AS_MADE = "Use the file as it was downloaded, or correct the line."
 
 
 def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:

@@ -140,7 +140,7 @@ class Ratings(_Columns):
         position: of the trial in its session, from 1; 0 unknown.
         purpose: `SCORED`, `BRIDGE`, `GOLD` or `PRACTICE`; only scored ones enter scores.
         is_finished: whether the session was.
-        excluded: why the session is left out by a standing rule; empty where it counts.
+        excluded: why the session is left out by a rule in force; empty where it counts.
     """
 
     listener: Texts

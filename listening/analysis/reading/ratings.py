@@ -176,7 +176,7 @@ def drop_doubled_rows(ratings: Ratings) -> tuple[Ratings, list[str]]:
     notes = []
     if doubled := int(is_second.sum()):
         notes.append(
-            f"{doubled:,} row{' stands' if doubled == 1 else 's stand'} twice, the same in every column: each rating "
+            f"{doubled:,} row{' appears' if doubled == 1 else 's appear'} twice, the same in every column: each rating "
             "counts once."
         )
     if again:
@@ -476,7 +476,7 @@ def _notes_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unconverted:
     if is_bare.any():
         said.append(
             f"Verifiability: {is_bare.sum():,} ratings of unconverted source speech ({unconverted}) against the target "
-            "speaker are the nontargets of natural speech; for naturalness it stands as a system of its own."
+            "speaker are the nontargets of natural speech; for naturalness it is a system of its own."
         )
     elif is_pair.any():
         said.append(

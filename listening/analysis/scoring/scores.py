@@ -101,7 +101,7 @@ def score_ratings(
         ratings: all that were read.
         scale: lowest and highest rating by task.
         kind: ``raw`` or ``normalised``.
-        with_excluded: keep the sessions that a standing rule leaves out.
+        with_excluded: keep the sessions that a rule in force leaves out.
     """
     counting = ratings.purpose == SCORED
     if not with_excluded:
@@ -173,7 +173,7 @@ def _notes(counts: Mapping[str, int], flat: Sequence[str], settings: Settings) -
         said.append(
             f"{_number(counts['excluded_sessions'], 'session')} of {_number(counts['excluded_listeners'], 'listener')} "
             f"with {_number(counts['left_out'], 'rating')} {'is' if counts['excluded_sessions'] == 1 else 'are'} left "
-            "out by standing rules."
+            "out by rules in force."
         )
     kinds = {"practice": "practice_ratings", "control": "gold_ratings", "bridge": "bridge_ratings"}
     asides = {kind: counts.get(key, 0) for kind, key in kinds.items()}

@@ -1,10 +1,10 @@
 """One row a listener and task: level, spread, bias, agreement with the others and with himself, and what rules say.
 
-Listeners whom a standing rule leaves out have rows too, compared with those who count; so an organizer sees on one page
+Listeners whom a rule in force leaves out have rows too, compared with those who count; so an organizer sees on one page
 what a rule did and what it would do. Repeats come from `reliability`.
 
 Conventions: a *cell* is a system, and in the task of verifiability a system with one class of pairs (same speaker or
-not), as the two lie far apart. The others are the listeners that count; a listener whom a standing rule leaves out is
+not), as the two lie far apart. The others are the listeners that count; a listener whom a rule in force leaves out is
 compared with them too, but is nobody's other. Values have shape (listeners,), NaN where there is nothing to look at.
 """
 
@@ -48,7 +48,7 @@ class Rated:
         listener: shape (ratings,), place in `listeners`. listeners: how many.
         cell, item: shape (ratings,), numbers from 0.
         score: shape (ratings,).
-        counts: shape (ratings,), whether no standing rule leaves the rating out.
+        counts: shape (ratings,), whether no rule in force leaves the rating out.
     """
 
     listener: Ints

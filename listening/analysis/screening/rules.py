@@ -140,6 +140,20 @@ def gold_missed(panel: Panel) -> Iterator[Finding]:
     A range given by the organizer stands as it is. Where the right answer is not among the inputs, the median of at
     least five others stands for it.
     """
+    had = set(panel.ratings.listener[panel.ratings.purpose == GOLD].tolist())
+    trials, by_median = _control_trials(panel)
+    for name in panel.listeners.tolist():
+        if own := trials.get(name, {}):
+            share = sum(own.values()) / len(own)
+            remark = "Right answers are not known; the median of the other listeners is used."
+            yield Finding(name, "", share, GOLD_SHARE, share > GOLD_SHARE, remark if name in by_median else "")
+        else:
+            why = "Right answers are not known, and too few others rated." if name in had else "No control trials."
+            yield Finding(name, "", np.nan, GOLD_SHARE, False, why)
+
+
+def _control_trials(panel: Panel) -> tuple[dict[str, dict[tuple[str, str], bool]], set[str]]:
+    """Of each listener, by session and item, whether a control trial was missed; and who was judged by a median."""
     golden: Ratings = panel.ratings.rows(panel.ratings.purpose == GOLD)
     given = _ratings_of_control_items(golden)
     trials: dict[str, dict[tuple[str, str], bool]] = {}
@@ -157,15 +171,18 @@ def gold_missed(panel: Panel) -> Iterator[Finding]:
         own = trials.setdefault(listener, {})
         is_off = not right[0] - slack <= rating <= right[-1] + slack
         own[session, item] = own.get((session, item), False) or is_off
-    had = set(golden.listener.tolist())
-    for name in panel.listeners.tolist():
-        if own := trials.get(name, {}):
-            share = sum(own.values()) / len(own)
-            remark = "Right answers are not known; the median of the other listeners is used."
-            yield Finding(name, "", share, GOLD_SHARE, share > GOLD_SHARE, remark if name in by_median else "")
-        else:
-            why = "Right answers are not known, and too few others rated." if name in had else "No control trials."
-            yield Finding(name, "", np.nan, GOLD_SHARE, False, why)
+    return trials, by_median
+
+
+def count_missed_controls(ratings: Ratings, scale: Scale, settings: Settings, gold: Gold) -> dict[str, int]:
+    """How many control trials the sessions that count have, and how many of them were missed; empty without any."""
+    trials, _ = _control_trials(_panel(ratings, scale, settings, gold))
+    counting = ratings.rows(ratings.excluded == "")
+    kept = set(zip(counting.listener.tolist(), counting.session.tolist(), strict=True))
+    looked_at = [
+        is_off for name, own in trials.items() for (session, _), is_off in own.items() if (name, session) in kept
+    ]
+    return {"control_trials": len(looked_at), "controls_missed": sum(looked_at)} if looked_at else {}
 
 
 def bridge_outlier(panel: Panel) -> Iterator[Finding]:
@@ -348,9 +365,9 @@ def _is_range(ends: Any) -> bool:
 def make_effect_tables(
     ratings: Ratings, scale: Scale, settings: Settings, kind: str, screening: DataTable
 ) -> list[DataTable]:
-    """``exclusion_effect``: for all exclusions that stand, and for each rule that would leave out more.
+    """``exclusion_effect``: for all exclusions in force, and for each rule that would leave out more.
 
-    Before and after of a rule: with the exclusions that stand, and without whomever it catches as well.
+    Before and after of a rule: with the exclusions in force, and without whomever it catches as well.
 
     Args:
         kind: ``raw`` or ``normalised``.

@@ -1,6 +1,7 @@
 """Taking part ends and everything that was answered is deleted: from any page, or afterwards by code.
 
-What remains is that there was a session, when, and that it was withdrawn; nothing in it leads to a person or an answer.
+What remains is that there was a session, in which language, when it and its trials began and ended, at which step and
+after how many trials it was left, and its codes; nothing in it leads to a person or an answer.
 The hash of its network address stays for the rest of its day, or places could be had in bulk by withdrawing.
 In the same transaction every analysis of the study is marked, and from then on nothing of single people is shown of it.
 Right after, its inputs go, and its tables and figures about listeners and about utterances, since an utterance may have
@@ -26,7 +27,7 @@ from django.utils import timezone
 
 from listening.analysis.figures import list_figures
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
-from listening.app.models import Analysis, Flag, Participant, Session, Study
+from listening.app.models import Analysis, Flag, Participant, Session, Study, read_withdrawal_code
 from listening.app.results.inputs import compute_basis
 from listening.app.results.rules import notes_on_nobody, rows_for_everybody
 from listening.app.results.services import delete_unused_files
@@ -71,14 +72,14 @@ def withdraw(session: Session, now: datetime) -> int:
 
 
 def withdraw_by_code(code: str, address: str, now: datetime) -> Session | None:
-    """Withdraw whose code this is; None where it is nobody's.
+    """Withdraw whose code this is, however it is typed; None where it is nobody's.
 
     Raises:
         TooManyGuessesError: too many wrong codes came from this address.
     """
     if cache.get(_counter(address), 0) >= GUESSES_AT_MOST:
         raise TooManyGuessesError
-    wanted = code.strip().lower().replace(" ", "")
+    wanted = read_withdrawal_code(code)
     session = Session.objects.select_related("study").filter(withdrawal_code=wanted).first()
     if session is None:
         _count_guess(address)
@@ -96,8 +97,10 @@ def _empty(session: Session, now: datetime) -> int:
     end_session(session, Session.State.WITHDRAWN, now, trials=trials)
     # Its code stays: who finished and was promised pay is paid, and a random code names nobody.
     session.questionnaire, session.platform_data, session.device, session.texts = {}, {}, {}, {}
-    session.tab, session.heard_until = "", None
-    session.save(update_fields=["questionnaire", "platform_data", "device", "texts", "tab", "heard_until"])
+    session.tab, session.skips = "", []
+    session.block = session.consented_at = session.heard_until = None
+    told = ("questionnaire", "platform_data", "device", "texts", "tab", "skips")
+    session.save(update_fields=[*told, "block", "consented_at", "heard_until"])
     return answers
 
 

@@ -29,7 +29,8 @@ def withdraw(request: HttpRequest, session: Session) -> HttpResponse:
         services.withdraw(session, read_clock())
     if session.state == Session.State.WITHDRAWN:
         return redirect(session)
-    return render(request, "listening/sessions/withdraw.html", session_frame(session) | {"steps_total": 0})
+    shown = session_frame(session) | {"steps_total": 0, "is_withdrawing": True}
+    return render(request, "listening/sessions/withdraw.html", shown)
 
 
 @csrf_exempt

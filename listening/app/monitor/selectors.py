@@ -2,7 +2,7 @@
 
 No rating is read here: while a study is open, nobody may see how a system does. Every number comes with a constant
 number of queries, however many sessions there are. Durations in s. Coverage: an answer counts once the last task of its
-trial is there. Usable are those of finished sessions that no standing rule excludes; those of sessions still under way
+trial is there. Usable are those of finished sessions that no rule in force excludes; those of sessions still under way
 and of sessions that ended early for no fault of theirs (expired, technical) are told beside them. Practice, control and
 bridge trials do not count; of a board every sample counts for its own system. Of recordings that evaluators report, the
 system and utterance are told once the study is closed. Previews do not count.

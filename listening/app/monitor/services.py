@@ -129,7 +129,7 @@ def revoke_rule(*, rule: ExclusionRule, by: Any, now: datetime) -> list[int]:
 
 
 def apply_standing_rules(sessions: Collection[int]) -> int:
-    """Let the standing rules by flag catch ended sessions that they have not caught yet; how many were."""
+    """Let the rules by flag that are in force catch ended sessions that they have not caught yet; how many were."""
     ended = Session.objects.filter(pk__in=sessions, flags__data__holds=True)
     studies = set(ended.values_list("study", flat=True))
     rules = ExclusionRule.objects.filter(study__in=studies, revoked_at=None, session=None).select_related("study")
@@ -233,7 +233,7 @@ def _record(
     action: str, study: Study, rule: ExclusionRule, before: Coverage, after: Coverage, *, by: Any = None, **more: Any
 ) -> None:
     """Write down what a rule did to how many `sessions`, with the coverage before and after."""
-    cause = f"session {rule.session_id}" if rule.session_id else f"flag {rule.flag}"
+    cause = f"session {rule.session_id}" if rule.session_id else f"flag “{rule.get_flag_display()}”"
     told = {"rule": rule.pk, "because": cause, "reason": rule.reason, "sessions": 1}
     told |= {"before": before.as_data(), "after": after.as_data()}
     audit.record(action, study, actor=by, **told | more)

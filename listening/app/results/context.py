@@ -25,7 +25,7 @@ from listening.analysis.tables import Results
 from listening.app.models import StudySystem
 from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import EVERY
-from listening.app.results.pages import chosen_scores, listeners_page, results_page
+from listening.app.results.pages import chosen_scores, list_asked, listeners_page, results_page
 from listening.app.results.rules import Part, rows_for_everybody
 from listening.app.results.selectors import (
     Shown,
@@ -37,6 +37,7 @@ from listening.app.results.selectors import (
 )
 from listening.app.results.system_pages import heard_page, system_page
 from listening.app.results.tables import Shape, chosen_sorting
+from listening.app.sessions.selectors import read_screening
 from portal.core.exports import as_download
 from portal.core.media import CONTENT_TYPES, secured
 from portal.submissions.models import SubmittedFile
@@ -67,7 +68,8 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
         return context
     page, body = _study_page(*_key(shown, context["reader"]), chosen_sorting(query), tuple(list_notes(shown)))
     has_listeners = shown.may_see(Part.LISTENERS) and shown.results.table("raw", "listeners") is not None
-    return context | {"page": page, "body": body, "has_listeners": has_listeners}
+    told = {"asked": list_asked(shown.study), "screening": read_screening(shown.study)}
+    return context | told | {"page": page, "body": body, "has_listeners": has_listeners}
 
 
 def system_context(shown: Shown, name: str, request: HttpRequest) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class AnalyseForm(forms.Form):
         help_text="Below it the session counts for raw ratings only, as ranks over too few would mislead.",
     )
     partial_of_each_kind = forms.IntegerField(
-        min_value=0, max_value=10_000, label="Of them at least, original and anonymised each"
+        min_value=0, max_value=10_000, label="Of these, original and anonymised each, at least"
     )
 
     def __init__(self, data: Any = None, *, study: Study, analysis: Analysis | None) -> None:
@@ -96,7 +96,7 @@ class ImportForm(forms.Form):
         label="Name of unprotected speech",
         required=False,
         max_length=120,
-        help_text="What it is called in the column of systems. Empty: original, or ref in the form of 2020.",
+        help_text="As in the column system. Empty: original, or ref for the Voice Conversion Challenge 2020.",
     )
     attribution = LineField(
         label="Attribution",

@@ -22,12 +22,14 @@ from portal.core.labels import MISSING, decimals
 METHOD = tomllib.loads(Path(__file__).with_name("method.toml").read_text(encoding="utf-8"))
 ORIGINAL_LABEL = "Original speech"
 SCORES = {"normalised": "Normalised ranks", "raw": "Raw ratings"}
+OF_BOARDS = {"normalised": "Ranked distances", "raw": "Plain distances"}
 P_DIGITS, PERCENT_DIGITS, SCORE_DIGITS = 3, 1, 3
 CHANCE = 0.5
 P_COLUMNS = frozenset(
     {"p", "adjusted", "wilcoxon_p", "wilcoxon_adjusted", "permutation_p", "permutation_adjusted"}
     | {"two_way_p", "two_way_adjusted", "decisive_p"}
 )
+P_OF_ENOUGH = frozenset({"two_way_p", "two_way_adjusted", "decisive_p"})  # known only where listeners are enough
 NO_RATE_OF_VOICES = "No rate: ratings of both kinds of pairs are needed"
 NORMALISATIONS = {"rank01/avg": "(rank − 1) / (n − 1)", "midrank": "(rank − ½) / n"}
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
@@ -42,6 +44,11 @@ TRUTHS = frozenset({"is_told_apart", "is_caught"})
 def label_of(name: str, labels: Mapping[str, str]) -> str:
     """What a system is called on pages."""
     return labels.get(name) or (ORIGINAL_LABEL if name == ORIGINAL else name)
+
+
+def name_scores(scores: str, form: str) -> str:
+    """What a kind of scores is called in a form of study; empty for tables that rest on neither."""
+    return (OF_BOARDS if form == "linkability" else SCORES).get(scores, "")
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -181,6 +188,12 @@ def scores_in_words(scores: str, scale: Sequence[float] | None) -> str:
 def listed(names: Sequence[str]) -> str:
     """``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def missed_controls(results: Results) -> str:
+    """Such as ``3 of 104``: control trials that were missed, of those in sessions that count; empty without any."""
+    told = results.counts.get("control_trials")
+    return f"{results.counts['controls_missed']:,} of {told:,}" if told else ""
 
 
 def counted(count: int, one: str, several: str = "") -> str:

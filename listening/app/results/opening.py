@@ -209,9 +209,11 @@ def say_basis(results: Results, system: str = "") -> str:
     rests = f"{basis} {listeners} and {said}" if said else f"{basis} {listeners}"
     own = sum(int(row["n"] or 0) for row in results.records("raw", "summary", system=system, kind="all"))
     rests += f", {own:,} of them of this system" if system and own else ""
-    if not out:
-        return f"{rests}; no session was left out."
-    return f"{rests}; {labels.counted(out, 'session')} {'was' if out == 1 else 'were'} left out."
+    told = f"{labels.counted(out, 'session')} {'was' if out == 1 else 'were'}" if out else "no session was"
+    missed = "" if system else labels.missed_controls(results)
+    return (
+        f"{rests}; {told} left out.{f' Control trials missed in the sessions that count: {missed}.' if missed else ''}"
+    )
 
 
 def _range_of_listeners(results: Results) -> str:

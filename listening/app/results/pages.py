@@ -10,6 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import prefetch_related_objects
+from django.utils import translation
+from django.utils.translation import gettext
+
 from common.tables import Column, Order, Table, plain_table
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.screening.rules import RULES
@@ -32,7 +36,9 @@ from listening.app.results.tables import (
     read_systems,
     shown_table,
 )
+from listening.app.studies.selectors import shown_text
 from listening.tasks import RATED_TASKS
+from listening.texts import LANGUAGES, direction_of
 from portal.jobs.selectors import with_estimates
 
 WHO_SEES = plain_table(
@@ -87,6 +93,22 @@ def results_page(results: Results, reader: Reader, figures: Figures, sorting: tu
         "attribution": str(results.study.get("attribution", "")),
         "contents": [*contents, ("asked", "Participants"), ("method", "Method"), ("downloads", "Downloads")],
     }
+
+
+def list_asked(study: Study) -> list[dict[str, Any]]:
+    """In each language what evaluators read before the trials, and the questions; nothing of imported ratings."""
+    asked: list[dict[str, Any]] = []
+    prefetch_related_objects([study], "texts")
+    for language in () if study.imported else study.languages:
+        with translation.override(language):
+            rated = [RATED_TASKS[task] for task in study.tasks if task in RATED_TASKS]
+            questions = [
+                [gettext(words) for words in (one.question, one.hint, one.lowest, one.highest)] for one in rated
+            ]
+        texts = [shown_text(study, kind, language) for kind in ("role-play", "instructions")]
+        asked.append({"language": LANGUAGES.get(language, language), "code": language, "texts": texts})
+        asked[-1] |= {"questions": questions, "direction": direction_of(language)}
+    return asked
 
 
 # Parts ---------------------------------------------------------------------------------------------
@@ -216,7 +238,7 @@ def _whole_table(shape: Shape, name: str) -> Table | None:
         shape = shape.without("rule")
     if name == "correlations":  # what it compares are no systems
         shape = replace(shape, has_links=False)
-    return shown_table(name, labels.SCORES.get(scores, ""), shape, records, csv=shape.reader.csv(scores, name))
+    return shown_table(name, shape.name_scores(scores), shape, records, csv=shape.reader.csv(scores, name))
 
 
 def _changed(records: Iterable[Record]) -> list[Record]:
@@ -236,7 +258,7 @@ def _stats(results: Results) -> list[dict[str, str]]:
         ("ratings", "Ratings", "that count"),
         ("placements", "Placements", "that count"),
         ("transcripts", "Transcripts", "that count"),
-        ("excluded_sessions", "Sessions left out", "by standing rules"),
+        ("excluded_sessions", "Sessions left out", "by rules in force"),
     ]
     found = [{"label": label, "value": f"{counts[key]:,}", "note": note} for key, label, note in said if key in counts]
     return [
@@ -258,11 +280,8 @@ def _left_out(results: Results) -> list[tuple[str, str]]:
 def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[str, str]]]]:
     """The tables that this reader may have, by kind of scores."""
     found = []
-    for scores, title, contents in (
-        ("normalised", "Tables of normalised ranks", BY_SCORES),
-        ("raw", "Tables of raw ratings", BY_SCORES),
-        ("common", "Tables of neither", COMMON),
-    ):
+    for scores, contents in (("normalised", BY_SCORES), ("raw", BY_SCORES), ("common", COMMON)):
+        title = f"Tables of {labels.name_scores(scores, results.study['form']).lower() or 'neither'}"
         links = [
             (one.title, reader.csv(scores, one.name))
             for one in contents
@@ -358,10 +377,12 @@ def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = ""
         problems = [] if published else [NOT_PUBLISHED]
     else:
         problems = publication_problems(study) or list(filter(None, [refusal]))
+    missed = labels.missed_controls(shown.results) if analysis else ""
     facts = [
         ("Study", str(study)),
         ("Analysed", f"{analysis.finished_at:%Y-%m-%d %H:%M} UTC" if analysis and analysis.finished_at else "not yet"),
         ("Rests on", listeners_in_words(shown.results) if analysis else "nothing"),
+        *([("Control trials missed", f"{missed}, in sessions that count")] if missed else []),
         ("Published", f"{published:%Y-%m-%d %H:%M} UTC" if published else "no"),
     ]
     return {

@@ -50,7 +50,7 @@ from portal.systems.selectors import SystemNumbers, edition_of
 
 LISTENERS, OBJECTIVE, EER = "listeners", "objective", "eer"
 NUMBER = ("value", "low", "high", "group")
-CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "measure", "unit", *NUMBER)
+CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "measure", "unit", "attack_model", *NUMBER)
 
 
 PERCENT_DIGITS, DIGITS = 1, 3
@@ -83,7 +83,8 @@ class Quantity:
 class Measured:
     """A number with its interval, in the unit of its quantity.
 
-    `group`: letters of systems that are alike; `note`: why there is no number, or its attack model where it is another.
+    `group`: letters of systems that are alike; `note`: why there is no number, or its attack model where it is another;
+    `attack`: its attack model, empty where it has none.
     """
 
     quantity: Quantity
@@ -93,6 +94,7 @@ class Measured:
     group: str = ""
     is_reported: bool = False
     note: str = ""
+    attack: str = ""
 
     @property
     def cell(self) -> Cell:
@@ -197,7 +199,7 @@ class ObjectiveComparison:
         lead = counted(listeners, f"{simulated}listener") + " in all" if listeners else ""
         scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
         groups = any(one.group for row in self.rows for one in row.numbers)
-        letters = "; a shared letter: no significant difference" if groups else ""
+        letters = "; letters beside it: systems that share one do not differ significantly" if groups else ""
         is_bare = any(one.value is not None and one.low is None for row in self.rows for one in row.numbers)
         ends = letters or (", where there is one" if is_bare else "")
         caption = f"{scores}Beneath a number its {self.intervals}{ends}."
@@ -212,7 +214,11 @@ class ObjectiveComparison:
                 "label": row.label,
                 "remark": row.note,
                 "numbers": {
-                    one.quantity.key: {"by": one.quantity.by, "unit": one.quantity.unit}
+                    one.quantity.key: {
+                        "by": one.quantity.by,
+                        "unit": one.quantity.unit,
+                        "attack_model": one.attack or None,
+                    }
                     | {name: getattr(one, name) for name in NUMBER}
                     for one in row.numbers
                     if one.value is not None
@@ -229,7 +235,8 @@ class ObjectiveComparison:
                     what = one.quantity
                     scores = self.scores if what.by == LISTENERS else ""
                     of_system = (study, "yes" if is_simulated else "no", scores, row.key or ORIGINAL, row.label)
-                    yield (*of_system, what.by, what.key, what.unit, *(getattr(one, name) for name in NUMBER))
+                    of_number = what.by, what.key, what.unit, one.attack
+                    yield (*of_system, *of_number, *(getattr(one, name) for name in NUMBER))
 
 
 # Numbers side by side ------------------------------------------------------------------------------
@@ -313,8 +320,10 @@ def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Par
         found = measured_of(entry, column) if entry else None
         if found is None:
             return Measured(quantity)
-        note = AttackModel.UNPROTECTED.value if is_attacked and entry is not None and entry.kind == "original" else ""
-        return Measured(quantity, found.value, found.low, found.high, is_reported=found.is_reported, note=note)
+        is_original = is_attacked and entry is not None and entry.kind == "original"
+        note = AttackModel.UNPROTECTED.value if is_original else ""
+        made = Measured(quantity, found.value, found.low, found.high, is_reported=found.is_reported, note=note)
+        return replace(made, attack=note or (attack if is_attacked else ""))
 
     return quantity, read
 

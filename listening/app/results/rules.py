@@ -20,7 +20,7 @@ from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
 DECIDED_BY_ENOUGH = 5  # from this version on analyses decide nothing of pairs that few listeners rated
-STANDING = "standing"  # among rules: all exclusions that stand
+STANDING = "standing"  # among rules: all exclusions in force
 KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `inputs` calls people and sessions
 
 

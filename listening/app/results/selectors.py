@@ -118,6 +118,12 @@ def shown_analysis_for(user: Any, name: str, part: Part = Part.RESULTS) -> Shown
     return Shown(study, analysis, relation, own, is_open and analysis == study.published_analysis)
 
 
+def find_hidden(name: str) -> Study | None:
+    """A study of a listed edition whose results were published and are hidden now, which everybody may know."""
+    study = _studies().filter(name=name, edition__is_listed=True, results_published_at__isnull=False).first()
+    return None if study is None or is_open_to_all(study) else study
+
+
 def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
     """The studies of an edition of which this person may see results, as the pages around them show these.
 

@@ -4,13 +4,13 @@ it is part of; and for those who may hear it, its utterances, and where listener
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from common.tables import Cell, Column, Row, Table
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.tables import CONTENTS, Results
+from listening.analysis.tables import BY_SCORES, CONTENTS, Results
 from listening.app.results import labels, tables
 from listening.app.results.figures import Reader, ShownFigure, det_plot, histogram
 from listening.app.results.labels import METHOD, SCORES, label_of
@@ -36,7 +36,7 @@ def system_page(results: Results, reader: Reader, name: str, figures: Sequence[S
     rest = [one for one in own if one["task"] not in {task["name"] for task in tasks}]
     label = label_of(name, shape.system_labels)
     said = {"label": label, "few": shape.few, "basis": say_basis(results, name)}
-    return said | {"tasks": tasks, "others": others, "figures": rest}
+    return said | {"tasks": tasks, "others": others, "said": list(_say_others(shape, name)), "figures": rest}
 
 
 def heard_page(
@@ -238,8 +238,20 @@ def _own_tables(shape: Shape, name: str) -> list[Table]:
     for scores, path in ((shape.scores, "pair_detection"), ("common", "transcription")):
         records = [row for row in shape.records(path, scores=scores) if row["system"] in (name, ORIGINAL, "all")]
         if any(row["system"] == name for row in records):
-            made.append(shown_table(path, SCORES.get(scores, ""), shape, records, csv=shape.reader.csv(scores, path)))
+            made.append(
+                shown_table(path, shape.name_scores(scores), shape, records, csv=shape.reader.csv(scores, path))
+            )
     return [one for one in made if one is not None]
+
+
+def _say_others(shape: Shape, name: str) -> Iterator[str]:
+    """Its number in each of these tables, in a sentence."""
+    for one in METHOD["own_numbers"]:
+        column = tables.find_column(CONTENTS[one["table"]], one["column"])
+        scores = shape.scores if CONTENTS[one["table"]] in BY_SCORES else "common"
+        for row in shape.records(one["table"], scores=scores, system=name, **one["rows"]):
+            if row[column.key] is not None:
+                yield one["said"].format(", ".join(filter(None, labels.number_and_span(row, column))))
 
 
 def _heard_table(rows: Sequence[Record], name: str, title: str, shape: Shape, heard: Mapping[str, str]) -> Table:

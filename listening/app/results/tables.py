@@ -27,6 +27,7 @@ COUNTS = frozenset({"n", "n_target", "n_nontarget", "listeners", "utterances", "
 LONG = 18  # rows; a longer table scrolls inside its region
 RATES = (0.0, 0.7)  # what the strip of an error rate reaches over
 MOST_NAMES = 20  # more do not fit beside each other in a square; the figure shows them
+TOO_FEW = "too few listeners"  # in place of a p-value; files keep it
 NOTHING = {"kind": "", "sign": "", "read": ""}  # in a cell of the diagonal
 SIGNS = {"higher": "▲", "lower": "▽", "like": "="}
 Record = Mapping[str, Value]
@@ -66,6 +67,10 @@ class Shape:
     def without(self, *columns: str) -> Shape:
         """The same with further columns hidden."""
         return replace(self, hidden=self.hidden.union(columns))
+
+    def name_scores(self, scores: str) -> str:
+        """What a kind of scores is called here."""
+        return labels.name_scores(scores, self.results.study["form"])
 
     def records(self, name: str, *, scores: str = "", **equal: Value) -> list[Record]:
         """The rows of a table of the reader's scores, or of other ones."""
@@ -109,11 +114,21 @@ def table_columns(content: Table, records: Sequence[Record], shape: Shape) -> li
 def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
     """What a cell holds; a number with its interval beneath it."""
     value = row.get(column.key)
+    if value is not None and rests_on_few(column, row, shape):
+        return Cell(TOO_FEW)
     if column.key in NAMES and shape.has_links:
         return system_cell(str(value), shape)
     if isinstance(value, str):
         return Cell(labels.WORDS.get(column.key, {}).get(value, value))
     return number_cell(column, row)
+
+
+def rests_on_few(column: Column, row: Record, shape: Shape) -> bool:
+    """Whether a cell is the p-value of a test that too few listeners allow; a t test made with few has no p-value."""
+    if column.key not in labels.P_COLUMNS or column.key in labels.P_OF_ENOUGH:
+        return False
+    listeners = as_number(row.get("listeners", shape.results.counts.get("listeners")))
+    return listeners is not None and listeners < float(shape.results.settings.get("least_clusters") or 0)
 
 
 def number_cell(column: Column, row: Record) -> Cell:
@@ -132,6 +147,8 @@ def system_cell(name: str, shape: Shape) -> Cell:
 def _is_shown(column: Column, records: Sequence[Record], shape: Shape) -> bool:
     base = column.key.removesuffix("_low").removesuffix("_high")
     is_limit = base != column.key and base in records[0]  # it stands beneath its number
+    if column.key.endswith("adjusted") and all(rests_on_few(column, row, shape) for row in records):
+        return False  # what is corrected says so
     return (
         not is_limit
         and column.key not in shape.hidden
@@ -360,7 +377,8 @@ def system_in_words(shape: Shape, one: System, task: str, original: System | Non
 def _explain_likeness(shape: Shape, name: str, task: str) -> str:
     """Why a system does not differ significantly from the originals; empty where the pair was not tested.
 
-    Such as ``0.19 lower than unprotected speech (0.06 to 0.31); not significant after correction for 15 pairs``.
+    Such as ``Mean 0.19 lower than unprotected speech within the same listeners (0.06 to 0.31); not significant after
+    correction for 15 pairs``.
     """
     tested = [row for row in shape.records("differences", task=task) if row.get("is_told_apart") is not None]
     row = next((one for one in tested if {one["first"], one["second"]} == {name, ORIGINAL}), None)
@@ -374,9 +392,10 @@ def _explain_likeness(shape: Shape, name: str, task: str) -> str:
     low, high = known if len(known) == 2 else (None, None)
     text, span = labels.rounded(sign * difference, low, high, labels.SCORE_DIGITS, is_share=False)
     corrected = f" after correction for {len(tested)} pairs" if len(tested) > 1 else ""
-    how = f"{text} {'lower' if is_lower else 'higher'} than" if difference else "No difference from"
-    said = f"{how} unprotected speech{f' ({span})' if span else ''}"
-    return f"{said}; not significant{corrected}" if difference else said
+    is_none = not text.strip("0.")  # as far as it is shown
+    how = "No difference of means from" if is_none else f"Mean {text} {'lower' if is_lower else 'higher'} than"
+    said = f"{how} unprotected speech within the same listeners{f' ({span})' if span else ''}"
+    return said if is_none else f"{said}; not significant{corrected}"
 
 
 def _are_alike(letters: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
@@ -30,7 +30,14 @@ UNUSABLE = 422
 @open_page
 def results(request: HttpRequest, study: str) -> HttpResponse:
     """What listeners said in a study; for its organizers also what they may do with it."""
-    shown = selectors.shown_analysis_for(request.user, study)
+    try:
+        shown = selectors.shown_analysis_for(request.user, study)
+    except Http404:
+        if hidden := selectors.find_hidden(study):
+            messages.info(
+                request, f"The results of “{hidden}” are not public at present: only its organizers see them."
+            )
+        raise
     if request.headers.get("HX-Request"):
         return _progress(request, shown)
     told = context.study_context(shown, request.GET) | organizer_actions(shown)

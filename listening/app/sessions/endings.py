@@ -67,7 +67,7 @@ def _pay(session: Session, code: str) -> str:
         case State.EXPIRED:
             return _("You had not answered any recording yet, so there is nothing to be paid.")
         case State.SCREENED_OUT if code:
-            return _("The code says that the test was not for you. Prolific shows what is paid for that.")
+            return _("The code says that you did not meet the test's conditions. Prolific shows what is paid for that.")
         case State.SCREENED_OUT:
             return _("Only the test itself is paid, and it had not begun yet.")
         case State.WITHDRAWN if code:

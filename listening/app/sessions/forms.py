@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection
 from typing import Any
 
@@ -14,6 +15,13 @@ from listening.app.sessions.screening import FEWEST_TONES, GROUPS, INTERVALS, MO
 from listening.app.studies.settings import Question, label_in
 
 MISSING = gettext_lazy("Please answer this question.")
+# By their own names, where Django has others or none: those that many evaluators of crowd platforms speak.
+LANGUAGES = (
+    {"zh": "中文", "cs": "Čeština", "eu": "Euskara", "mn": "Монгол", "pa": "ਪੰਜਾਬੀ", "ka": "ქართული", "th": "ไทย"}
+    | {"tl": "Filipino (Tagalog)", "gu": "ગુજરાતી", "am": "አማርኛ", "ha": "Hausa", "yo": "Yorùbá", "zu": "isiZulu"}
+    | {"xh": "isiXhosa", "jv": "Basa Jawa", "si": "සිංහල", "so": "Soomaali", "mt": "Malti", "ku": "Kurdî", "ps": "پښتو"}
+)
+AUXILIARY = {"ia", "io"}  # Interlingua and Ido have no native speakers
 LONGEST_TEXT = 500
 
 
@@ -57,12 +65,12 @@ def _make_field(question: Question, language: str, languages: tuple[str, ...]) -
 
 def language_choices(further: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """Languages by their own names, those of the study's gate among them, and one for all others."""
-    names = {code: facts["name_local"] for code, facts in LANG_INFO.items() if "name_local" in facts and len(code) == 2}
-    names |= {"zh": "中文"}
+    known = {code: facts["name_local"] for code, facts in LANG_INFO.items() if "name_local" in facts and len(code) == 2}
+    known = {code: name for code, name in known.items() if code not in AUXILIARY}
+    names = {code: name[:1].upper() + name[1:] for code, name in known.items()} | LANGUAGES
     names |= {code: code for one in further if (code := one.partition("-")[0]) not in names}
-    by_name = sorted(names.items(), key=lambda pair: pair[1].casefold())
-    first = [("", _("Choose a language"))]
-    return [*first, *((code, name[:1].upper() + name[1:]) for code, name in by_name), ("other", _("Another language"))]
+    by_name = sorted(names.items(), key=lambda pair: unicodedata.normalize("NFKD", pair[1]).casefold())
+    return [("", _("Choose a language")), *by_name, ("other", _("Another language"))]
 
 
 class _TestForm(forms.Form):
@@ -117,7 +125,10 @@ class HeadphoneForm(_TestForm):
 
 
 class LanguageForm(forms.Form):
+    """`is_withdrawing`: chosen on the page that asks before it deletes, which comes again."""
+
     language = forms.CharField(max_length=8)
+    is_withdrawing = forms.BooleanField(required=False)
 
 
 class WithdrawalForm(forms.Form):

@@ -60,7 +60,8 @@ def clip_for(token: str, name: str) -> Clip:
     """The sound behind an address.
 
     Raises:
-        Unavailable: 404 no such session or file, 403 not of this session or not yet, 410 the session is over.
+        Unavailable: 404 no such session or file, 403 not of this session or not yet, 410 the session is over, 503 the
+            store of files cannot be reached.
     """
     try:
         session = selectors.session_for(token)
@@ -75,12 +76,20 @@ def clip_for(token: str, name: str) -> Clip:
     if not _is_allowed(session, block, planned):
         raise _refused()
     stimulus = ItemSample.objects.filter(item=planned.trial.item_id, slot=slot)
-    key, size = stimulus.values_list("stimulus__file", "stimulus__bytes").get()
-    if not key or not default_storage.exists(key):
-        log.error("The file of slot %s of trial %s is missing.", slot, planned.trial.pk)
+    recording, key, size = stimulus.values_list("stimulus", "stimulus__file", "stimulus__bytes").get()
+    if not key or not _is_stored(key):
+        log.error("The file of recording %s is missing: %s.", recording, key or "none was made")
         raise _nothing()
     seconds = next(sample.seconds for sample in planned.samples if sample.slot == slot)
     return Clip(session.pk, planned.trial.pk, slot, key, size, seconds)
+
+
+def _is_stored(key: str) -> bool:
+    try:
+        return default_storage.exists(key)
+    except Exception:
+        log.exception("The store of files cannot be reached.")
+        raise Unavailable(503, "The recordings cannot be read just now.") from None
 
 
 def _planned(session: Session, block: selectors.PlannedBlock, name: str) -> tuple[selectors.PlannedTrial, str]:

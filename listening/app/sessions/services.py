@@ -182,8 +182,7 @@ def _check_starts(study: Study, network: str, now: datetime) -> None:
         allowed = max(quarter, min(share, most - quarter))
         if unfinished >= share or here.count() >= STARTS_PER_PLACE * share or of_study >= allowed:
             sentence = _(
-                "As many people as this test allows have begun it from your network within an hour. Please try again "
-                "in an hour."
+                "Too many people have begun this test from your network in the last hour. Please try again in an hour."
             )
             raise TooManyError("network", sentence)
     if newest.count() >= most:

@@ -155,6 +155,8 @@ def language(request: HttpRequest, session: Session) -> HttpResponse:
     form = LanguageForm(request.POST)
     if form.is_valid():
         services.change_language(session.token, form.cleaned_data["language"])
+    if form.cleaned_data.get("is_withdrawing"):
+        return redirect("listen:withdraw", session.token)
     return redirect(session)
 
 

@@ -72,8 +72,11 @@ class ResponsibleField(LineField):
 
 
 def keep_months_field() -> WholeField:
-    help_text = "After the study is closed; deleting them then is up to you."
-    return WholeField("Answers are kept for (months)", 1, 1200, help_text, required=False)
+    help_text = (
+        f"Of evaluators: {rules.PERSONAL_DATA}, at most so long after the study is closed. Deleting it then is up to "
+        "you; answers stay with the results."
+    )
+    return WholeField("Personal data is kept for (months)", 1, 1200, help_text, required=False)
 
 
 class EditionField(forms.ModelChoiceField):

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.conf.locale import LANG_INFO
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -123,6 +123,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "share": rules.places_for_one_network(study, places),
         "is_narrow": rules.is_too_narrow_for_a_room(study, places),
         "places": places,
+        "too_small": _explain_smallness(study, places) if study.state in (State.DRAFT, State.PREPARED) else [],
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "link": link,
@@ -136,6 +137,14 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "imported_sessions": study.sessions.count() if study.imported else 0,
         "imported_people": study.participants.count() if study.imported else 0,
     }
+
+
+def _explain_smallness(study: Study, places: int) -> list[str]:
+    """What the results of a study could not say because it has too few evaluators or ratings of each item."""
+    items = study.items.filter(purpose=Item.Purpose.SCORED).annotate(ratings=Count("trials"))
+    most = items.aggregate(most=Max("ratings"))["most"]
+    found = [TOO_FEW] if places < FEWEST_FOR_INTERVALS else []
+    return found + ([RATED_ONCE] if most == 1 and study.form != Study.Form.LINKABILITY else [])
 
 
 def _count_listening(study: Study) -> int:
@@ -248,7 +257,7 @@ def plain_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[C
 def _systems(study: Study) -> Table | None:
     """The systems of a study; of an imported one those of the edition among them."""
     columns = [Column("system", "System"), Column("submission", "Submission", kind="text")]
-    columns += [] if study.imported else [Column("stimuli", "Stimuli", kind="num")]
+    columns += [] if study.imported else [Column("stimuli", "Stimuli, with practice", kind="num")]
     rows = []
     for one in study.systems.select_related("submission__system").annotate(stimulus_count=Count("stimuli")):
         named = f"{one.submission.system.title}, version {one.submission.version}"
@@ -370,7 +379,7 @@ def _platform(study: Study, places: int) -> list[tuple[str, str]]:
         ("Responsible", study.responsible or "nobody yet; the launch needs it"),
         ("Contact", study.contact or "none yet; the launch needs one"),
         (
-            "Answers are kept",
+            "Personal data is kept",
             f"{study.keep_months} months" if study.keep_months else "unknown; the launch needs it",
         ),
         ("An inactive participant's place is released", f"after {study.lease_minutes} min"),
@@ -397,6 +406,7 @@ NOTE = (
     "intelligibility says how well its ratings tell original from anonymised speech: at 50 % not at all."
 )
 FEWEST_FOR_INTERVALS = Settings().least_clusters
+RATED_ONCE = "One evaluator hears each item, so that agreement between evaluators cannot be computed."
 WIDEST = 0.25  # half an interval of a rate that is given as a number
 TOO_FEW = (
     f"The results of fewer than {FEWEST_FOR_INTERVALS} evaluators are points without intervals. Plan at least "

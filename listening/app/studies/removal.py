@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
 
 from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study, StudySystem
 from listening.app.studies import rules
 from listening.app.studies.selectors import was_published
-from listening.app.studies.services import rename_study
+from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, rename_study
 from portal.challenges.models import Edition
-from portal.core.removal import Kind, Rows, declare_guard, declare_kind, declare_rows, declare_rule
+from portal.core.removal import Kind, Rows, declare_guard, declare_kind, declare_owned, declare_rows, declare_rule
+from portal.jobs.models import Job
 
 
 def _organized_studies(user: Any) -> QuerySet[Study]:
@@ -44,6 +45,14 @@ def _edition_problem(edition: Edition) -> str:
     return ""
 
 
+def _jobs(studies: list[Any]) -> Q:
+    """Those of earlier designs, stimuli and analyses, too, which no row names any more."""
+    analyses = list(Analysis.objects.filter(study__in=studies).values_list("pk", flat=True))
+    of_study = Q(kind__in=[DESIGN_JOB, PREPARATION_JOB], parameters__study__in=studies)
+    return of_study | Q(kind="analyse-study", parameters__analysis__in=analyses)
+
+
+declare_owned(Job, by=Study, find=_jobs)
 declare_rows(Study, "listening tests", files=("imported",))
 declare_rows(Stimulus, "stimuli", files=("file",))
 declare_rows(Participant, "evaluators")

@@ -36,6 +36,7 @@ RELAXATIONS = {
     "enrolments": "the same recording of a speaker may be compared again in a session",
     "sexes": "women and men need not be half and half, but as there are recordings",
 }
+PERSONAL_DATA = "platform IDs, devices and what a platform sent"  # what `forget_people` deletes
 CONSENT_FIELDS = ("responsible", "contact", "keep_months")
 # An open page says that it is there every half minute; after four times in vain somebody has stopped for now.
 STALLED_AFTER = timedelta(minutes=2)
@@ -167,7 +168,7 @@ def consent_problems(study: Study) -> list[str]:
     missing = {
         "responsible": "Consent does not name the body that is responsible for the study.",
         "contact": "Consent names no contact for questions about the study and its pay.",
-        "keep_months": "Consent does not say for how long answers are kept.",
+        "keep_months": "Consent does not say for how long personal data is kept.",
     }
     return [f"{words} Fill it in on the page “Edit”." for name, words in missing.items() if not getattr(study, name)]
 

@@ -24,7 +24,7 @@ from django.utils.text import slugify
 from evaluation.formats.scores import read_trial_table
 from listening import texts
 from listening.app.models import Block, Item, ItemSample, Session, Stimulus, Study, StudyText
-from listening.app.studies.rules import has_pairs, kept_until, seconds_of_trial
+from listening.app.studies.rules import PERSONAL_DATA, has_pairs, kept_until, seconds_of_trial
 from listening.design.plan import PoolUtterance
 from listening.design.precision import OTHER_MINUTES
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, Utterance
@@ -125,6 +125,7 @@ def describe_keeping(study: Study, now: datetime) -> dict[str, Any]:
     forgotten = told.first()
     return {
         "until": until,
+        "what": PERSONAL_DATA,
         "is_over": until is not None and until <= now,
         "is_there": study.state == Study.State.CLOSED and not study.imported and knows_people(study),
         "deleted_at": forgotten.at if forgotten else None,
@@ -386,7 +387,7 @@ def shipped_text(study: Study, kind: str, language: str) -> str:
 
 def shown_text(study: Study, kind: str, language: str) -> ShownText:
     """The newest version of a study's text in this language, else in its first one, else as it is shipped."""
-    rows = {row.language: row for row in study.texts.filter(kind=kind).order_by("version")}
+    rows = {row.language: row for row in reversed(study.texts.all()) if row.kind == kind}  # the newest one comes last
     found = next((rows[one] for one in (language, *study.languages, *rows) if one in rows), None)
     if found is not None:
         return ShownText(kind, found.language, found.version, _as_html(found.text))

@@ -449,6 +449,9 @@ def _choose_size(study: Study, preset: str, systems: list[Submission], data_sets
     return (with_room or untried or sizes)[-1]
 
 
+APART = "Practice and control trials have recordings of their own, which are not counted here."
+
+
 def explain_size(study: Study, preset: str) -> str:
     """Why a new study is smaller than the largest size of its preset, and what gives more; empty where it is not."""
     largest, wanted = _sizes(study.form, preset)[0], copy(study)
@@ -456,12 +459,12 @@ def explain_size(study: Study, preset: str) -> str:
         return ""
     for field, value in largest.items():
         setattr(wanted, field, value)
-    said = [f"The portal chose {_size_in_words(study)}. It tries the sizes of the preset; “Edit” tries others."]
-    found_none = f"It found no design of the largest of the preset, {_size_in_words(wanted)}"
+    said = [f"The portal chose {_size_in_words(study)}: it tries only the sizes of the preset. “Edit” takes any size."]
+    found_none = f"The largest of the preset is {_size_in_words(wanted)}. No design of it was found"
     if problems := judge_plan(study).problems:
         said += ["It found no design of this size either:", *problems]
     elif problems := judge_plan(wanted).problems:
-        said += [f"{found_none}:", *problems]
+        said += [f"{found_none}:", *problems, *([APART] if wanted.practice_trials + wanted.gold_trials else [])]
     else:
         room = _room_problem(wanted, list(study.data_sets.all()))
         said += [f"{found_none}, while the page waited; “Design” searches longer.", *filter(None, [room])]

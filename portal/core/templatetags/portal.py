@@ -40,6 +40,12 @@ def unbroken(text: str) -> str:
 
 
 @register.filter
+def percents(sentence: str) -> str:
+    """`{{ sentence|percents }}`: no number is parted from its sign, as in ≥ 20 %."""
+    return sentence.replace(" %", "\u00a0%").replace("≥ ", "≥\u00a0")
+
+
+@register.filter
 def words(line: str) -> SafeString:
     """`{{ command|words }}`: each word with a hyphen in a span that does not break after it."""
     made = (

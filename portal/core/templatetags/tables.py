@@ -72,7 +72,9 @@ def _cells_html(table: Table, row: Row, *, is_headed: bool, is_first: bool) -> I
         classes = f' class="{kind}"' if kind else ""
         title = f' title="{escape(cell.title)}"' if cell.title else ""
         content = _content_html(cell) or _missing_html(table, column)
-        yield f'<td{classes} data-label="{escape(column.label)}"{value}{title}>{content}</td>'
+        # Phones show no head; a cell with a note of its own says what differs from that of its column.
+        label = f"{column.label} ({column.note})" if column.note and not cell.note else column.label
+        yield f'<td{classes} data-label="{escape(label)}"{value}{title}>{content}</td>'
 
 
 def _missing_html(table: Table, column: Column) -> str:

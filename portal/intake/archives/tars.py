@@ -113,7 +113,7 @@ class TarReader:
         try:
             header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         except (tarfile.TarError, ValueError, IndexError):
-            refuse_damaged(self._meter.name, "the header of a file in the tar", "a block that is none")
+            refuse_damaged(self._meter.name, "the header of a file in the tar", "a block that is not one")
         if header.size < 0:
             refuse_damaged(self._meter.name, "sizes of files in the tar", "a negative one")
         return header

@@ -15,6 +15,8 @@ from anonymization.methods.contract import Anonymizer, Block
 from anonymization.methods.measured import find_measured, read_measurements
 from common.tables import Column, number_columns, plain_table
 from portal.core.labels import decimals
+from speech.encoders import registry as encoders
+from speech.recognizers import registry as recognizers
 
 _WIDTH, _COLUMN, _GAP = 320, 148, 24
 _LINE, _TOP, _PAD, _EDGE = 14, 17, 9, 8
@@ -125,19 +127,22 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
         return None
     whole = read_measurements()
     heads = [Column("what", "Speech"), *number_columns("Word errors")]
-    heads += [Column(f"{kind}-{name}", f"EER {kind}, {name}", kind="num") for name in whole.encoders for kind in _KINDS]
+    for name in whole.encoders:
+        title = encoders.find_engine(name).title
+        heads += [Column(f"{kind}-{name}", f"EER {kind}, {title}", kind="num") for kind in _KINDS]
     heads += [*number_columns("ρF0"), Column("gvd", "G_VD", kind="num", unit="dB"), *number_columns("Work per second")]
     unprotected = [cell for name in whole.encoders for cell in (_percent(whole.unprotected[name]), "–")]
     rates = [_percent(kind[name]) for name in whole.encoders for kind in (found.ignorant, found.lazy_informed)]
     end = [decimals(found.rho_f0, 2), decimals(found.gvd_db, 1), f"{decimals(found.work_per_second, 3)} s"]
     rows = [
-        ["original", _percent(whole.word_errors), *unprotected, "1", "0", "–"],
-        [method.name, _percent(found.word_errors), *rates, *end],
+        ["Original", _percent(whole.word_errors), *unprotected, "1", "0", "–"],
+        [method.title, _percent(found.word_errors), *rates, *end],
     ]
+    words = recognizers.find_engine(whole.recognizer).title
     return {
         "table": plain_table("Measured on real speech", heads, rows, caption=f"Measured on real speech, {whole.date}"),
-        "about": f"{whole.speech}. Words by {whole.recognizer}. Work: processor time for a second of speech. No "
-        "semi-informed attacker was trained.",
+        "about": f"{whole.speech}. Words by {words}. Work: processor time for a "
+        "second of speech. No semi-informed attacker was trained.",
     }
 
 
@@ -145,4 +150,4 @@ _KINDS = ("ignorant", "lazy-informed")
 
 
 def _percent(rate: float) -> str:
-    return f"{decimals(100 * rate, 1)} %"
+    return f"{decimals(100 * rate, 1)}\u00a0%"

@@ -41,6 +41,7 @@ LEVELS = (
     (AnonymizationRun.Level.UTTERANCE.value, "Utterance level"),
 )
 NO_EDITION = "No edition"
+METHODS_SHOWN = 3  # the others are folded
 YES, NO = "yes", "no"
 
 
@@ -130,6 +131,21 @@ class MethodCard:
     options: list[BoundField]
 
     @property
+    def needed(self) -> list[BoundField]:
+        """Those without which it does not run: of methods with targets."""
+        return self.options[: len(self.options) - len(self.method.options)]
+
+    @property
+    def usual(self) -> list[BoundField]:
+        """Those whose first values suit most runs."""
+        return self.options[len(self.needed) :]
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether one of the usual options has an error."""
+        return any(one.errors for one in self.usual)
+
+    @property
     def pace_text(self) -> str:
         """How many seconds of speech a second of work anonymises here, and what tells so; empty where nothing does."""
         if self.pace is None:
@@ -137,6 +153,15 @@ class MethodCard:
         ratio = 1 / self.pace.work_per_second if self.pace.work_per_second else float("inf")
         source = "a trial" if self.pace.source == "trial" else f"{self.pace.n} run{'s' if self.pace.n > 1 else ''}"
         return f"{ratio:,.3g} s of speech in a second, by {source} here"
+
+
+@dataclass(frozen=True)
+class MethodPart:
+    """Cards of methods; with a title, they are folded under it."""
+
+    cards: list[MethodCard]
+    title: str = ""
+    is_open: bool = False
 
 
 def option_name(method: Anonymizer, option: Option) -> str:
@@ -320,6 +345,26 @@ class BaselineForm(forms.Form):
             pace = self.offer.paces.get(method.name)
             fields = [self[name] for name in _field_names(method)]
             yield MethodCard(button, method, pace, self.offer.cost_of(method.name), fields)
+
+    def method_parts(self) -> list[MethodPart]:
+        """The first methods, and the rest, which is folded until one of it is chosen."""
+        cards = list(self.method_choices())
+        rest = cards[METHODS_SHOWN:]
+        is_open = any(card.method.name == self["method"].value() for card in rest)
+        parts = [MethodPart(cards[:METHODS_SHOWN])]
+        if rest:
+            title = f"{len(rest)} more method{'' if len(rest) == 1 else 's'}"
+            parts.append(MethodPart(rest, title, is_open))
+        return parts
+
+    def seldom_changed(self) -> list[BoundField]:
+        """Fields whose first values suit most runs."""
+        return [self[name] for name in ("label", "name", "seed") if name != "label" or self.offer.editions]
+
+    @property
+    def opens_more(self) -> bool:
+        """Whether one of the folded fields has an error."""
+        return any(one.errors for one in (self["level"], *self.seldom_changed()))
 
     def missing_line(self) -> str:
         """The methods that cannot run here, each with the reason."""

@@ -45,7 +45,10 @@ def _lower(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
         return ""
     attack, number = found
     reached = f" The {attack} attacker reaches {_read(number, '%')}, which is lower"
-    return f"{reached}: a system is only as private as the lowest EER."
+    ranks = (
+        f"The rank rests on the {policy.attack_model} attacker all the same, by which the edition ranks every system."
+    )
+    return f"{reached}: a system is only as private as the lowest EER. {ranks}"
 
 
 def _turned(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:

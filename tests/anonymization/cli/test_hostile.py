@@ -71,8 +71,8 @@ def test_two_recordings_for_one_output_are_refused(shell, tmp_path):
     [
         (("--seed", "one"), "--seed: expected a whole number, found “one”"),
         (("--seed", 1, "--method", "."), "--method .: expected a method of the list or a file such as anonymizer.toml"),
-        (("--voices", "v.csv", "--seed", 1), "expected the voices of a file alone, found --seed, too"),
-        (("--voices", "v.csv", "--level", "speaker"), "expected the voices of a file alone, found --level, too"),
+        (("--voices", "v.csv", "--seed", 1), "expected no --seed, which draws other voices; found both"),
+        (("--voices", "v.csv", "--level", "speaker"), "expected no --level, which draws other voices; found both"),
         ((), "--seed: expected a whole number, from which the voices are drawn; found none"),
         (("--seed", 1, "--method", "b2"), 'There is no anonymisation method "b2". Known methods: mcadams-2022'),
         (("--seed", 1, "--method", "nothing.toml"), "nothing.toml"),

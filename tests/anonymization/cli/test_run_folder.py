@@ -175,7 +175,7 @@ def test_program_of_a_team_runs_from_its_description(shell, tmp_path, jobs):
     assert record["method"] == "hush"
     description.write_text(description.read_text() + "\n# changed\n")
     answer = shell("run", "--method", description, source, tmp_path / "out", "--seed", 3)
-    assert "expected an earlier call of the same run, found another: version is" in refusal(answer)
+    assert "out: hush has changed since this folder was begun: another version. Name another folder" in refusal(answer)
 
 
 @confined
@@ -218,6 +218,9 @@ def test_files_that_all_fail_end_the_run_early(shell, tmp_path):
     answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3)
     assert answer.code == 1
     assert "0 finished (0 s of speech), 50 failed, 10 not tried (as the first ones all failed)." in answer.out
+    [sentence] = [line for line in answer.err.splitlines() if "expected" in line]
+    names = ", ".join(str(tmp_path / f"in/a/{number:02}.wav") for number in range(5))
+    assert sentence.startswith(f"  50 files, such as {names}: expected ")
 
 
 def test_problem_of_a_file_is_told_in_its_parts(shell, tmp_path):

@@ -94,7 +94,7 @@ def test_archive_with_lists_for_both_roles_gives_each_utterance_its_role(shell, 
     answer = shell("run", *B2, tmp_path / "libri_dev", tmp_path / "out", "--seed", 4, "--json")
     assert answer.code == 0
     assert answer.json["inferred"] == [
-        "libri_dev: role trial (but for the utterances of enrolls, which are enrolment), split dev."
+        "libri_dev: role trial (except for the utterances of enrolls, which are enrolment), split dev."
     ]
     assert answer.json["voices"]["n_speakers"] == 2
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"enrolls", "trials_f", "wav.scp", "wav"}

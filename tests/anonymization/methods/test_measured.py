@@ -29,9 +29,9 @@ def test_page_shows_a_method_beside_the_original_speech():
     [group] = list_measured(get_method("t04"))["table"].groups
     rows = [[cell.text for cell in row.cells] for row in group.rows]
     found = find_measured(get_method("t04"))
-    assert [row[0] for row in rows] == ["original", "t04"]
-    assert rows[1][1] == f"{fixed(100 * found.word_errors, 1)} %"
-    assert rows[1][2] == f"{fixed(100 * found.ignorant['wespeaker-resnet34'], 1)} %"
+    assert [row[0] for row in rows] == ["Original", get_method("t04").title]
+    assert rows[1][1] == f"{fixed(100 * found.word_errors, 1)}\N{NO-BREAK SPACE}%"
+    assert rows[1][2] == f"{fixed(100 * found.ignorant['wespeaker-resnet34'], 1)}\N{NO-BREAK SPACE}%"
 
 
 def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):

@@ -637,7 +637,7 @@ def test_baseline_of_an_edition_goes_from_received_to_the_leaderboard(demo, edit
     assert f'<span class="soft">by {organizer}</span>' in page
     assert 'Evaluating <span class="soft">by the portal</span>' in page
     note = submission.events.get(state="accepted").note
-    assert note == "50 utterances of 3 data sets were anonymised by mcadams-2022."
+    assert note == "50 utterances of 3 data sets were anonymised with B2: McAdams coefficient (2022)."
     [entry] = [entry for entry in build_leaderboard(edition).entries if entry.kind == "baseline"]
     assert entry.label == "B2.a"
 

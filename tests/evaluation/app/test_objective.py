@@ -372,6 +372,7 @@ def test_states_and_the_mail_to_the_team(edition, submission):
     assert letter.to == [submission.system.team.memberships.get().user.email]
     assert "has been evaluated" in letter.subject
     assert f"/systems/{submission.system.name}/" in letter.body
+    assert "next to yours" in letter.body, "its recipe lets teams report numbers"
 
 
 def test_failed_measures_fail_the_evaluation_and_tell_the_team(edition, submission):

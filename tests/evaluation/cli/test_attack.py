@@ -264,7 +264,7 @@ def test_models_that_nobody_is_enrolled_for_are_named(shell, corpus):
     outcome = attack(shell, corpus)
     assert outcome.code == 1
     [problem] = [one for one in json.loads(outcome.out)["problems"] if one["code"] == "unknown-model"]
-    assert problem["found"] == "1 of 5 that are none, such as nobody"
+    assert problem["found"] == "1 of 5 that are not, such as nobody"
     write(trials, ["nobody s0-2 nontarget", "nobody s0-3 target"])
     assert attack(shell, corpus).code == 2
 

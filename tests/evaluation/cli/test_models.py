@@ -41,7 +41,10 @@ def test_list_shows_each_file_with_state_licence_and_source(models, shell):
         assert "missing" in row
         assert file.licence in row
         assert file.source in row
-    assert lines[-1] == "Fetch what is missing with “python -m evaluation models fetch --all”, or name the files."
+    assert (
+        lines[-1]
+        == "Fetch what is missing with “.venv/bin/python -m evaluation models fetch --all”, or name the files."
+    )
 
 
 def test_list_in_json_names_hashes_and_packages(models, shell):

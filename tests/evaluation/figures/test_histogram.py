@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from common.errors import MetricInputError
 from evaluation.figures.histogram import (
@@ -17,6 +18,7 @@ from evaluation.figures.histogram import (
     draw_histogram,
     make_pitch_plot,
 )
+from evaluation.figures.points import CountPlot, Measure
 from evaluation.figures.style import PALETTES, draw_plot
 from evaluation.metrics.averages import distribute
 
@@ -184,3 +186,14 @@ def test_palette_has_enough_contrast(theme, page):
     for fill in palette.series[:2]:
         assert contrast(fill, page) >= 2.2
     assert contrast(palette.series[0], palette.series[1]) >= 1.25
+
+
+@pytest.mark.parametrize(
+    ("most", "legend"), [(1, ["1 utterance"]), (2, ["2 utterances", "1"]), (40, ["40 utterances", "4"])]
+)
+def test_circles_of_one_size_are_explained_once(most, legend):
+    edges = np.array([0.0, 0.5, 1.0])
+    axis = Measure("Measure", edges, (0, 1))
+    figure = Figure()
+    CountPlot(axis, axis, {(0, 0): most, (1, 1): 1}, "", "utterances").paint(figure, PALETTES["light"])
+    assert figure.axes[0].get_legend_handles_labels()[1] == legend

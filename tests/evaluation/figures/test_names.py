@@ -1,6 +1,7 @@
 """Names beside crowded points, and what a figure in a page tells and where it leads."""
 
 import itertools
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -31,6 +32,15 @@ def test_names_of_twenty_points_close_to_each_other_do_not_collide(spread):
         apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
         assert apart, (one, other)
     assert all(left >= 0 and bottom >= 0 and right <= 400 and top <= 330 for left, bottom, right, top in boxes)
+
+
+def test_name_is_nearest_to_its_own_point():
+    points = [(100.0, 100.0), (130.0, 100.0), (115.0, 118.0)]
+    for own, (left, bottom, right, top) in zip(
+        points, place_names(points, [(36.0, 11.0)] * 3, 9.0, [], (0.0, 0.0, 400.0, 330.0)), strict=True
+    ):
+        away = {(x, y): math.hypot(max(left - x, x - right, 0), max(bottom - y, y - top, 0)) for x, y in points}
+        assert min(points, key=away.__getitem__) == own
 
 
 def test_system_has_one_place_by_the_order_of_labels():

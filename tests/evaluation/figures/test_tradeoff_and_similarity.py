@@ -47,6 +47,14 @@ def test_tradeoff_names_systems_ranks_and_conditions():
     )
 
 
+def test_name_in_a_tradeoff_stands_beside_the_line_of_a_minimum():
+    points = (SystemPoint("Original", 0.0, 14, "original"), SystemPoint("T01-p1", 83.0, 23))
+    drawn = {
+        draw_tradeoff(points, minimum_eers=limits).split(b"Original</text>")[0][-120:] for limits in ((80,), (10,))
+    }
+    assert len(drawn) == 2
+
+
 @pytest.mark.parametrize(
     "point",
     [SystemPoint("x", np.nan, 1), SystemPoint("x", 101, 1), SystemPoint("x", 1, -1), SystemPoint("x", 1, 1, "y")],

@@ -168,7 +168,8 @@ def test_the_error_becomes_a_problem_of_a_file(tmp_path):
     with pytest.raises(AudioError) as caught:
         inspect_audio(saved(tmp_path, b""))
     assert caught.value.problem("p225/a.wav").sentence() == (
-        "p225/a.wav: expected a WAV or FLAC file, found a file of 0 bytes. Send it again."
+        "p225/a.wav: expected a WAV or FLAC file, found a file of 0 bytes. "
+        "The file is empty: make the recording and send it again."
     )
 
 

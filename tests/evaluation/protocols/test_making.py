@@ -10,6 +10,7 @@ from evaluation.protocols.making import (
     SpeakerShare,
     SpeechSet,
     Trials,
+    explain_few_speakers,
     explain_little_training,
     find_obstacle,
     full_product,
@@ -129,6 +130,17 @@ def test_too_little_training_speech_proposes_no_trained_attacker(speakers, utter
     assert explain_little_training(CORPORA["training"]) == ""
 
 
+def test_few_speakers_of_the_ranked_split_are_told():
+    def trial(split, speakers):
+        people = tuple(SpeakerShare(f"t{one}", "f", 2) for one in range(speakers))
+        return SpeechSet(f"libri_{split}_trials_f", "trial", split, people)
+
+    assert explain_few_speakers([trial("dev", 40), trial("test", 19)]).startswith(
+        "The EERs that rank are of 19 speakers"
+    )
+    assert explain_few_speakers([trial("dev", 4), trial("test", 20)]) == explain_few_speakers([]) == ""
+
+
 def test_full_product_counts_pairs_of_one_gender():
     enrolment = SpeechSet("e", "enrolment", "", (*WOMEN[:2], *MEN))
     assert full_product(SpeechSet("t", "trial", "", WOMEN), enrolment) == Trials(2, 8, 16)
@@ -161,7 +173,7 @@ def test_sets_that_cannot_be_attacked_are_left_out_and_say_why():
     assert find_obstacle(lost, sets) == "lost_trials has no enrolment set; import one with it."
     enrolled = SpeechSet("e", "enrolment", "", WOMEN[:1])
     both = [enrolled, replace(alone, enrolment="e")]
-    assert find_obstacle(both[1], both) == "alone_trials needs trials of one speaker and of two; it has 4 and 0."
+    assert find_obstacle(both[1], both) == "alone_trials needs target and nontarget trials; it has 4 and 0."
     assert "lost_trials" not in made(sets).data_sets
     with pytest.raises(ValueError, match="at least one trial set"):
         made([*both, lost])

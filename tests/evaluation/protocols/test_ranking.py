@@ -421,7 +421,7 @@ def test_unranked_rows_belong_to_no_group():
         ({"inclusive": 1}, "expected true or false"),
         ({"note_within": -1}, "expected 0 to 100"),
         ({"note_within": float("inf")}, "expected a number"),
-        ({"gates": {"uar": 1}}, "expected the metrics pitch_correlation, found “uar”"),
+        ({"gates": {"uar": 1}}, "the recipe has pitch_correlation; found “uar”"),
         ({"gates": [0.3]}, "expected a minimum for each metric"),
         ({"colour": "red"}, "Expected the fields minimum_eers"),
     ],

@@ -151,8 +151,8 @@ def test_excluded_boards_are_left_out_and_told():
     found = analyse(Inputs(facts, placements=boards("too fast")), SETTINGS)
     assert found.tables == {}
     assert found.counts["left_out"] == 96
-    assert "12 sessions with 96 placements are left out by standing rules: 12 “too fast”." in found.remarks
-    assert "No boards count: every session is left out by a standing rule." in found.remarks
+    assert "12 sessions with 96 placements are left out by rules in force: 12 “too fast”." in found.remarks
+    assert "No boards count: every session is left out by a rule in force." in found.remarks
 
 
 def test_where_every_session_is_excluded_the_tables_are_absent_and_a_note_says_so():

@@ -327,7 +327,7 @@ def test_criterion_34_rows_that_stand_twice_count_once_and_are_told():
     assert len(inputs.ratings) == 4
     assert inputs.ratings.position.tolist() == [1, 2, 3, 2]
     notes = inputs.study.design["remarks"]
-    assert "1 row stands twice, the same in every column: each rating counts once." in notes
+    assert "1 row appears twice, the same in every column: each rating counts once." in notes
     assert any(note.startswith("1 rating is of an item that the listener had rated") for note in notes)
 
 

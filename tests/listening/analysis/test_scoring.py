@@ -45,7 +45,7 @@ def test_excluded_sessions_count_only_when_asked_for():
         assert listeners_of(given, kind, with_excluded=True) == ["a", "b"]
     told = count_left_out(given, SETTINGS)
     assert (told.counts["left_out"], told.counts["excluded_sessions"], told.counts["listeners"]) == (6, 1, 1)
-    assert told.notes == ("1 session of 1 listener with 6 ratings is left out by standing rules.",)
+    assert told.notes == ("1 session of 1 listener with 6 ratings is left out by rules in force.",)
 
 
 @pytest.mark.parametrize(

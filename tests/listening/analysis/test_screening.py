@@ -15,6 +15,7 @@ from listening.analysis.screening.listeners import make_listener_tables
 from listening.analysis.screening.rules import (
     RULES,
     bt500_counts,
+    count_missed_controls,
     make_effect_tables,
     make_screening_table,
     read_right_answers,
@@ -120,6 +121,10 @@ def test_control_trials_off_their_range_are_caught_if_more_than_half_are():
     values = {row["listener"]: row["value"] for row in found(both, "gold-missed", right)}
     assert [values[f"L00{n}"] for n in range(5)] == [1.0, 0.5, 0.0, 0.5, None]
     assert found(both, "gold-missed", right, listener="L004")[0]["remark"] == "No control trials."
+    assert count_missed_controls(both, SCALE, QUICK, right) == {"control_trials": 8, "controls_missed": 4}
+    out = replace(both, excluded=np.where(both.listener == "L000", "asleep", ""))
+    assert count_missed_controls(out, SCALE, QUICK, right) == {"control_trials": 6, "controls_missed": 2}
+    assert count_missed_controls(panel(), SCALE, QUICK, right) == {}
 
 
 def test_one_known_answer_has_a_slack_of_one_point_of_five():

@@ -225,8 +225,8 @@ def test_exports_download_and_names_are_asked_for_twice(organizer, new_page):
     with page.expect_download() as download:
         page.get_by_role("link", name="Everything as CSV files").click()
     assert re.fullmatch(rf"{study.name}-\d{{8}}-\d{{4}}\.zip", download.value.suggested_filename)
-    page.get_by_role("button", name="Download names and codes").click()
+    page.get_by_role("button", name="Download IDs and codes").click()
     with page.expect_download() as download:
-        page.locator("dialog").get_by_role("button", name="Download names and codes").click()
+        page.locator("dialog").get_by_role("button", name="Download IDs and codes").click()
     assert download.value.suggested_filename == f"{study.name}-payments.csv"
     assert "somebody" in download.value.path().read_text()

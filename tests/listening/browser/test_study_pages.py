@@ -122,7 +122,7 @@ def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     page.get_by_label("Seed").fill("2022")
     expect(page.get_by_label("Contact")).to_have_value(organizer.email)
     page.get_by_label("Responsible body").fill("Test University")
-    page.get_by_label("Answers are kept for (months)").fill("24")
+    page.get_by_label("Personal data is kept for (months)").fill("24")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Make the design").click()
     page.get_by_text("Every check passes").wait_for()

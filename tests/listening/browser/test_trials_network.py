@@ -167,7 +167,7 @@ def test_criterion_04_broken_clip_is_retried_skipped_flagged_and_comes_again(pag
         page.unroute(clip.address)
         page.click("#skip")
         wait_until(lambda following=position % 4 + 1: draft_of(page)["position"] == following, "the next trial")
-        expect(page.locator("#notice")).to_have_text("The trial was skipped. It comes once more at the end.")
+        expect(page.locator("#notice")).to_have_text("The trial was skipped. It may come once more at the end.")
     session.refresh_from_db()
     assert session.skips == [1, 2, 3, 4]
     told = events_of(session, "clip-broken", 4)
@@ -202,6 +202,22 @@ def test_criterion_04_clip_that_stays_broken_is_given_up_and_the_session_ends_we
     assert {position for position, _ in stored(session, 6)} == {1, 3}
     session.refresh_from_db()
     assert session.state == Session.State.FINISHED
+
+
+def test_store_that_is_away_for_half_a_minute_breaks_no_trial(page):
+    page.clock.install()
+    session = make_session(make_study(trials=2))
+    clip = break_clip(page, session, 1, "a", "500")
+    clip.reply["status"] = 503
+    open_trials(page, session)
+    leap_until(page, lambda: clip.asked == 3, "three attempts")
+    expect(page.locator("#broken")).to_be_hidden()
+    page.unroute(clip.address)
+    leap_until(page, page.locator('#players [data-slot="a"][data-state="ready"]').is_visible, "the recording")
+    answer(page)
+    stored(session, 3)
+    session.refresh_from_db()
+    assert session.skips == []
 
 
 def test_broken_clip_that_comes_after_all_is_tried_again_by_a_tap(page):

@@ -83,7 +83,7 @@ def test_criterion_06_reload_crash_and_closed_page_return_to_the_trial_that_was_
 
 def test_criterion_06_back_button_and_another_language_return_to_the_trial_that_was_begun(page, session):
     before = begin_second_trial(page, session)
-    page.get_by_role("link", name="Stop and delete my answers").click()
+    page.get_by_role("link", name="Withdraw and delete my answers").click()
     expect(page.locator("#trials")).to_have_count(0)
     page.go_back()
     expect(page.locator("#trial-panel")).to_be_visible()

@@ -139,14 +139,14 @@ def test_checks_that_allow_for_chance_say_what_they_can_find():
     assert describe_power("places by kind", "", few) == "Cannot fail with 10 evaluators: any order could be chance."
     many = few | {"evaluators": 40}
     assert describe_power("places by kind", "", many) == (
-        "Finds originals at a place for fewer than 4 or more than 36 of 40 evaluators at best."
+        "Detects originals at a place only for fewer than 4 or more than 36 of 40 evaluators."
     )
     assert (
         describe_power("places by system", "", many)
-        == "Finds a system at a place for more than 27 of 40 evaluators at best."
+        == "Detects a system at a place only for more than 27 of 40 evaluators."
     )
     limits = "at most {} % by the place (50.0 % in any such order), 100.0 % by that and the two kinds before"
-    assert describe_power("guesses of class", limits.format("81.5"), many).startswith("Finds an order by which more")
+    assert describe_power("guesses of class", limits.format("81.5"), many).startswith("Detects an order by which more")
     assert describe_power("guesses of class", limits.format("100.0"), few).startswith("Cannot fail with 10 evaluators")
     assert describe_power("coverage", "", many) == ""  # a single breach fails it
 

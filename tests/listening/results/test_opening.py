@@ -156,6 +156,13 @@ def test_basis_says_how_many_listeners_each_system_had_where_not_all_heard_it():
     assert basis(20, 20, 20).startswith("This rests on 20 simulated listeners and")
 
 
+def test_basis_says_how_many_control_trials_were_missed_where_they_were_counted():
+    counts = {"listeners": 20, "ratings": 90, "excluded_sessions": 1}
+    assert say_basis(made(counts=counts)).endswith("90 ratings; 1 session was left out.")
+    told = say_basis(made(counts=counts | {"control_trials": 40, "controls_missed": 3}))
+    assert told.endswith("; 1 session was left out. Control trials missed in the sessions that count: 3 of 40.")
+
+
 def test_page_of_a_system_says_how_many_ratings_are_its_own():
     results = made_up_results()
     own = sum(row["n"] for row in results.table("raw", "summary").records(system=SYSTEMS[0], kind="all"))
@@ -233,3 +240,16 @@ def test_captions_on_pages_are_short():
         assert len(words) <= 20, figure.name
         assert figure.reading.endswith("."), figure.name
         assert figure.reading.rstrip(".…") in figure.caption
+
+
+def test_page_of_a_system_says_its_number_of_boards_and_transcripts():
+    linked = {"system": "B2", "pairs": "original-anonymised", "eer": 0.303, "eer_low": 0.2, "eer_high": 0.41}
+    boards = made("linkability", pair_detection=[linked, linked | {"pairs": "anonymised-anonymised"}])
+    boards = replace(boards, tables={"raw/pair_detection": boards.tables["raw/pair_detection"]})
+    assert system_page(boards, READER, "B2", [])["said"] == [
+        "Linking an unprotected sample with one of this system by ear: equal error rate 30 %, 20 to 41; 50 % is a "
+        "guess."
+    ]
+    words = make_table("transcription", [{"system": "B2", "wer": 0.09}])
+    found = replace(boards, tables={"common/transcription": words})
+    assert system_page(found, READER, "B2", [])["said"] == ["Word error rate of listeners: 9.0 %."]

@@ -160,7 +160,7 @@ def test_simulated_ratings_are_called_so_wherever_they_stand(edition, submission
     system = submissions[1].system
     for path in (f"/editions/{edition.name}/leaderboard/", f"/systems/{system.name}/", f"/editions/{edition.name}/"):
         page = Client().get(path).content.decode()
-        assert "simulated ratings" in page, path
+        assert "simulated answers" in page, path
     [row, *_] = Client().get(f"/editions/{edition.name}/leaderboard/leaderboard.json").json()["listeners"]
     assert row["is_simulated"] is True
 
@@ -384,6 +384,9 @@ def test_csv_has_a_row_for_each_number(edition, submissions):
     [rate] = [row for row in rows if row["label"] == "T01-p1" and row["measure"] == "verifiability_eer"]
     expected = next(cells(row)["verifiability_eer"] for row in shown.rows if row.label == "T01-p1")
     assert (float(rate["value"]), rate["group"], rate["unit"]) == (expected.value, expected.group, "%")
+    attacks = {row["label"]: row["attack_model"] for row in rows if row["measure"] == "eer"}
+    assert attacks["T01-p1"] == edition.recipe.track.ranking.attack_model
+    assert {row["attack_model"] for row in rows if row["measure"] != "eer"} == {""}
 
 
 def test_json_of_a_leaderboard_without_studies_has_no_part_for_them(edition):
@@ -396,7 +399,9 @@ def test_json_of_the_leaderboard_holds_the_table(edition, submissions):
     assert (found["study"], found["scores"], found["is_preview"]) == (study.name, "normalised", False)
     [system] = [one for one in found["systems"] if one["label"] == "T01-p1"]
     assert system["numbers"]["eer"]["value"] == 22.5
-    assert system["numbers"]["verifiability_eer"]["by"] == "listeners"
+    assert system["numbers"]["eer"]["attack_model"] == edition.recipe.track.ranking.attack_model
+    of_listeners = system["numbers"]["verifiability_eer"]
+    assert (of_listeners["by"], of_listeners["attack_model"]) == ("listeners", None)
 
 
 # Cost ----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from listening.app.results import context as result_shown
 from listening.app.results.figures import Reader
 from listening.app.results.labels import rate_in_words
 from listening.app.results.selectors import parsed_results
-from listening.app.results.tables import Shape, read_systems, system_in_words
+from listening.app.results.tables import TOO_FEW, Shape, read_systems, shown_table, system_in_words
 from portal.jobs.models import Job, State
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
 from tests.listening.factories import make_study
@@ -342,7 +342,7 @@ def test_simulated_ratings_are_marked_on_every_page():
         ("publish-results",),
         ("analyse",),
     ):
-        assert '<span class="ribbon">simulated ratings</span>' in page_of(place.get("organizer", *address))
+        assert '<span class="ribbon">simulated answers</span>' in page_of(place.get("organizer", *address))
 
 
 def test_sanity_anchor_is_told_in_words(place):
@@ -481,11 +481,27 @@ def test_difference_that_is_not_significant_is_told_with_its_interval():
     systems = {one.name: one for one in read_systems(shape, "naturalness")}
     said = [system_in_words(shape, systems[name], "naturalness", systems[ORIGINAL]) for name in SYSTEMS[:3]]
     assert said[0].startswith(
-        "0.19 lower than unprotected speech (0.07 to 0.31); not significant after correction for 3 pairs"
+        "Mean 0.19 lower than unprotected speech within the same listeners (0.07 to 0.31); not significant after "
+        "correction for 3 pairs"
     )
-    assert said[1].startswith("0.05 higher than unprotected speech (−0.07 to 0.17); not significant")
-    assert said[2].startswith("No difference from unprotected speech (−0.12 to 0.12)")
+    assert said[1].startswith("Mean 0.05 higher than unprotected speech within the same listeners (−0.07 to 0.17)")
+    assert said[2].startswith(
+        "No difference of means from unprotected speech within the same listeners (−0.12 to 0.12)"
+    )
     assert "significant" not in said[2]
+
+
+@pytest.mark.parametrize(("name", "p"), [("differences", "permutation_p"), ("mann_whitney", "p")])
+def test_p_value_of_too_few_listeners_is_not_shown(name, p):
+    results = made_up_results()
+    shape = Shape(Reader("made-up", "normalised", is_organizer=False, tables=frozenset()), results)
+    few = replace(shape, results=replace(results, settings={**results.settings, "least_clusters": 1000}))
+    for one, is_few in ((shape, False), (few, True)):
+        table = shown_table(name, "", one, one.records(name, task="naturalness"))
+        keys = [column.key for column in table.columns]
+        shown = {row.cells[keys.index(p)].text for row in table.groups[0].rows}
+        is_corrected = bool({"permutation_adjusted", "adjusted"}.intersection(keys))
+        assert (shown == {TOO_FEW}, is_corrected) == (is_few, not is_few)
 
 
 def test_words_of_a_mean_follow_its_letters():
@@ -520,6 +536,23 @@ def test_transcripts_alone_have_no_switch_of_scores():
 
 
 # Deeds ---------------------------------------------------------------------------------------------
+
+
+def test_home_of_visitors_links_published_results(place):
+    address = reverse("studies:results", args=[place.study.name])
+    assert f'<a href="{address}">What listeners said: {place.study}</a>' in page_of(Client().get("/"))
+    Study.objects.update(results_published_at=None)
+    assert address not in page_of(Client().get("/"))
+
+
+def test_results_that_a_leaderboard_hides_are_said_to_be_not_public(place):
+    edition = place.study.edition
+    for is_listed in (True, False):
+        type(edition).objects.update(published_at=None, is_listed=is_listed)
+        said = f"The results of “{place.study}” are not public at present"
+        visited = place.client("visitor").get(reverse("studies:results", args=[place.study.name]), follow=True)
+        assert (said in (page := page_of(visited)), "Log in to see that page" in page) == (is_listed, not is_listed)
+        assert (said in read_page(place.get("team"))) == is_listed
 
 
 def test_an_organizer_publishes_and_takes_back(place):
@@ -603,7 +636,7 @@ def test_queries_do_not_depend_on_what_is_shown(django_assert_num_queries, syste
     results = made_up_results(systems=tuple(f"T{number:02}-p1" for number in range(1, systems + 1)))
     study = make_analysed(results=results, publish=True)
     visitor, address = Client(), reverse("studies:results", args=[study.name])
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         assert visitor.get(address).status_code == 200
     with django_assert_num_queries(2):
         assert visitor.get(reverse("studies:results-system", args=[study.name, "T01-p1"])).status_code == 200
@@ -649,3 +682,20 @@ def test_objective_numbers_are_linked_for_whom_they_are(place):
     address = f'href="{place.submission.system.get_absolute_url()}"'
     linked = {who: address in page_of(place.get(who, "results-system", SYSTEMS[0])) for who in PEOPLE}
     assert linked == dict.fromkeys(PEOPLE, False) | {"team": True, "organizer": True}  # it stands on no board
+
+
+def test_readers_meet_the_words_that_evaluators_read():
+    study = make_analysed(publish=True)
+    study.languages, study.practice_trials = ["en", "fr"], 2
+    study.texts.create(kind="role-play", language="en", version=1, text="You work at a *radio station*.")
+    study.save()
+    page = read_page(Client().get(reverse("studies:results", args=[study.name])))
+    for words in (
+        "You work at a <em>radio station</em>.",
+        "How natural does A sound?",
+        "2 for practice",
+        "1: ",
+        "Single ratings are not",
+    ):
+        assert words in page, words
+    assert study.texts.count() == 1

@@ -183,6 +183,18 @@ def test_file_that_is_missing_is_not_found_and_told_to_the_operator(session, cap
     assert caplog.text.count("is missing") == 2
 
 
+def test_store_that_cannot_be_reached_is_no_missing_file(session, monkeypatch, caplog):
+    def fail(_):
+        raise ConnectionError
+
+    monkeypatch.setattr(default_storage, "exists", fail)
+    answer = get(session)
+    assert (answer.status_code, answer.content) == (503, b"The recordings cannot be read just now.")
+    assert "cannot be reached" in caplog.text
+    monkeypatch.undo()
+    assert get(session).status_code == 200
+
+
 def test_session_without_a_block_gets_nothing(session):
     at = address(session)
     Session.objects.filter(pk=session.pk).update(block=None)

@@ -76,7 +76,7 @@ def test_criterion_32_two_hundred_bots_hold_no_more_than_the_share_of_one_addres
     study = make_prolific(evaluators=12)
     tried = [Client().get(link_of(study), person(number)) for number in range(200)]
     assert [one.status_code for one in tried].count(429) == 197
-    assert "As many people as this test allows have begun it from your network" in text_of(tried[-1])
+    assert "Too many people have begun this test from your network" in text_of(tried[-1])
     for one in study.sessions.all():
         for step in ("consent", "role-play"):
             Client().post(f"{one.get_absolute_url()}step/{step}/", {"agrees": "on"})

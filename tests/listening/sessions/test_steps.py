@@ -8,8 +8,10 @@ from django.urls import reverse
 
 from listening import texts
 from listening.app.models import Session, StudyText
+from listening.app.sessions.forms import language_choices
 from listening.app.sessions.selectors import clip_address
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
+from listening.tasks import Task
 from tests.listening.factories import make_study
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
 from tests.pages import read_page
@@ -190,6 +192,9 @@ def test_criterion_22_texts_are_versioned_and_stored_with_the_session():
 @pytest.mark.parametrize("role_play", ["broadcaster", "call-centre"])
 def test_every_wording_is_shipped_in_every_language(language, role_play):
     found = [texts.shipped_text(kind, role_play, language) for kind in StudyText.Kind.values]
+    stories = {texts.shipped_text("role-play", role_play, language, tasks=(task,)) for task in Task}
+    assert len(stories) == 3  # of ratings, of voice maps, of transcriptions
+    found += stories
     assert min(map(len, found)) > 100
     assert "{" not in "".join(found)
     every = ["verifiability", "naturalness", "intelligibility", "linkability", "transcription"]
@@ -264,3 +269,8 @@ def test_preview_says_that_nothing_counts():
     visit.post("role-play")
     assert visit.session.block is not None
     assert study.blocks.exclude(holder=None).count() == 0
+
+
+def test_languages_without_native_speakers_are_not_offered():
+    assert not {"ia", "io"} & dict(language_choices()).keys()
+    assert "io" in dict(language_choices(("io",))), "unless the study asks for it"

@@ -39,6 +39,7 @@ def fill(session):
 
 def left(session):
     session.refresh_from_db()
+    assert (session.block, session.consented_at, session.skips) == (None, None, [])
     rows = [Answer, Play, Serve, ScreeningResult, SessionEvent]
     kept = [row.objects.filter(session=session).exclude(**_own(row)).count() for row in rows]
     return (
@@ -117,14 +118,15 @@ def test_criterion_23_withdrawal_after_completion_by_code_frees_the_block():
     assert study.blocks.get().is_finished
     end = text_of(Client().get(session.get_absolute_url()))
     assert session.withdrawal_code in end
-    typed = f"  {session.withdrawal_code.upper()} "
+    letters = session.withdrawal_code.replace("-", "")
+    typed = f"  {letters[:4].upper()} –{letters[4:8]}..{letters[8:]} "
     answer = Client().post(BY_CODE, {"code": typed})
     assert (answer.status_code, "Your answers are deleted" in text_of(answer)) == (200, True)
     assert left(session) == (0, {}, {}, {}, {})
     block = study.blocks.get()
     assert (block.holder, block.is_finished) == (None, False)
     assert session.completion_code != ""  # what was promised is still paid
-    again = Client().post(BY_CODE, {"code": typed})
+    again = Client().post(BY_CODE, {"code": letters})
     assert "Your answers are deleted" in text_of(again)
 
 
@@ -172,6 +174,15 @@ def test_wrong_code_is_told_and_guessing_is_slowed_down():
     assert (refused.status_code, "try again in an hour" in text_of(refused)) == (429, True)
     elsewhere = Client(REMOTE_ADDR="192.0.2.7").post(BY_CODE, {"code": "aaaa-bbbb-cccc-dddd"})
     assert elsewhere.status_code == 422
+
+
+def test_language_that_is_chosen_before_withdrawing_leads_back_there():
+    visit = to_trials(make_study(screening=PLAIN))
+    asked = f"{visit.address}withdraw/"
+    assert "is_withdrawing" in visit.ask("get", asked).content.decode()
+    answer = visit.ask("post", f"{visit.address}language/", {"language": "fr", "is_withdrawing": "on"})
+    assert (answer.headers["Location"], "Me retirer" in text_of(visit.ask("get", asked))) == (asked, True)
+    assert visit.ask("post", f"{visit.address}language/", {"language": "en"}).headers["Location"] == visit.address
 
 
 def test_page_for_codes_speaks_both_languages():

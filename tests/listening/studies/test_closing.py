@@ -40,7 +40,7 @@ def test_criterion_33_page_shows_who_is_listening_and_offers_to_wait_or_to_close
     listening, waiting = to_trials(study).session, Visit(study).session
     answer_one(listening)
     told = text_of(ask(study, organizer))
-    for words in ("1 evaluator is still listening", "1 stands before the first trial", f"Session {listening.pk}"):
+    for words in ("1 evaluator is still listening", "1 has not begun the trials", f"Session {listening.pk}"):
         assert words in told
     assert f"Session {waiting.pk}" not in told
     assert ("Close and let them finish" in told, "Close and end their sessions" in told) == (True, True)

@@ -35,7 +35,7 @@ def test_criterion_30_consent_tells_everything_in_both_languages():
         "What is stored",
         "your ID there",
         "24 months after",
-        "Stop and delete my answers",
+        "Withdraw and delete my answers",
     ):
         assert words in told
     visit.ask("post", f"{visit.address}language/", {"language": "fr"})

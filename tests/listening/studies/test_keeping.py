@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core import mail
 from django.core.mail import EmailMessage
+from django.template.loader import render_to_string
 from django.urls import reverse
 
 from listening.app.erasure.services import forget_people, remind_of_people
 from listening.app.results.inputs import compute_basis
-from listening.app.studies.rules import kept_until
+from listening.app.studies.forms import keep_months_field
+from listening.app.studies.rules import PERSONAL_DATA, kept_until
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_session, make_study
@@ -79,6 +81,9 @@ def test_people_are_forgotten_and_answers_stay(client, study, organizer):
     analysis = study.analyses.create(basis=compute_basis(study))
     key = session.participant.person_key
     assert "The promised storage time has ended" in client.get(study.get_absolute_url()).content.decode()
+    for pay in (0, 9):
+        type(study).objects.update(pay_per_hour=pay)
+        assert ("Pay everybody first" in client.get(study.get_absolute_url()).content.decode()) == bool(pay)
     page = client.post(reverse("studies:forget", args=[study.name]), follow=True).content.decode()
     session = study.sessions.select_related("participant").get()
     assert (session.device, session.platform_data, session.participant.platform_id) == ({}, {}, "")
@@ -99,3 +104,14 @@ def test_link_can_be_copied_and_scanned(client, organizer):
     client.force_login(organizer)
     page = client.get(make_study(organizer=organizer).get_absolute_url()).content.decode()
     assert ("data-copy=" in page, "<svg" in page.partition("QR code")[2]) == (True, True)
+
+
+def test_consent_form_and_page_say_the_same_of_what_is_kept(client, study, organizer):
+    consent = render_to_string("listening/sessions/_facts.html", {"study": study, "facts": {"minutes": 5}})
+    assert "at most 1 month after the end of the study. Your answers, those about yourself too, stay" in consent
+    client.force_login(organizer)
+    page = client.get(study.get_absolute_url()).content.decode()
+    assert f"Of the evaluators: {PERSONAL_DATA}. Answers stay with the results" in " ".join(page.split())
+    help_text = keep_months_field().help_text
+    assert PERSONAL_DATA in help_text
+    assert "answers stay with the results" in help_text

@@ -10,7 +10,7 @@ from listening.app.models import Study
 from listening.app.studies import services
 from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
-from listening.app.studies.pages import planner
+from listening.app.studies.pages import RATED_ONCE, planner
 from listening.app.studies.planning import plan_problems
 from listening.app.studies.rules import StudyProblems
 from listening.app.studies.services import close_study, make_study
@@ -120,9 +120,10 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     beside = study.practice_trials + study.gold_trials
     numbers = f"{study.evaluators} evaluators × {study.trials_per_evaluator} trials "
     numbers += f"{f'with {beside} more for' if beside else 'without'} practice and control"
-    assert f"The portal chose {numbers}. It tries the sizes of the preset; “Edit” tries others." in page
-    largest = "the largest of the preset, 12 evaluators × 24 trials with 4 more for practice and control"
-    assert f"It found no design of {largest}: Repeats: 24 trials" in page
+    assert f"The portal chose {numbers}: it tries only the sizes of the preset. “Edit” takes any size." in page
+    largest = "The largest of the preset is 12 evaluators × 24 trials with 4 more for practice and control"
+    assert f"{largest}. No design of it was found: Repeats: 24 trials" in page
+    assert services.APART in page
     assert "more trial utterances" in page
     assert "For a larger one import recordings, choose other data sets or relax a rule." in page
     some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
@@ -159,7 +160,7 @@ def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypat
     assert all(one in said for one in problems)
     assert ("relax a rule" in said) == (form == "rating")
     if not problems:
-        chosen, wanted = re.search(r"chose (.*?)[.] .* of the preset, ([^:,]*)", said).groups()
+        chosen, wanted = re.search(r"chose (.*?): .* of the preset is (.*?)[.] No", said).groups()
         assert chosen != wanted
 
 
@@ -505,3 +506,23 @@ def test_page_warns_where_prolific_cannot_be_asked(client, edition, settings):
     settings.PROLIFIC_TOKEN = ""
     Study.objects.filter(pk=study.pk).update(platform_settings=chosen | {"confirm_by_api": False})
     assert sentence not in client.get(study.get_absolute_url()).content.decode()
+
+
+@pytest.mark.parametrize(("evaluators", "is_small"), [(9, True), (10, False)])
+def test_page_before_the_launch_warns_of_too_few_evaluators(client, organizer, evaluators, is_small):
+    edition = make_heard_edition(organizer=organizer)
+    study = make_draft(edition, evaluators=evaluators)
+    page = client.get(study.get_absolute_url()).content.decode()
+    assert ("fewer than 10 evaluators are points without intervals" in page) == is_small
+
+
+def test_page_before_the_launch_warns_where_each_item_is_rated_once(client, organizer):
+    study = make_prepared(make_heard_edition(organizer=organizer))
+    counts = [item.trials.count() for item in study.items.filter(purpose="scored")]
+    page = client.get(study.get_absolute_url()).content.decode()
+    assert (RATED_ONCE in page) == (max(counts) == 1)
+    assert "Everything is prepared." in page
+    for item in study.items.filter(purpose="scored"):
+        for trial in item.trials.all()[1:]:
+            trial.delete()
+    assert RATED_ONCE in client.get(study.get_absolute_url()).content.decode()

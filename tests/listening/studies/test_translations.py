@@ -77,10 +77,10 @@ def test_no_script_of_an_evaluator_holds_words():
 
 
 def test_language_is_active_for_the_page_alone():
-    sentence = "{% load i18n %}{% translate 'Stop and delete my answers' %}"
+    sentence = "{% load i18n %}{% translate 'Withdraw and delete my answers' %}"
     template = engines["django"].from_string(sentence)
     with translation.override("fr"):
-        assert template.render() == "Arrêter et effacer mes réponses"
-    assert template.render() == "Stop and delete my answers"
+        assert template.render() == "Me retirer et effacer mes réponses"
+    assert template.render() == "Withdraw and delete my answers"
     with translation.override("ar"):
-        assert template.render() == "Stop and delete my answers"
+        assert template.render() == "Withdraw and delete my answers"

@@ -627,6 +627,8 @@ def test_password_is_not_a_part_of_the_name(client):
 @pytest.mark.parametrize("server", [None, object()])
 def test_portal_without_mail_server_claims_no_mail(client, settings, server):
     settings.MAIL_SERVER = server
+    page = client.get(reverse("account_signup")).content.decode()
+    assert ("A link is mailed there" in page, "It is your log-in name." in page) == (server is not None, server is None)
     page = client.get(sign_up(client).headers["Location"]).content.decode()
     assert ("A mail with a link was sent to" in page) == (server is not None)
     assert "make demo" not in page

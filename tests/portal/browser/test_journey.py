@@ -107,7 +107,7 @@ def register_team(page, look, portal):
     page.get_by_role("button", name="Register the team").click()
     page.get_by_label("E-mail address").fill(MEMBER)
     page.get_by_role("button", name="Invite", exact=True).click()
-    page.get_by_text(f"An invitation for {MEMBER} stands in the log").wait_for()
+    page.get_by_text(f"An invitation for {MEMBER} is in the log").wait_for()
     look(page, "team-waiting")
 
 

@@ -458,3 +458,17 @@ def test_file_that_changes_during_the_import_is_refused(corpus, monkeypatch):
     job = run(corpus)
     assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
     assert job.failure == "The file a-1.flac changed while the corpus was imported. Nothing was changed."
+
+
+def test_licence_of_the_form_wins_and_a_stated_one_stays(corpus):
+    manifest = corpus / "utterances.csv"
+    text = manifest.read_text()
+    manifest.write_text(text.replace("CC0-1.0", ""))
+    assert "kept_licence" not in run(corpus).result
+    assert Corpus.objects.get().licence == ""
+    manifest.write_text(text)
+    run(corpus)
+    assert Corpus.objects.get().licence == "CC0-1.0"
+    assert run(corpus, licence="CC BY 4.0").result["kept_licence"] == "CC0-1.0"
+    run(corpus, name="other", licence="CC BY 4.0")
+    assert Corpus.objects.get(name="other").licence == "CC BY 4.0"

@@ -185,7 +185,7 @@ def test_unknown_edition_and_one_without_a_team_are_told(vp, archive):
     code, _, said = vp("submit", archive, "--edition", "other")
     assert (code, "You belong to no team of" in said) == (2, True)
     code, _, said = vp("verify", archive, "--edition", "other")
-    assert (code, "There is no edition other, or you do not take part in it." in said) == (2, True)
+    assert (code, "You do not take part in other: this is for approved teams and organizers." in said) == (2, True)
 
 
 def test_what_cannot_be_sent_is_told_before_anything_is(vp, team, archive, tmp_path):

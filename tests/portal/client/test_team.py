@@ -1,5 +1,6 @@
 """The way of a team by ``vp``: data, run, pack, submit, accepted at the first try; and what stops it on the way."""
 
+import errno
 import hashlib
 import json
 import re
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 REVERSE = """
 import sys, wave
 from pathlib import Path
-source, target = map(Path, sys.argv[1:])
+source, target = map(Path, sys.argv[1:3])
 for path in source.iterdir():
     with wave.open(str(path)) as given, wave.open(str(target / path.name), "wb") as made:
         made.setparams(given.getparams())
@@ -92,7 +93,9 @@ def accept(edition, person):
 
 def test_team_goes_from_approval_to_an_accepted_submission(vp, speech_edition, owner, live_server):
     code, _, said = vp("data", "autumn")
-    assert (code, "There is no edition autumn, or you do not take part in it." in said) == (2, True), said
+    assert (code, "You do not take part in autumn: this is for approved teams and organizers." in said) == (2, True), (
+        said
+    )
     make_team(speech_edition, owner=owner, number=11)
     code, _, said = vp("data", "autumn")
     assert (code, f"accept them on {live_server.url}/editions/autumn/data/" in said) == (2, True), said
@@ -164,6 +167,15 @@ def test_data_of_another_kind_are_never_unpacked_outside(vp, fetched, monkeypatc
     code, _, said = vp("data", "autumn")
     assert (code, "Tell the organizer." in said) == (2, True), said
     assert not list(Path().rglob("outside.txt"))
+
+    def fill(*given):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [DataFile(**row | {"name": "full.zip"})])
+    monkeypatch.setattr("portal.client.api.Portal.download", fill)
+    code, _, said = vp("data", "autumn")
+    assert (code, said.startswith("autumn: it cannot be written, “No space left on device”.")) == (2, True), said
+    monkeypatch.setattr("portal.client.api.Portal.download", lambda *given: given[2].write_bytes(evil))
     monkeypatch.setattr("portal.client.data.list_files", lambda *_: [DataFile(**row | {"sha256": "0" * 64})])
     code, _, said = vp("data", "autumn")
     assert (code, "expected the SHA-256" in said) == (2, True), said
@@ -179,6 +191,24 @@ def test_own_command_anonymises(vp, fetched):
     assert "unless it is a program that chooses voices itself" in said + warned
     code, said, warned = vp("run", "autumn", "--command", "cat {input")
     assert (code, "--command: expected {input} among its words" in warned) == (2, True), warned
+    command = f"{sys.executable} reverse.py {{input}} {{output}} {{seed}}"
+    code, said, warned = vp("run", "autumn", "--command", command, "--out", "seeded", "--limit", 1)
+    assert (code, "different voices. The command is given a key and a seed for each; whether it uses" in said) == (
+        0,
+        True,
+    )
+    assert "found keys and seeds given to a command. Make sure that the command uses them" in warned
+    for command, found in (
+        ("nosuch {input} {output}", "“nosuch”, which is in no"),
+        ("./no {input} {output}", "is not there"),
+    ):
+        code, said, warned = vp("run", "autumn", "--command", command, "--out", "none")
+        assert (code, said, warned.count("\n"), found in warned) == (2, "", 1, True), warned
+    code, said, warned = vp("run", "autumn", "--command", "")
+    assert (code, "expected {input} among its words" in warned) == (2, True), warned
+    command = f"{sys.executable} -c 1/0 {{input}} {{output}}"
+    code, said, warned = vp("run", "autumn", "--command", command, "--out", "none")
+    assert (code, warned.count("ZeroDivisionError"), "8 files, such as " in warned) == (1, 1, True), warned
 
 
 def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):

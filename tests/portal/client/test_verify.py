@@ -150,6 +150,7 @@ def test_empty_files_are_told_and_folder_without_files_is_refused_as_its_archive
     answer = vp("verify", pack_zip(tmp_path / "T1.zip", (WHOLE | empty).items()), "--expected", expected)
     assert "12 of 12 utterances in data sets (1 came with an error), 2 documents" in answer.out
     assert "wav/u3.wav: expected a WAV or FLAC file, found a file of 0 bytes." in answer.out
+    assert answer.out.count("The file is empty") == 2
     for name in ("hypotheses/dev.txt", "results-1/ASV-a-b/scores"):
         assert f"{name}: expected a file with content, found a file of 0 bytes." in answer.out
     (tmp_path / "T2").mkdir()
@@ -214,6 +215,12 @@ def test_bad_usage_ends_with_2(vp):
     answer = vp("verify")
     assert (answer.code, answer.out) == (2, "")
     assert "vp verify --help" in answer.err
+
+
+def test_program_without_a_command_prints_its_help(vp, capsys):
+    with pytest.raises(SystemExit):
+        vp()
+    assert "check an archive or a folder" in capsys.readouterr().out
 
 
 def test_program_runs_as_a_module_and_leaves_nothing_behind(expected, tmp_path):

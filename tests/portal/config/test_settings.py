@@ -175,7 +175,7 @@ def test_import_root_must_be_an_existing_folder_by_its_absolute_path(part, tmp_p
     with pytest.raises(SettingsError) as raised:
         read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}, {part}"})
     assert str(raised.value).splitlines()[1:] == [
-        f"PORTAL_IMPORT_ROOTS: expected absolute paths of existing folders with commas between them ({part} is none), "
+        f"PORTAL_IMPORT_ROOTS: expected absolute paths of existing folders with commas between them ({part} is not), "
         f"found '{tmp_path}, {part}'."
     ]
 
@@ -198,7 +198,7 @@ def test_folder_of_external_commands_may_be_empty_or_lie_at_home(tmp_path, monke
 def test_start_refuses_a_missing_import_root_with_a_sentence(tmp_path):
     answer = manage("check", PORTAL_DATA_DIR=str(tmp_path), PORTAL_IMPORT_ROOTS="/nonexistent")
     assert answer.returncode == 1
-    assert answer.stderr.splitlines()[1].endswith("(/nonexistent is none), found '/nonexistent'.")
+    assert answer.stderr.splitlines()[1].endswith("(/nonexistent is not), found '/nonexistent'.")
 
 
 def test_folder_for_imports_is_made_at_start_and_stays_open_beside_others(tmp_path):

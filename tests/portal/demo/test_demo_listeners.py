@@ -1,6 +1,7 @@
 """The simulated listeners of the demo's closed studies: whole sessions, marked as simulated, that follow the model."""
 
 from collections import Counter
+from datetime import timedelta
 from statistics import mean, pstdev
 
 import numpy as np
@@ -30,7 +31,7 @@ def ratings(study, **where):
 
 
 def test_every_block_is_answered_by_a_session_that_says_that_it_is_simulated(study):
-    now = timezone.now()
+    now = study.launched_at + timedelta(minutes=2)
     listeners.answer_study(study, now)
     sessions = list(study.sessions.order_by("pk"))
     assert [one.state for one in sessions] == [Session.State.FINISHED] * 6
@@ -40,6 +41,7 @@ def test_every_block_is_answered_by_a_session_that_says_that_it_is_simulated(stu
     answered = Counter(Answer.objects.filter(session__study=study).values_list("session", "trial", "task"))
     assert len(answered) == 6 * 12 * 3
     assert max(one.ended_at for one in sessions) <= now
+    assert min(one.started_at for one in sessions) >= study.launched_at
     assert all(one.started_at < one.ended_at == one.last_seen_at for one in sessions)
 
 

@@ -101,6 +101,15 @@ def test_choices_make_the_recipe(client, organizer, corpus):
     assert [rule.key for rule in recipe.metrics if rule.primary] == ["eer", "pitch_correlation"]
 
 
+def test_few_speakers_and_a_weak_attack_are_told(client, organizer, corpus):
+    page = client.get(address())
+    assert "The EERs that rank are of 4 speakers (split test)." in page.content.decode()
+    assert "is stronger: it needs a training set in the corpus." in page.context["form"]["attacker"].help_text
+    assert page.context["form"]["attacker"].help_text.startswith("It ranks the systems.")
+    one = client.post("/editions/new/", shown(client, data_sets=["tones_trials_f"]))
+    assert "The EERs that rank are of 2 speakers (split test)." in one.content.decode()
+
+
 def test_teams_that_evaluate_need_no_engine(client, organizer, corpus, monkeypatch):
     sent = shown(client, title="Mine", by="teams", attacker=None, recognizer="gone")
     assert client.post("/editions/new/", sent).status_code == 302
@@ -114,7 +123,7 @@ def test_training_set_is_offered_to_a_trained_attacker(client, organizer, corpus
     speech.utterances.set(corpus.utterances.all())
     field = client.get(address()).context["form"]["training"]
     assert (field.initial, "tones_train: 16 utterances" in field.help_text) == ("none", True)
-    assert "This is too little for an attacker that ranks: expected at least 64 utterances" in field.help_text
+    assert "This is too little to train an attacker whose EER decides ranks: expected at least 64" in field.help_text
     proposed = shown(client, title="Mine")
     assert (
         "Attacker that ranks</dt>"
@@ -269,7 +278,7 @@ def test_own_recipe_file_is_kept_while_its_rules_are_shown(client, organizer, co
 def test_engines_that_cannot_run_here_stand_in_one_line(client, organizer, corpus):
     form = client.get(address()).context["form"]
     assert [str(option.data["value"]) for option in form["attacker"]] == list(ATTACKERS)
-    assert form["attacker"].help_text == "Cannot run here: WeSpeaker (its file is missing)."
+    assert form["attacker"].help_text.endswith("Cannot run here: WeSpeaker (its file is missing).")
 
 
 def test_import_on_the_way_comes_back_to_the_form(client, organizer, tmp_path, settings):

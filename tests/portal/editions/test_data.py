@@ -4,6 +4,7 @@ import hashlib
 import io
 import threading
 import zipfile
+from html import unescape
 
 import pytest
 from django.core.files.storage import default_storage
@@ -12,6 +13,7 @@ from django.urls import reverse
 
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.rules import list_licence_texts
+from portal.challenges.selectors import USUAL_TERMS
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
 from portal.core import media, transfers
 from portal.core.models import AuditEvent
@@ -95,7 +97,7 @@ def everybody(edition):
     return people, {"team": member_of(edition)[0], "organizer": logged_in(edition.organizers.get())}
 
 
-def test_files_are_for_approved_teams_and_organizers_that_accepted_the_terms(edition):
+def test_files_are_for_approved_teams_that_accepted_the_terms_and_for_organizers(edition):
     kept_out, let_in = everybody(edition)
     api = [reverse("api:data", args=["vpc"]), reverse("api:data-file", args=["vpc", "tones_enrolls.zip"])]
     sums = address(edition, "SHA256SUMS")
@@ -106,10 +108,12 @@ def test_files_are_for_approved_teams_and_organizers_that_accepted_the_terms(edi
         assert "tones_enrolls.zip" not in client.get(page(edition)).content.decode(), who
     assert not DataAcceptance.objects.exists()
     for who, client in let_in.items():
-        assert {client.get(one).status_code for one in (address(edition), sums, api[1])} == {404}, who
         told = client.get(api[0]).json()
-        assert (told["accepted_at"], told["files"], told["terms"]) == (None, [], TERMS)
-        accept(client, edition)
+        assert (told["accepted_at"], told["is_open"], told["terms"]) == (None, who == "organizer", TERMS)
+        if who == "team":
+            assert {client.get(one).status_code for one in (address(edition), sums, api[1])} == {404}
+            assert told["files"] == []
+            accept(client, edition)
         assert {client.get(one).status_code for one in (address(edition), sums, *api)} == {200}, who
         assert "tones_enrolls.zip" in client.get(page(edition)).content.decode(), who
 
@@ -314,3 +318,19 @@ def test_words_of_the_test_stay_here_where_the_portal_evaluates(by, has_words):
     with default_storage.open(DataFile.objects.get(name="tones_trials_f-kaldi.zip").key) as file:
         names = zipfile.ZipFile(file).namelist()
     assert ("tones_trials_f/text" in names, "tones_trials_f/utt2spk" in names) == (has_words, True)
+
+
+def test_owner_states_the_licence_and_the_form_shows_what_teams_accept(client):
+    owner = make_organizer()
+    corpus = make_corpus(created_by=owner)
+    edition = make_edition(corpus, organizers=[owner])
+    client.force_login(owner)
+    form = unescape(client.get(reverse("editions:edit", args=[edition.name])).content.decode())
+    assert "states no licence" in form
+    assert f"“{USUAL_TERMS}”" in form
+    address = reverse("manage:thing", args=["corpora", corpus.name])
+    stated = {"name": corpus.name, "licence": "CC BY 4.0", "link": "https://example.org/speech"}
+    assert client.post(address, stated | {"link": "javascript:alert(1)"}).status_code == 422
+    assert client.post(address, stated).status_code == 302
+    form = unescape(client.get(reverse("editions:edit", args=[edition.name])).content.decode())
+    assert f"“Licence of the corpus {corpus}: CC BY 4.0 Source of the corpus {corpus}: https://example.org" in form

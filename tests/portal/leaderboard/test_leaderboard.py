@@ -102,16 +102,18 @@ def test_unpublished_leaderboard_is_for_its_organizers_only(client, organizer, e
 
 
 def test_visitor_is_told_that_the_leaderboard_of_a_listed_edition_is_not_published(edition):
-    address, said = f"/editions/{edition.name}/leaderboard/", f"The leaderboard of “{edition}” is not published yet."
+    address, said = f"/editions/{edition.name}/leaderboard/", f"The leaderboard of “{edition}” is not public at present"
     page = Client().get(address, follow=True).content.decode()
-    assert (said in page, "You need an account" in page) == (True, False)
+    assert (said in page, "Log in to see that page" in page) == (True, False)
+    assert said in client_of(make_user()).get(address).content.decode()
     edition.is_listed = False
     edition.save()
     page = Client().get(address, follow=True).content.decode()
-    assert (said in page, "You need an account" in page) == (False, True)
+    assert (said in page, "Log in to see that page" in page) == (False, True)
 
 
 def test_unpublished_leaderboard_looks_like_none(edition):
+    type(edition).objects.update(is_listed=False)
     client = client_of(make_user())
     pages = [
         client.get(f"/editions/{name}/leaderboard/").content.decode() for name in (edition.name, "no-such-edition")
@@ -266,6 +268,7 @@ def test_leaderboard_before_any_number_says_what_is_evaluated(client):
     page = client.get(address).content.decode()
     assert "1 system is being evaluated. A system appears" in page
     assert ("No team’s system has been evaluated yet." in page, "came nearest" in page) == (True, False)
+    assert "<strong>Evaluation under way</strong>" in page
     client.force_login(organizer)
     assert "1 system is being evaluated: T01-p1" in client.get(address).content.decode()
 
@@ -363,7 +366,7 @@ def test_published_systems_stand_where_the_recipe_is_the_shipped_one_until_they_
     assert rows["B1.a"]["system"].note == "published, not measured here"
     assert (rows["B1.a"]["eer"].text, rows["B1.a"]["wer"].text) == ("11.809", "8.285")
     page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
-    assert "The sources differ: 12.80 and 12.81 and 12.82." in page
+    assert "The sources differ: 12.80, 12.81 and 12.82." in page
     points = leaderboard_figures.list_drawings(build_leaderboard(edition))["tradeoff-wer"].points
     assert [point.name for point in points if point.kind == "published"] == ["B1.a", "B1.b", "B2"]
     hidden = leaderboard_figures.list_drawings(build_leaderboard(edition), with_published=False)["tradeoff-wer"]
@@ -440,11 +443,11 @@ def test_captions_have_at_most_twenty_words(client, edition):
 def test_condition_that_nobody_reached_names_the_nearest(client):
     edition = make_edition(published_at=timezone.now())
     put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=11.809, wer=8)
-    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode().replace("\xa0", " ")
     assert "No team’s system reached 15 %. T01-p1 came nearest with 11.8 %, 3.2 away." in page
     edition.leaderboard_policy = {"policy": "interval"}
     edition.save()
-    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode().replace("\xa0", " ")
     assert "No team’s system lies from 15 % to 20 %." in page
 
 

@@ -302,7 +302,7 @@ def test_time_is_picked_and_shown_before_the_leaderboard_is_frozen(client, editi
     assert 'type="datetime-local"' in client.get(f"{address}freeze/").content.decode()
     page = " ".join(client.post(f"{address}freeze/", {"at": ""}).content.decode().split())
     assert "The leaderboard would contain 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
-    assert "<b>EER of at least 15 %:</b> 1. T01-c1" in page
+    assert "<b>EER of at least 15 %:</b> 1.&nbsp;T01-c1" in page
     edition.refresh_from_db()
     assert (edition.frozen_at, actions(edition)) == (None, [])
     [shown] = re.findall('type="hidden" name="at" value="([^"]+)"', page)

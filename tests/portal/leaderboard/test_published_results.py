@@ -11,6 +11,7 @@ from django.utils import timezone
 from evaluation.protocols.published import load_published
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
+from portal.core.templatetags.tables import table_body
 from portal.leaderboard.published_pages import PLANE, list_published_drawings, make_table, read_choice
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.objective import make_objective_run, ranked_numbers
@@ -90,7 +91,9 @@ def test_2020_has_no_averages_and_says_so(client):
 
 def test_systems_of_a_leaderboard_are_laid_over_with_what_differs(client, edition):
     choice, here = choose(f"over={edition.name}"), f"T01-p1 ({edition.name})"
-    assert here in names(choice)
+    assert {here, f"Original ({edition.name})"} <= set(names(choice))
+    originals = [one for one in list_published_drawings(choice)[PLANE].points if one.kind == "original"]
+    assert [(one.name, one.link) for one in originals] == [("Original", "#table"), (f"Original ({edition.name})", "")]
     point = next(one for one in list_published_drawings(choice)[PLANE].points if one.kind == "system")
     assert (point.name, point.eer, point.utility) == (here, 21.5, 7.25)
     page = client.get(f"{ADDRESS}?over={edition.name}").content.decode()
@@ -127,6 +130,9 @@ def test_printed_error_rates_name_the_attack_of_their_source(monkeypatch):
     place = next(place for place, column in enumerate(table.columns) if column.key == "kaldi_eer")
     notes = {row.cells[0].text: row.cells[place].note for group in table.groups for row in group.rows}
     assert table.columns[place].note == "semi-informed"
+    body = table_body(table)
+    assert 'data-label="EER (Kaldi), %"' in body  # of unprotected speech
+    assert 'data-label="EER (Kaldi), % (semi-informed)"' in body
     assert (notes["Original"], notes["B2"]) == ("unprotected", "")
     unstated = tuple(replace(one, attack_model="") for one in load_published("2022"))
     monkeypatch.setattr("evaluation.protocols.published_view.load_published", lambda _: unstated)

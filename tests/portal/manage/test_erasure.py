@@ -223,7 +223,7 @@ def test_erasing_waits_for_people_and_jobs_and_clears_designs(folder):
         (("utterance", corpus, utterance.name), f"The corpus {corpus} has no utterance “{utterance.name}”"),
         (("speaker", "none", "a"), f"There is no corpus “none”; there are: {corpus}."),
         (("participant", "none", "a"), "There is no listening test “none”; there are: open."),
-        (("participant", "open", "a"), "Nobody in the listening test open has this name"),
+        (("participant", "open", "a"), "Nobody in the listening test open has this ID"),
     ):
         with pytest.raises(CommandError, match=sentence):
             call_command("erase", *words, "--dry-run")

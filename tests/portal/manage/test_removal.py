@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils import timezone
@@ -19,8 +20,10 @@ from portal.core.storage import adopt_file, delete_old, store_bytes
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible, request_cancel
+from portal.leaderboard.figures import figure_key
 from portal.leaderboard.services import LeaderboardError, freeze_leaderboard, publish_leaderboard
 from portal.manage import services
+from portal.manage.periodic_tasks import delete_drawings
 from portal.submissions.models import SharedPart, Submission, SubmittedFile, System, Upload
 from portal.submissions.services import check_again, release_parts
 from portal.teams.models import Team
@@ -260,8 +263,10 @@ def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
     edition = make_edition(make_corpus(), organizers=[organizer])
     team = make_team(edition)
     client.post(address("editions", edition.name, "archive"), follow=True)
-    lists = [reverse("editions:list"), reverse("home"), reverse("studies:new"), "/api/editions/"]
-    assert [edition.title in client.get(one).content.decode() for one in lists] == [False] * 4
+    lists = [reverse("editions:list"), reverse("studies:new"), "/api/editions/"]
+    assert [edition.title in client.get(one).content.decode() for one in lists] == [False] * 3
+    home = client.get(reverse("home")).content.decode()
+    assert ("Archived: <a" in home, "Steps of" in home) == (True, False)
     assert edition.title in client.get(reverse("manage:index")).content.decode()
     client.logout()
     assert client.get(edition.get_absolute_url()).status_code == 200
@@ -269,7 +274,8 @@ def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
     assert "archived" in client.get(edition.get_absolute_url()).content.decode()
     client.force_login(organizer)
     client.post(address("editions", edition.name, "restore"), follow=True)
-    assert [edition.title in client.get(one).content.decode() for one in lists] == [True] * 4
+    assert [edition.title in client.get(one).content.decode() for one in lists] == [True] * 3
+    assert "Archived: <a" not in client.get(reverse("home")).content.decode()
 
 
 def test_corpus_of_an_edition_stays(client):
@@ -315,8 +321,18 @@ def test_submission_that_another_rests_on_stays(organizer):
 def test_accepted_submission_of_a_team_is_withdrawn_first(organizer):
     submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))))
     for kind, thing in (("submissions", submission), ("systems", submission.system), ("teams", submission.system.team)):
-        with pytest.raises(NotPossible, match="accepted"):
+        archived = "its system" if kind == "submissions" else "it"
+        with pytest.raises(NotPossible, match=f"accepted. Archive {archived}, or have the submission withdrawn first."):
             remove(kind, thing, organizer)
+
+
+def test_deletion_of_a_team_names_what_was_accepted_and_no_files_where_there_are_none(client, organizer):
+    team = make_team(make_edition(organizers=[organizer]))
+    team.data_acceptances.create(edition=team.edition, user=make_user(), text="Terms", accepted_at=timezone.now())
+    page = client.get(address("teams", team.pk, "delete"))
+    assert ("Acceptances of the terms of the data", "1") in page.context["facts"]
+    receipt = client.get(client.post(address("teams", team.pk, "delete"), {"typed": str(team)}).url)
+    assert ["Stored files are deleted" in one.content.decode() for one in (page, receipt)] == [False, False]
 
 
 def test_system_that_is_heard_stays_until_its_study_is_deleted(organizer):
@@ -370,6 +386,37 @@ def test_jobs_of_engines_go_with_the_submission_that_they_work_for(organizer):
     Job.objects.filter(pk=jobs[0].pk).update(state="cancelled")
     remove("teams", submission.system.team, organizer)
     assert list(Job.objects.all()) == [jobs[1]]
+
+
+def test_jobs_that_no_row_names_any_more_go_with_what_they_were_for(organizer):
+    """Earlier checks, designs and analyses, and the notifications to a team."""
+    study, other = (make_study(organizer=organizer, state="draft", name=name) for name in ("one", "other"))
+    analysis = study.analyses.create()
+    jobs = {
+        "studies": [
+            make_job("succeeded", kind="design-study", parameters={"study": study.pk}),
+            make_job("failed", kind="prepare-study", parameters={"study": study.pk}),
+            make_job("succeeded", kind="analyse-study", parameters={"analysis": analysis.pk}),
+        ]
+    }
+    make_job("succeeded", kind="design-study", parameters={"study": other.pk})
+    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))), State.REFUSED)
+    team = submission.system.team
+    jobs["submissions"] = [make_job("failed", kind="intake", parameters={"submission": submission.pk})]
+    jobs["teams"] = [make_job("waiting", kind="send-notice", parameters={"team": team.pk})]
+    make_job("succeeded", kind="send-notice", parameters={"team": team.pk + 1})
+    for kind, thing in (("studies", study), ("submissions", submission), ("teams", team)):
+        remove(kind, thing, organizer)
+        assert not Job.objects.filter(pk__in=[job.pk for job in jobs[kind]]).exists(), kind
+    assert Job.objects.count() == 2
+
+
+def test_figures_of_leaderboards_are_deleted_a_month_after_they_were_drawn():
+    delete_drawings()
+    old, new = (default_storage.save(figure_key(text, "svg"), ContentFile(b"<svg/>")) for text in ("old", "new"))
+    age(old)
+    delete_drawings()
+    assert [default_storage.exists(key) for key in (old, new)] == [False, True]
 
 
 def test_study_whose_results_were_published_is_archived_not_deleted(organizer):
@@ -499,7 +546,7 @@ def test_title_of_an_edition_and_of_a_study_is_changed_where_they_are_managed(cl
     thing = study.edition if kind == "editions" else study
     client.force_login(organizer)
     response = client.post(address(kind, thing.name), {"title": "Another title"}, follow=True)
-    assert "The name is changed." in response.content.decode()
+    assert "The changes are saved." in response.content.decode()
     thing.refresh_from_db()
     assert thing.title == "Another title"
     assert client.post(address(kind, thing.name), {"title": ""}).status_code == 422

@@ -53,6 +53,10 @@ class Served:
         return {pid for pid, command in self.program.family().items() if part in command}
 
 
+def living(queue):
+    return [(worker.queues, worker.processes) for worker in queue.living]
+
+
 @pytest.fixture(scope="module")
 def left(all_programs):
     """The portal that the last test left running, if it did."""
@@ -121,8 +125,7 @@ def test_short_job_does_not_wait_for_computations(served, tmp_path):
     for job in (*jobs, waiting):
         job.refresh_from_db()
     assert [job.state for job in (*jobs, waiting)] == [State.RUNNING, State.RUNNING, State.WAITING]
-    io, *_ = queue_states()
-    assert [(worker.queues, worker.processes) for worker in io.living] == [(["io"], 2)]
+    wait_until(lambda: living(queue_states()[0]) == [(["io"], 2)], "the heartbeat of the worker of short jobs")
     let_go(*files)
     assert {wait_for_end(job).state for job in (*jobs, waiting)} == {State.SUCCEEDED}
 

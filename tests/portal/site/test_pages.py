@@ -33,6 +33,7 @@ from tests.portal.factories import (
 from tests.portal.measured import measured
 
 pytestmark = pytest.mark.django_db
+NOW, DAY = timezone.now(), timedelta(days=1)
 
 CORPUS_ADDRESSES = [
     "/corpora/",
@@ -197,7 +198,7 @@ def test_home_query_count_does_not_grow(client, organizer, django_assert_num_que
         make_job(title=f"Job {number}")
         make_job("failed", failure="It failed.")
         make_edition(organizers=[organizer])
-    _count_queries(client, django_assert_num_queries, "/", 19 + _clock())  # with what jobs wait for
+    _count_queries(client, django_assert_num_queries, "/", 21 + _clock())  # with what jobs wait for
 
 
 def test_home_of_an_organizer_has_editions_with_what_waits_in_them(client, organizer):
@@ -241,6 +242,7 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     system = System.objects.create(name="b2", title="B2", corpus=corpus, edition=edition, is_baseline=True)
     baseline = make_submission(system, state="evaluating")
     assert found() == (done, "/editions/mine/")
+    assert home_page(organizer)["paths"][0].steps[2].url == "/systems/b2/"
     data_set = DataSet.objects.first()
     baseline.anonymization_runs.create(
         method="b2", seed=1, data_set=data_set, job=make_job("failed", failure="It failed.")
@@ -272,7 +274,15 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     done += ["Listening test"]
     assert found() == (done, "/studies/heard/results/")
     edition.studies.update(results_published_at=timezone.now())
-    assert found() == ([*done, "Published"], None)
+    board = "/editions/mine/leaderboard/"
+    assert found() == ([*done, "Published"], board)
+    assert not home_page(organizer)["paths"][0].next.is_due
+    newer = make_edition(organizers=[organizer], name="newer")
+    Job.objects.update(state="succeeded")
+    Submission.objects.all().delete()
+    assert home_page(organizer)["paths"][1].next.url == board, "nobody waits for a baseline any more"
+    assert home_page(organizer)["main"] == newer
+    newer.delete()
     assert study.name in "".join(step.url for step in home_page(organizer)["paths"][0].steps)
 
 
@@ -291,6 +301,9 @@ def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organi
         return steps["Listening test"], steps["Published"], path.next.title if path.next else ""
 
     assert found() == (("running", "under way"), ("waiting", ""), "Publish the leaderboard")
+    type(edition).objects.update(published_at=timezone.now())
+    assert found()[2] == "Heard: 1 of 2 blocks are finished"
+    type(edition).objects.update(published_at=None)
     draft = Study.objects.create(name="next", title="Next", edition=edition)  # the open one is named before it
     assert found()[0] == ("running", "under way")
     draft.delete()
@@ -303,13 +316,14 @@ def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organi
     Study.objects.update(state="closed", results_published_at=timezone.now())
     assert found()[1:] == (("waiting", "not before 1 submission is evaluated"), "")
     Submission.objects.filter(pk=submission.pk).update(state="evaluated")
-    assert found()[1:] == (("waiting", ""), "Publish the leaderboard")
+    hides = ("waiting", "results of the listening test are hidden, too")
+    assert found()[1:] == (hides, "Publish the leaderboard")
     check = make_job(kind="intake", state="running")
     Submission.objects.filter(pk=submission.pk).update(state="checking", job=check)
     assert found()[1:] == (("waiting", "not before 1 submission is evaluated"), "")
     for state in ("failed", "cancelled"):
         Job.objects.filter(pk=check.pk).update(state=state)
-        assert found()[1:] == (("waiting", ""), "Publish the leaderboard")
+        assert found()[1:] == (hides, "Publish the leaderboard")
 
 
 def test_home_counts_accepted_systems_that_a_draft_leaves_out(organizer):
@@ -378,6 +392,40 @@ def test_new_team_is_led_to_the_data_although_the_leaderboard_is_published(clien
     make_submission(make_team_system(team), state="evaluated")
     assert [url for _, url in _steps(member)] == ["/editions/early/leaderboard/"]
     assert button not in client.get(team.get_absolute_url()).content.decode()
+
+
+def test_home_of_a_team_leads_to_its_unfinished_upload():
+    member = make_user()
+    edition = make_edition(name="cut")
+    team = make_team(edition, owner=member)
+    upload = Upload.objects.create(
+        edition=edition, team=team, file_name="a.zip", size=9_000_000, offset=3_000_000, expires_at=timezone.now() + DAY
+    )
+    [step] = home_page(member)["steps"]
+    assert step.title.endswith("finish the upload of a.zip")
+    assert (step.url, "3 MB of 9 MB have arrived." in step.text) == (f"/editions/cut/submit/?team={team.pk}", True)
+    Upload.objects.filter(pk=upload.pk).update(state=Upload.State.ABANDONED)
+    assert [url for _, url in _steps(member)] == ["/editions/cut/submit/"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"state": "evaluated", "evaluated_at": NOW}, "See your ranks."),
+        ({"state": "evaluated", "evaluated_at": NOW, "is_held": True}, "until the organizer releases its numbers."),
+        ({"state": "evaluated", "evaluated_at": NOW + 2 * DAY}, "evaluated after the leaderboard was frozen."),
+        ({"state": "failed"}, "is not on it: it could not be evaluated."),
+        (None, "Your team has no system on it."),
+    ],
+)
+def test_home_says_what_of_a_team_is_on_a_published_leaderboard(fields, said):
+    member = make_user()
+    over = {"submissions_close_at": NOW, "published_at": NOW, "frozen_at": NOW + DAY}
+    team = make_team(make_edition(name="over", **over), owner=member)
+    if fields:
+        make_submission(make_team_system(team), **fields)
+    [step] = home_page(member)["steps"]
+    assert (step.url, step.text.endswith(said)) == ("/editions/over/leaderboard/", True), step.text
 
 
 def test_home_without_a_team_leads_to_open_registrations():
@@ -562,9 +610,26 @@ def test_import_form_takes_one_answer_for_the_folder(client, organizer, tmp_path
     gone = "This corpus no longer exists. Choose another one."
     assert _import_errors(client, found="/etc", name="tones") == {"found": [gone]}
     assert _import_errors(client, folder=folder) == {"name": ["Give the corpus a name, such as libri-dev."]}
-    other = write_manifest(tmp_path / "other")  # what is named counts in place of what the form had chosen
-    client.post("/corpora/import/", {"found": folder, "folder": other, "name": "tones"})
-    assert Job.objects.get().parameters["folder"] == str(other)
+    other = write_manifest(tmp_path / "other")
+    both = f"Both {folder} and other are given. Choose “Another folder”, or empty this field."
+    assert _import_errors(client, found=folder, folder="other", name="tones") == {"folder": [both]}
+    # What is named counts in place of what the form had chosen.
+    client.post("/corpora/import/", {"found": other, "folder": folder, "name": "tones"})
+    assert Job.objects.get().parameters["folder"] == str(folder)
+
+
+def test_import_form_takes_a_name_below_an_open_folder_and_no_way_out_of_it(client, organizer, tmp_path, settings):
+    settings.IMPORT_ROOTS = [tmp_path / "import", tmp_path / "more"]
+    folder = write_manifest(tmp_path / "more" / "deep" / "speech")
+    (tmp_path / "import").mkdir()
+    (tmp_path / "more" / "link").symlink_to("/etc")
+    below = f"{tmp_path}/import or {tmp_path}/more"
+    for named in ("../../..", "deep/../../..", "link", "/etc"):
+        errors = _import_errors(client, found="other", folder=named, name="tones")
+        told = f"Expected a folder below {below}, found {named}." if named != "link" else "There is no folder link."
+        assert errors == {"folder": [told]}
+    client.post("/corpora/import/", {"found": "other", "folder": "deep/speech", "name": "tones"})
+    assert Job.objects.get().parameters["folder"] == str(folder)
 
 
 def test_import_page_says_where_a_corpus_must_lie_and_chooses_the_one_that_a_link_names(
@@ -695,7 +760,7 @@ def test_job_page_groups_problems_and_the_csv_has_all_of_them(client, organizer)
     job = make_job("failed", problems=problems, failure="It failed.")
     page = read_page(client.get(f"/jobs/{job.pk}/"))
     assert "61 errors, 1 note, by cause." in page
-    assert [page.count(text) for text in ("60 ×", "1 ×", "and 10 more")] == [1, 2, 1]
+    assert [page.count(text) for text in ("60 ×", "1 ×", "The first 50 of 60")] == [1, 2, 1]
     table = list(csv.DictReader(io.StringIO(client.get(f"/jobs/{job.pk}/problems.csv").content.decode())))
     assert [row["file"] for row in table[:60]] == [f"{number}.wav" for number in range(60)]
     assert len(table) == 62
@@ -735,6 +800,18 @@ def test_next_steps_lead_from_import_to_a_baseline(organizer):
     assert [title for title, _ in _steps(organizer)] == ["Add the audio of lists"]
 
 
+def test_home_names_archived_editions_and_does_not_start_from_zero(client, organizer):
+    corpus = make_corpus(speakers=1, utterances=1)
+    edition = make_edition(organizers=[organizer], corpus=corpus, archived_at=timezone.now())
+    assert (_steps(organizer), home_page(organizer)["outline"]) == ([], ())
+    page = read_page(client.get("/"))
+    assert f'Archived: <a href="{edition.get_absolute_url()}">{edition}</a>' in page
+    edition.delete()
+    make_system(corpus)
+    System.objects.update(archived_at=timezone.now())
+    assert [title for title, _ in _steps(organizer)] == ["Set up your first challenge"], "one has anonymised it"
+
+
 def test_next_step_of_an_edition_is_the_main_one(client, organizer):
     corpus = make_corpus(speakers=1, utterances=1)
     make_edition(organizers=[organizer], corpus=corpus, name="mine")
@@ -768,6 +845,10 @@ def test_failures_leave_the_home_page_when_they_are_fixed_or_old(organizer):
     assert open_failures(organizer, now) == [again, recent]
     assert open_failures(organizer, now - timedelta(seconds=2)) == [again, recent, old]
     assert fixed not in open_failures(organizer, now)
+    make_job("failed", kind="backup", failure_actor="operator")
+    own = make_job("failed", kind="measure", parameters={"run": 2}, failure_actor="operator", created_by=organizer)
+    assert open_failures(organizer, now) == [own, again, recent]
+    assert len(open_failures(make_operator(), now)) == 4
 
 
 def test_home_shows_what_the_systems_reached(client, organizer):
@@ -777,6 +858,14 @@ def test_home_shows_what_the_systems_reached(client, organizer):
     page = read_page(client.get("/"))
     assert "0.6100" in page
     assert ">above</span></td>" in page
+
+
+@pytest.mark.parametrize("problem", [None, "The disk is full."])
+def test_operator_who_organises_sees_queues_at_home_only_where_something_is_wrong(client, monkeypatch, problem):
+    monkeypatch.setattr("portal.site.pages.check_all_beside", lambda _: {"disk": problem})
+    client.force_login(make_operator(is_organizer=True))
+    page = client.get("/").content.decode()
+    assert ("Queues</h2>" in page) == ("Health</h2>" in page) == (problem is not None)
 
 
 def test_operator_is_warned_of_a_queue_that_nobody_serves(client):

@@ -124,6 +124,12 @@ def test_all_errors_of_an_archive_are_named_by_its_own_paths(sender, tmp_path):
     assert str(settings.DATA_DIR) not in str(job.problems)
     assert not upload_path(Upload.objects.get()).exists()
     assert (Corpus.objects.count(), list(unpacking_folder().glob("*"))) == (0, [])
+    page = sender.client.get(job.get_absolute_url()).content.decode()
+    link = f'<a class="button" href="{reverse("submissions:upload-corpus")}">Upload again</a>'
+    assert (link in page, "Run again" in page, "next: you, as an organizer." in page) == (True, False, True)
+    sender.client.post(reverse("jobs:again", args=[job.pk]))
+    kept = Job.objects.get(pk=job.pk)
+    assert (kept.state, kept.problems) == (State.FAILED, job.problems)
 
 
 @pytest.mark.parametrize(

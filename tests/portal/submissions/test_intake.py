@@ -800,3 +800,12 @@ def test_inherited_results_are_held_against_the_recipe_again(team, members):
         (f"exp/{original}/results.txt", False),
         ("system.pdf", True),
     }
+
+
+def test_speech_of_another_system_of_the_team_is_noted(team, members):
+    first = hand_in(team, members)
+    again = {**members, "system.pdf": DESCRIPTION + b"\n"}
+    second = hand_in(team, again)
+    assert (second.state, codes(second, "note")) == (first.state, {**codes(first, "note"), "same-speech": 1})
+    other = hand_in(make_team(team.edition), again)
+    assert "same-speech" not in codes(other, "note")

@@ -107,7 +107,7 @@ def test_scores_of_some_trials_name_the_others(team, sound):
     found = {one.problem.code: one.problem for one in report.findings}
     missing = f"a score of “{left_out}”, line 6 of the organizer's trials of tones_trials_f"
     assert (found["missing-score"].file, found["missing-score"].expected) == (SCORES, missing)
-    assert (found["extra-score"].line, found["extra-score"].found) == (32, "“nobody nowhere”, which is none")
+    assert (found["extra-score"].line, found["extra-score"].found) == (32, "“nobody nowhere”, which is not one")
 
 
 def test_scores_of_another_data_set_are_one_problem(team, sound):

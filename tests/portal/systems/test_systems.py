@@ -35,6 +35,7 @@ from tests.portal.factories import (
     add_files,
     make_corpus,
     make_edition,
+    make_job,
     make_operator,
     make_organizer,
     make_submission,
@@ -626,7 +627,7 @@ def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
 def test_progress_ends_with_a_fresh_page(organizer, system, django_assert_num_queries):
     job = Job.objects.filter(kind="measure").first()
     Job.objects.filter(pk=job.pk).update(state=State.WAITING)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         response = organizer.get("/systems/b2-tones/progress")
     assert (response.status_code, "HX-Refresh" in response.headers) == (200, False)
     assert "5 of 6 jobs have ended" in text_of(response)
@@ -645,7 +646,7 @@ def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
     measured(system, data_set_of(system, "trials_f"), state="cancelled")
     page = text_of(organizer.get("/systems/b2-tones/"))
     assert "2 of 4 utterances could not be anonymised." in page
-    assert "Fix them. Who acts next: the organizer." in page
+    assert "Fix them. Who acts next: you, as an organizer." in page
     assert "1 job of this system was cancelled" in page
     assert "hx-get" not in page
 
@@ -663,6 +664,18 @@ def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
     measures.filter(pk__in=others).update(state=State.WAITING, started_at=None, finished_at=None)
     _took(measures.filter(pk=first), 60)
     assert "about 2 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+
+
+def test_estimate_counts_what_others_have_in_front(organizer, system):
+    measures = Job.objects.filter(kind="measure")
+    _took(measures.all(), 60)
+    last = measures.last()
+    Job.objects.filter(pk=last.pk).update(state=State.WAITING, started_at=None, finished_at=None)
+    before = last.created_at - timezone.timedelta(seconds=1)
+    for number in range(2):
+        make_job(kind="measure", queue=last.queue, parameters={"run": -number}, created_at=before)
+    make_job(kind="measure", queue=last.queue, parameters={"run": -3})  # comes later
+    assert "about 3 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
 
 
 def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_left_out(organizer, system):
@@ -690,7 +703,9 @@ def test_progress_and_list_count_the_jobs_of_attacks_while_the_evaluation_waits_
     assert '<span class="badge" data-state="running">' in page
     assert "running, 5 of 8 jobs ended" in text_of(organizer.get("/systems/"))
     Job.objects.filter(pk=last.pk).update(state=State.SUCCEEDED)
-    assert "hx-get" not in text_of(organizer.get("/systems/b2-tones/"))
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    assert "hx-get" not in page
+    assert "The 6 jobs of this system, without attacks, recognition and trainings" in " ".join(page.split())
     assert "jobs ended" not in text_of(organizer.get("/systems/"))
 
 

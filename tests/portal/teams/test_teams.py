@@ -160,6 +160,32 @@ def test_name_is_taken_by_one_that_looks_the_same(edition, name):
     assert refused(services.register_team, edition=edition, by=make_user(), now=timezone.now(), **fields) == sentence
 
 
+def test_link_of_an_organizer_registers_a_team_in_an_edition_that_is_not_listed(log_in, edition, owner, organizer):
+    Edition.objects.update(is_listed=False, registration_closes_at=timezone.now())
+    link = log_in(organizer).get("/editions/vpc/teams/").context["link"].partition("testserver")[2]
+    other = selectors.registration_code(make_edition(name="other"))
+    client = log_in(owner)
+    for wrong in ("", "?invitation=", "?invitation=x", f"?invitation={other}", f"{link.rpartition('/')[2]}x"):
+        assert client.post(f"/editions/vpc/register/{wrong}", FIELDS).status_code == 404, wrong
+    assert "Register the team" in client.get(link).content.decode()
+    assert client.post(link, FIELDS).status_code == 302
+    team = Team.objects.get()
+    assert (team.state, team.edition, selectors.team_of(owner, edition)) == ("waiting", edition, team)
+    assert AuditEvent.objects.get(action="team.registered").data == {"by_link": True}
+    assert client.get("/editions/vpc/").status_code == 200
+    assert "You belong to the team “Bats” of this edition already" in client.get(link).content.decode()
+    client.logout()
+    assert client.get(link).url.startswith("/log-in/?next=/editions/vpc/register/%3Finvitation%3D")
+
+
+def test_link_of_an_organizer_ends(log_in, edition, owner, monkeypatch):
+    Edition.objects.update(is_listed=False)
+    code = selectors.registration_code(edition)
+    assert selectors.find_inviting_edition("vpc", code) == edition
+    monkeypatch.setattr(selectors, "INVITATION_LASTS", timedelta(0))
+    assert selectors.find_inviting_edition("vpc", code) is None
+
+
 def test_registration_closes_for_the_form_as_for_the_page(log_in, edition, owner):
     Edition.objects.update(registration_closes_at=timezone.now())
     response = log_in(owner).post("/editions/vpc/register/", FIELDS)
@@ -466,7 +492,7 @@ def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_
     assert log_in(owner).post(f"/teams/{team.pk}/invite/", {"email": "x@uni.example"}).status_code == 422
     assert {one.user for one in team.memberships.all()} == {owner, member}
     page = log_in(member).get(team.get_absolute_url()).content.decode()
-    assert f"Members are fixed since {first:%Y-%m-%d %H:%M} UTC" in page
+    assert f"{first:%Y-%m-%d %H:%M} UTC</time></strong>" in page
     assert "Leave the team" not in page
 
     log_in(organizer).post(f"/teams/{team.pk}/members/{membership.pk}/remove/")

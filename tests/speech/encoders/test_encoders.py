@@ -59,11 +59,11 @@ def test_engine_without_its_weights_says_so_and_gives_no_numbers(name, tmp_path,
     if registry.explain_missing(dataclasses.replace(engine, weights=())):
         pytest.skip(registry.explain_missing(engine))
     sentence = registry.explain_missing(engine)
-    assert f"is not in {tmp_path}. Fetch it with “python -m evaluation models fetch {engine.weights[0]}”." in sentence
+    assert f"is missing. Fetch it with “.venv/bin/python -m evaluation models fetch {engine.weights[0]}”." in sentence
     with pytest.raises(MetricInputError) as caught:
         registry.load(name)
     assert str(caught.value) == sentence
-    with pytest.raises(MetricInputError, match="is not in"):
+    with pytest.raises(MetricInputError, match="is missing"):
         engine.load("cpu")
 
 
@@ -74,7 +74,7 @@ def test_engine_without_its_package_says_so():
     engine = Engine("toy", "1", "Toy", "", 1, (), ("no_such_package", "numpy"), "", "", load)
     assert registry.explain_missing(engine) == (
         "Toy needs the package no-such-package, which is not installed here. "
-        "Install it with “python -m pip install no_such_package”."
+        "Install it with “.venv/bin/python -m pip install no_such_package”."
     )
 
 

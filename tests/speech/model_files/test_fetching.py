@@ -291,8 +291,8 @@ def test_find_says_what_is_missing_and_how_to_fetch_it(models):
     with pytest.raises(MissingModel) as caught:
         find("config")
     assert str(caught.value) == (
-        f"The model file of Toy config (1.3e-05 MB) is not in {models}."
-        " Fetch it with “python -m evaluation models fetch whole”."
+        "The model file of Toy config (1.3e-05 MB) is missing."
+        " Fetch it with “.venv/bin/python -m evaluation models fetch whole”."
     )
 
 

@@ -35,12 +35,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path, help="folder of the corpus")
         parser.add_argument("--name", help="name of the corpus; default: the folder's name")
-        parser.add_argument("--layout", choices=[layout.value for layout in Layout], help="detected if not given")
+        parser.add_argument("--layout", choices=[layout.value for layout in Layout], help="default: detected")
         parser.add_argument("--audio-root", type=Path, help="folder of the audio of Kaldi directories")
         parser.add_argument("--without-audio", action="store_true", help="import the lists only; audio can follow")
         parser.add_argument("--resample", action="store_true", help="convert audio that is not 16 kHz")
         parser.add_argument("--report", type=Path, metavar="FILE", help="write every problem found to this CSV file")
         parser.add_argument("--synthetic", action="store_true", help="mark as synthetic speech: no real person speaks")
+        parser.add_argument("--licence", default="", help="licence of a corpus that states none yet")
         parser.add_argument("--owner", metavar="E-MAIL", help="organizer who owns the corpus, if it is new")
         parser.add_argument("--shared", action="store_true", help="share it with all organizers, if it is new")
 
@@ -59,13 +60,15 @@ class Command(BaseCommand):
         counts = job.result["gained"]
         gained = ", ".join(f"{counts[what]} {what.replace('_', ' ')}" for what in GAINED)
         self.stdout.write(f"The corpus {name} gained {gained}.")
+        if kept := job.result.get("kept_licence"):
+            self.stdout.write(f"It keeps its licence {kept}; its owner can change it on its page, under “Manage”.")
         if not Corpus.objects.filter(
             Q(is_shared=True) | Q(created_by__isnull=False) | Q(editions__isnull=False), name=name
         ):
             self.stdout.write(UNSEEN)
 
     def _run(self, folder: Path, name: str, options: dict[str, Any]) -> Job:
-        wanted = {name: options[name] for name in ("without_audio", "resample")}
+        wanted = {name: options[name] for name in ("without_audio", "resample", "licence")}
         wanted |= {"layout": options["layout"] or "", "is_synthetic": options["synthetic"]}
         wanted |= {"is_shared": options["shared"], "by": _find_owner(options["owner"])}
         if options["audio_root"]:

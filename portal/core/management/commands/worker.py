@@ -17,10 +17,8 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--queues", default=QUEUES, type=_queues, help=f"with commas between them; {QUEUES}")
-        parser.add_argument(
-            "--processes", type=int, default=settings.WORKER_PROCESSES, help="how many jobs it runs at a time"
-        )
+        parser.add_argument("--queues", default=QUEUES, type=_queues, help=f"queues to serve, such as {QUEUES}")
+        parser.add_argument("--processes", type=int, default=settings.WORKER_PROCESSES, help="jobs to run at a time")
 
     def handle(self, *, queues: str, processes: int, **_: Any) -> None:
         require_database()

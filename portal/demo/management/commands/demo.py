@@ -1,8 +1,8 @@
 """Show the portal at work: a challenge that the portal evaluates, from a corpus to its leaderboard and listening tests.
 
 The portal runs two baselines and evaluates them and the systems of three simulated teams: it attacks, recognises,
-measures and ranks. Then a listening test on all of them but one, of which everybody can hear samples, is open to
-anyone who follows its link, and closed ones, whose listeners are simulated, have their results beside the leaderboard.
+measures and ranks. Then a listening test is open to anyone who follows its link; it leaves out one system, of which
+everybody can hear samples. Closed listening tests with simulated listeners have their results beside the leaderboard.
 
 Everything runs as it would for an organizer: the web server, the workers and the scheduler are started, the jobs go
 through the queue, and their progress is printed here. A second run keeps what the first one made.
@@ -68,7 +68,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--speech", type=Path, help="a folder of real speech with a manifest instead of the demo")
+        parser.add_argument("--speech", type=Path, help="folder of real speech with a manifest, to use instead")
         parser.add_argument(
             "--without-models", action="store_true", help="use no models: an untrained attacker, no recogniser"
         )

@@ -29,7 +29,7 @@ class Command(BaseCommand):
             "name",
             nargs="?",
             default="",
-            help="utterance or speaker; of a participant: name on the platform, withdrawal code or address",
+            help="utterance or speaker; of a participant: ID on the platform, withdrawal code or address",
         )
         parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
         parser.add_argument("--receipt", type=Path, help="file of the receipt; else erasure-TIME.json in this folder")

@@ -1,4 +1,4 @@
-"""Restore a backup into an empty data folder and an empty database; one that was interrupted goes on."""
+"""Restore a backup into an empty data folder and an empty database; repeated after an interruption, it continues."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("folder", nargs="?", type=Path, help="folder of backups; without it the portal itself")
+        parser.add_argument("folder", nargs="?", type=Path, help="folder of backups; without it, the portal's files")
 
     def handle(self, *, folder: Path | None, **_: Any) -> None:
         if folder is None:

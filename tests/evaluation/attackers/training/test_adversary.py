@@ -117,7 +117,7 @@ def test_full_memory_halves_the_batch_and_keeps_the_update(variant):
 
 
 def test_full_memory_with_two_rows_is_said_in_a_sentence():
-    with pytest.raises(MetricInputError, match="Memory is full even with 3 segments at a time"):
+    with pytest.raises(MetricInputError, match="Memory ran out even with 3 segments at a time"):
         stepped("none", 1)
 
 

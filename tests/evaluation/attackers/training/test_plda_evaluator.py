@@ -75,7 +75,7 @@ def test_recipes_with_the_cosine_read_as_before():
 def test_values_that_the_back_end_has_no_use_for_are_refused():
     with pytest.raises(MetricInputError, match="lda_dimensions: expected 200 with the cosine"):
         TINY_XVECTOR.changed(lda_dimensions=50)
-    with pytest.raises(MetricInputError, match="centre: expected no with PLDA"):
+    with pytest.raises(MetricInputError, match="centre: expected false with PLDA"):
         TINY_PLDA.changed(centre=True)
 
 

@@ -119,7 +119,7 @@ def test_all_problems_of_a_recipe_are_said_at_once():
 
 
 def test_literal_head_has_one_optimiser():
-    with pytest.raises(MetricInputError, match="expected stabilised with steps"):
+    with pytest.raises(MetricInputError, match="expected stabilised where adversary_steps"):
         adversarial(adversary_steps=3)
 
 
@@ -131,10 +131,11 @@ def test_other_json_is_refused(text):
 
 def test_unknown_names_say_which_there_are():
     with pytest.raises(
-        MetricInputError, match="among spane, vpc24, small, x-vector, 2022, 2020, 2022-small, found “large”"
+        MetricInputError,
+        match="one of the presets spane, vpc24, small, x-vector, 2022, 2020, 2022-small, found “large”",
     ):
         find_preset("large")
-    with pytest.raises(MetricInputError, match="among none, measured, literal, stabilised"):
+    with pytest.raises(MetricInputError, match="none, measured, literal, stabilised"):
         with_variant(SPANE, "strong")
     with pytest.raises(MetricInputError, match="found colour"):
         SPANE.changed(colour="red")
