@@ -166,6 +166,9 @@ class Edition(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True, help_text="Since then in no list and no choice.")
 
+    registration_link_number = models.PositiveIntegerField(
+        default=1, help_text="Links that invite to register a team work while they carry this number."
+    )
     registration_opens_at = models.DateTimeField(null=True, blank=True)
     registration_closes_at = models.DateTimeField(null=True, blank=True)
     submissions_open_at = models.DateTimeField(null=True, blank=True)

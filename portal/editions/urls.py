@@ -15,6 +15,7 @@ urlpatterns = [
     path("<slug:edition>/data/prepare/", views.prepare_data, name="prepare-data"),
     path("<slug:edition>/data/files/<str:file>", views.data_file, name="data-file"),
     path("<slug:edition>/teams/", views.team_list, name="teams"),
+    path("<slug:edition>/teams/new-link/", views.replace_link, name="replace-link"),
     path("<slug:edition>/register/", views.register, name="register"),
     path("<slug:edition>/audit/", views.audit, name="audit"),
     path("<slug:edition>/audit.csv", views.audit_csv, name="audit-csv"),

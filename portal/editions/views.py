@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from portal.accounts.access import member_action, member_page, member_read, open_read, organizer_page
+from portal.accounts.access import member_action, member_page, member_read, open_page, open_read, organizer_page
 from portal.challenges import selectors
 from portal.challenges.data_files import read_data_file
 from portal.challenges.models import DataFile, Edition
@@ -31,8 +31,8 @@ from portal.teams import services
 from portal.teams.forms import TeamForm
 from portal.teams.models import Team
 from portal.teams.pages import team_rows
-from portal.teams.rules import registration_problem
-from portal.teams.selectors import data_files_for, find_chosen_team, find_inviting_edition, registration_code
+from portal.teams.rules import INVITATION_LASTS, link_problem, registration_problem
+from portal.teams.selectors import data_files_for, find_chosen_team, find_registration_link, registration_code
 from portal.teams.services import find_active_team
 
 PAGE_SIZE = 25
@@ -193,13 +193,21 @@ def copy_edition(request: HttpRequest, edition: str) -> HttpResponse:
     return show_form(request, "editions/copy.html", form, edition=chosen)
 
 
-@member_page
+@open_page
 def register(request: HttpRequest, edition: str) -> HttpResponse:
     """Register a team; where that is not possible the page says why. The link of an organizer opens unlisted ones."""
-    inviting, now = find_inviting_edition(edition, request.GET.get("invitation", "")), timezone.now()
-    chosen, is_invited = inviting or selectors.edition_for(request.user, edition), inviting is not None
-    own = find_active_team(request.user, chosen)
-    refusal = registration_problem(chosen, team=own, now=now, is_invited=is_invited)
+    code, now = request.GET.get("invitation", ""), timezone.now()
+    link = find_registration_link(edition, code) if code else None
+    problem = link_problem(link, now)
+    seen = selectors.editions_for(request.user).filter(name=edition).first()
+    if code and (not request.user.is_authenticated or (problem and seen is None)):
+        context = {"link": link, "problem": problem, "seen": seen}
+        return render(request, "teams/registration_link.html", context, status=404 if problem else 200)
+    if not request.user.is_authenticated:
+        raise Http404
+    is_invited = link is not None and not problem
+    chosen = link.edition if link is not None and is_invited else selectors.edition_for(request.user, edition)
+    refusal = registration_problem(chosen, team=find_active_team(request.user, chosen), now=now, is_invited=is_invited)
     form = TeamForm(posted(request), contact=request.user)
     given = {"edition": chosen, "by": request.user, "now": now, "is_invited": is_invited}
     team = form.register(**given) if form.is_valid() else None
@@ -210,12 +218,21 @@ def register(request: HttpRequest, edition: str) -> HttpResponse:
 
 @member_read
 def team_list(request: HttpRequest, edition: str) -> HttpResponse:
-    chosen = selectors.managed_edition_for(request.user, edition)
+    chosen, now = selectors.managed_edition_for(request.user, edition), timezone.now()
     address = request.build_absolute_uri(chosen.get_absolute_url())
-    code = urlencode({"invitation": registration_code(chosen)})
+    code = urlencode({"invitation": registration_code(chosen, by=request.user, now=now)})
     link = request.build_absolute_uri(f"{reverse('editions:register', args=[chosen.name])}?{code}")
     context = {"edition": chosen, "rows": team_rows(chosen), "address": address, "link": link}
-    return render(request, "editions/teams.html", context)
+    return render(request, "editions/teams.html", context | {"link_ends_at": now + INVITATION_LASTS})
+
+
+@member_action
+def replace_link(request: HttpRequest, edition: str) -> HttpResponse:
+    """End the links that invite to register a team; the page then shows a new one."""
+    chosen = selectors.managed_edition_for(request.user, edition)
+    services.replace_registration_link(edition=chosen, by=request.user)
+    messages.success(request, "The earlier links no longer work. The new one is under “Invite a team by a link”.")
+    return redirect("editions:teams", chosen.name)
 
 
 @member_read

@@ -5,6 +5,7 @@ A rule about an action gives the sentence that says why it is not possible, or "
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from portal.challenges.rules import ARCHIVED, Phase, moment, registration_phase
 
 if TYPE_CHECKING:
+    from portal.accounts.models import User
     from portal.challenges.models import Edition
     from portal.teams.models import Invitation, Membership, Team
 
@@ -26,6 +28,21 @@ class InvitationState(StrEnum):
     EXPIRED = "expired"
 
 
+@dataclass(frozen=True)
+class RegistrationLink:
+    """A link of an organizer that opens the registration of a team.
+
+    Attributes:
+        invited_by: None where that account is gone.
+        number: that of the edition when the link was made.
+    """
+
+    edition: Edition
+    invited_by: User | None
+    number: int
+    ends_at: datetime
+
+
 def invitation_state(invitation: Invitation, now: datetime) -> InvitationState:
     """Whether an invitation can still be accepted; at `expires_at` it no longer can."""
     if invitation.accepted_at is not None:
@@ -33,6 +50,20 @@ def invitation_state(invitation: Invitation, now: datetime) -> InvitationState:
     if invitation.revoked_at is not None:
         return InvitationState.REVOKED
     return InvitationState.OPEN if now < invitation.expires_at else InvitationState.EXPIRED
+
+
+def link_problem(link: RegistrationLink | None, now: datetime) -> str:
+    """Why the link of an organizer opens no registration; None is one that the portal did not make."""
+    if link is None:
+        return (
+            "The link is not complete: perhaps its end was lost when it was copied. Copy all of it from the message "
+            "that you got, or ask the organizer who sent it for a new one."
+        )
+    if link.number != link.edition.registration_link_number:
+        return "The organizer has replaced this link. Ask for the new one."
+    if now >= link.ends_at:
+        return f"This link ended on {moment(link.ends_at)}. Ask the organizer who sent it for a new one."
+    return ARCHIVED if link.edition.archived_at is not None else ""
 
 
 def registration_problem(edition: Edition, *, team: Team | None, now: datetime, is_invited: bool = False) -> str:

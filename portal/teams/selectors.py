@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from django.core.signing import BadSignature, TimestampSigner
+from django.core.signing import BadSignature, Signer
 from django.db.models import Case, Count, IntegerField, Prefetch, Q, QuerySet, Value, When
 from django.shortcuts import get_object_or_404
 
+from portal.accounts.models import User
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.selectors import passes_speech_on, terms_of_data
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
-from portal.teams.rules import ACTIVE_STATES, INVITATION_LASTS
+from portal.teams.rules import ACTIVE_STATES, INVITATION_LASTS, RegistrationLink
 
-_links = TimestampSigner(salt="teams.registration")
+_links = Signer(salt="teams.registration")
 
 
 def new_secret() -> str:
@@ -28,18 +30,23 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def registration_code(edition: Edition) -> str:
+def registration_code(edition: Edition, *, by: Any, now: datetime) -> str:
     """What makes a link to register a team valid for as long as an invitation."""
-    return _links.sign(str(edition.pk))
+    ends_s = int((now + INVITATION_LASTS).timestamp())
+    return _links.sign_object([edition.pk, edition.registration_link_number, by.pk, ends_s])
 
 
-def find_inviting_edition(name: str, code: str) -> Edition | None:
-    """The edition of this name that `registration_code` made the code for; None where it is another's or has ended."""
+def find_registration_link(name: str, code: str) -> RegistrationLink | None:
+    """What `registration_code` made for the edition of this name, whether or not it still works; None for all else."""
     try:
-        key = _links.unsign(code, max_age=INVITATION_LASTS)
+        key, number, by, ends_s = _links.unsign_object(code)
     except BadSignature:
         return None
-    return Edition.objects.filter(name=name, pk=int(key)).select_related("corpus").first()
+    edition = Edition.objects.filter(name=name, pk=key).select_related("corpus").first()
+    if edition is None:
+        return None
+    ends_at = datetime.fromtimestamp(ends_s, UTC)
+    return RegistrationLink(edition, User.objects.filter(pk=by).first(), number, ends_at)
 
 
 def teams_for(user: Any) -> QuerySet[Team]:

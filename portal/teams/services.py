@@ -60,6 +60,16 @@ def register_team(*, edition: Edition, by: Any, now: datetime, is_invited: bool 
 
 
 @transaction.atomic
+def replace_registration_link(*, edition: Edition, by: Any) -> Edition:
+    """End every link that was given out to register a team in this edition; those made from now on work."""
+    edition = lock_edition(edition)
+    edition.registration_link_number += 1
+    edition.save(update_fields=["registration_link_number"])
+    audit.record("edition.registration_link_replaced", edition, actor=by)
+    return edition
+
+
+@transaction.atomic
 def change_team(*, team: Team, by: Any, **fields: Any) -> Team:
     """Other fields of a team; the name only until the first accepted submission.
 

@@ -164,6 +164,7 @@ MATRIX = {
     "editions:prepare-data": (LOGIN, 405, 405, 405),
     "editions:data-file": FOR_NOBODY_HERE,
     "editions:teams": FOR_NOBODY_HERE,
+    "editions:replace-link": (LOGIN, 405, 405, 405),
     "editions:register": FOR_NOBODY_HERE,
     "editions:audit": FOR_NOBODY_HERE,
     "editions:audit-csv": FOR_NOBODY_HERE,
@@ -365,6 +366,7 @@ POSTS = {
     "editions:register": FOR_NOBODY_HERE,
     "editions:accept-data": FOR_NOBODY_HERE,
     "editions:prepare-data": FOR_NOBODY_HERE,
+    "editions:replace-link": FOR_NOBODY_HERE,
     "studies:new": (LOGIN, 404, 422, 404),
     "studies:import": (LOGIN, 404, 422, 404),
     **dict.fromkeys(

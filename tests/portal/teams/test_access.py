@@ -52,6 +52,7 @@ ACTIONS = {
     "editions:edit": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
     "editions:copy": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
     "editions:register": (LOGIN, *(422,) * 7),
+    "editions:replace-link": (LOGIN, 404, 404, 404, 404, 404, 404, 302),
     "teams:edit": (LOGIN, 404, 404, 404, 404, 404, 422, 422),
     "teams:decide": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
     "teams:invite": (LOGIN, 404, 404, 404, 404, 404, 422, 422),

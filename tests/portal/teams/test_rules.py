@@ -33,6 +33,17 @@ def test_used_or_revoked_invitation_stays_so_after_its_end(now):
     assert rules.invitation_state(Invitation(expires_at=NOW, revoked_at=NOW), now) is InvitationState.REVOKED
 
 
+@pytest.mark.parametrize(("now", "ended"), [(NOW - TICK, False), (NOW, True)])
+def test_link_to_register_ends_at_the_very_moment(now, ended):
+    link = rules.RegistrationLink(Edition(name="vpc"), invited_by=None, number=1, ends_at=NOW)
+    assert rules.link_problem(link, now).startswith("This link ended on 2026-03-01 12:00 UTC.") is ended
+
+
+def test_link_to_register_ends_with_its_edition():
+    link = rules.RegistrationLink(Edition(archived_at=NOW), invited_by=None, number=1, ends_at=NOW)
+    assert "archived" in rules.link_problem(link, NOW - TICK)
+
+
 def test_invitation_lasts_a_fortnight():
     assert timedelta(days=14) == rules.INVITATION_LASTS
 

@@ -2,8 +2,10 @@
 
 import re
 from datetime import timedelta
+from urllib.parse import quote, urlencode
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from portal.challenges.models import Edition
@@ -163,7 +165,7 @@ def test_name_is_taken_by_one_that_looks_the_same(edition, name):
 def test_link_of_an_organizer_registers_a_team_in_an_edition_that_is_not_listed(log_in, edition, owner, organizer):
     Edition.objects.update(is_listed=False, registration_closes_at=timezone.now())
     link = log_in(organizer).get("/editions/vpc/teams/").context["link"].partition("testserver")[2]
-    other = selectors.registration_code(make_edition(name="other"))
+    other = selectors.registration_code(make_edition(name="other"), by=organizer, now=timezone.now())
     client = log_in(owner)
     for wrong in ("", "?invitation=", "?invitation=x", f"?invitation={other}", f"{link.rpartition('/')[2]}x"):
         assert client.post(f"/editions/vpc/register/{wrong}", FIELDS).status_code == 404, wrong
@@ -174,16 +176,54 @@ def test_link_of_an_organizer_registers_a_team_in_an_edition_that_is_not_listed(
     assert AuditEvent.objects.get(action="team.registered").data == {"by_link": True}
     assert client.get("/editions/vpc/").status_code == 200
     assert "You belong to the team “Bats” of this edition already" in client.get(link).content.decode()
-    client.logout()
-    assert client.get(link).url.startswith("/log-in/?next=/editions/vpc/register/%3Finvitation%3D")
 
 
-def test_link_of_an_organizer_ends(log_in, edition, owner, monkeypatch):
+def test_link_of_an_organizer_says_to_visitors_what_it_is_for(client, edition, organizer):
+    Edition.objects.update(is_listed=False, description="Hide who speaks.")
+    now = timezone.now()
+    link = f"/editions/vpc/register/?{urlencode({'invitation': link_code(edition, organizer, now)})}"
+    page = client.get(link)
+    words = page.content.decode()
+    assert f"{organizer} invites you to register a team for {edition}." in words
+    assert "Hide who speaks." in words
+    assert f"{now + timedelta(days=14):%Y-%m-%d %H:%M}</time> UTC" in words
+    for address in ("/sign-up/", "/log-in/"):
+        assert f'href="{address}?next={quote(link)}"' in words
+    assert page.status_code == 200
+    assert client.get("/editions/vpc/register/").url.startswith("/log-in/")
+
+
+def test_link_of_an_organizer_that_does_not_work_says_what_to_do(log_in, edition, owner, organizer):
     Edition.objects.update(is_listed=False)
-    code = selectors.registration_code(edition)
-    assert selectors.find_inviting_edition("vpc", code) == edition
-    monkeypatch.setattr(selectors, "INVITATION_LASTS", timedelta(0))
-    assert selectors.find_inviting_edition("vpc", code) is None
+    now, visitor = timezone.now(), Client()
+    code = link_code(edition, organizer, now)
+    ended = link_code(edition, organizer, now - timedelta(days=14))
+    log_in(organizer).post("/editions/vpc/teams/new-link/", follow=True)
+    edition.refresh_from_db()
+    new = link_code(edition, organizer, now)
+    assert AuditEvent.objects.get(action="edition.registration_link_replaced").actor == organizer
+    sentences = {
+        code: "The organizer has replaced this link. Ask for the new one.",
+        new[:-1]: "The link is not complete: perhaps its end was lost when it was copied.",
+        link_code(edition, organizer, now - timedelta(days=14)): f"This link ended on {now:%Y-%m-%d %H:%M} UTC.",
+        ended: "The organizer has replaced this link.",
+    }
+    for given, sentence in sentences.items():
+        for reader in (visitor, log_in(owner)):
+            page = reader.get("/editions/vpc/register/", {"invitation": given})
+            assert (page.status_code, sentence in page.content.decode()) == (404, True), sentence
+    assert "invites you" in visitor.get("/editions/vpc/register/", {"invitation": new}).content.decode()
+    assert log_in(owner).get("/editions/vpc/register/", {"invitation": new}).status_code == 200
+
+
+def test_broken_link_to_an_edition_that_is_not_seen_says_as_much_as_to_none(client, edition):
+    Edition.objects.update(is_listed=False)
+    pages = [client.get(f"/editions/{name}/register/?invitation=x").content.decode() for name in ("vpc", "none")]
+    assert len({page.replace("/vpc/", "/none/") for page in pages}) == 1
+
+
+def link_code(edition, by, now):
+    return selectors.registration_code(edition, by=by, now=now)
 
 
 def test_registration_closes_for_the_form_as_for_the_page(log_in, edition, owner):
