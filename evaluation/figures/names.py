@@ -39,7 +39,7 @@ def place_names(
             30 * _cover(box, names)
             + 3 * _cover(box, taken)
             + 60 * _beyond(box, inside)
-            + sizes[one][1] * (0.05 * rank + _is_nearer_to_another(points, one, box))
+            + sizes[one][1] * (0.05 * rank + _is_nearer_to_another(points, one, box, gap))
             for rank, box in enumerate(boxes)
         ]
         placed[one] = boxes[costs.index(min(costs))]
@@ -50,11 +50,14 @@ def _count_near(points: Sequence[tuple[float, float]], one: int, within: float) 
     return sum(math.dist(points[one], other) < within for other in points)
 
 
-def _is_nearer_to_another(points: Sequence[tuple[float, float]], one: int, box: Box) -> bool:
-    """Whether another point than its own is nearest to a name there."""
+def _is_nearer_to_another(points: Sequence[tuple[float, float]], one: int, box: Box, gap: float) -> bool:
+    """Whether another point than its own, or one that lies on its own, is nearest to a name there."""
     left, bottom, right, top = box
-    away = [math.hypot(max(left - x, x - right, 0), max(bottom - y, y - top, 0)) for x, y in points]
-    return min(away) < away[one]
+    apart = [other for other in points if math.dist(points[one], other) > gap / 2]
+    away, *others = (
+        math.hypot(max(left - x, x - right, 0), max(bottom - y, y - top, 0)) for x, y in [points[one], *apart]
+    )
+    return min(others, default=away) < away
 
 
 def _list_places(point: tuple[float, float], size: tuple[float, float], gap: float) -> list[Box]:

@@ -38,6 +38,7 @@ Kind = Literal["original", "baseline", "system", "published"]
 WIDTH_INCHES, HEIGHT_INCHES = 5.4, 4.4
 NARROW_INCHES, NARROW_HEIGHT_INCHES = 3.6, 4.4
 MANY_POINTS, MANY_HIGHER = 8, 1.2
+MOST_NAMES_ON_A_PHONE = 4  # a narrow figure with more points has letters, which a list beneath it explains
 _KINDS: tuple[Kind, ...] = ("system", "original", "baseline", "published")  # what is drawn last, first
 
 
@@ -86,7 +87,7 @@ def draw_tradeoff(
         points: at least one.
         metric: the utility.
         minimum_eers: limits of the conditions, in per cent.
-        narrow: for the width of a phone, where the names stay as large as they are.
+        narrow: for the width of a phone, where texts stay as large as they are; see `letters_for`.
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
 
@@ -105,6 +106,15 @@ def size_of(points: int, *, narrow: bool = False) -> Size:
     if narrow:
         return Size(NARROW_INCHES, NARROW_HEIGHT_INCHES * higher)
     return Size(WIDTH_INCHES, HEIGHT_INCHES * higher)
+
+
+def letters_for(points: Sequence[SystemPoint]) -> list[str]:
+    """What stands beside each point of a narrow figure in place of its name; nothing where the names have room."""
+    if len(points) <= MOST_NAMES_ON_A_PHONE:
+        return []
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    more = [f"{first}{second}" for first in alphabet for second in alphabet]
+    return [*alphabet, *more][: len(points)]
 
 
 def describe(points: Iterable[SystemPoint], minimum_eers: Sequence[float] = (), metric: Metric = WER) -> str:
@@ -151,7 +161,8 @@ class _TradeoffPlot:
             _draw_point(axes, point, place, palette)
         if engine := figure.get_layout_engine():
             engine.execute(figure)  # names are placed by what they would cover
-        _name_points(axes, self.points, self.minimum_eers, palette)
+        names = (self.narrow and letters_for(self.points)) or [point.name for point in self.points]
+        _name_points(axes, self.points, names, self.minimum_eers, palette)
 
     def _draw_axes(self, axes: Axes, palette: Palette) -> None:
         metric, gap = self.metric, "\n" if self.narrow else "  "
@@ -194,7 +205,9 @@ def _draw_point(axes: Axes, point: SystemPoint, place: int, palette: Palette) ->
         axes.text(point.eer, point.utility, str(point.rank), color=_readable_on(faces[point.kind]), zorder=5, **text)
 
 
-def _name_points(axes: Axes, points: Sequence[SystemPoint], minimum_eers: Sequence[float], palette: Palette) -> None:
+def _name_points(
+    axes: Axes, points: Sequence[SystemPoint], names: Sequence[str], minimum_eers: Sequence[float], palette: Palette
+) -> None:
     """Each name near its point, none on another or on a dashed line; a line leads to one that had to go further."""
     dot = axes.figure.dpi / 72
     places = [(float(x), float(y)) for x, y in axes.transData.transform([(one.eer, one.utility) for one in points])]
@@ -208,8 +221,8 @@ def _name_points(axes: Axes, points: Sequence[SystemPoint], minimum_eers: Sequen
                 (left, bottom), (right, top) = axes.transData.transform(ends)
                 taken.append((left - dot, bottom - dot, right + dot, top + dot))
     sizes = []
-    for point in points:
-        probe = axes.text(0, 0, point.name, fontsize=TEXT)
+    for name in names:
+        probe = axes.text(0, 0, name, fontsize=TEXT)
         extent = probe.get_window_extent()
         probe.remove()
         sizes.append((extent.width + 2 * dot, extent.height))
@@ -217,7 +230,7 @@ def _name_points(axes: Axes, points: Sequence[SystemPoint], minimum_eers: Sequen
     limits = [float(axes.transData.transform((limit, 0))[0]) for limit in minimum_eers]
     taken += [(x - 2 * dot, frame.y0, x + 2 * dot, frame.y1) for x in limits]
     boxes = place_names(places, sizes, 9 * dot, taken, (frame.x0, frame.y0, frame.x1, frame.y1))
-    for point, (x, y), box in zip(points, places, boxes, strict=True):
+    for point, name, (x, y), box in zip(points, names, places, boxes, strict=True):
         middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
         look: Look = {"textcoords": "offset points", "fontsize": TEXT, "zorder": 4, "in_layout": False}
         look |= {"ha": "center", "va": "center", "xytext": ((middle[0] - x) / dot, (middle[1] - y) / dot)}
@@ -225,8 +238,8 @@ def _name_points(axes: Axes, points: Sequence[SystemPoint], minimum_eers: Sequen
         away = max(box[0] - x, x - box[2], box[1] - y, y - box[3])
         if away > 12 * dot:
             look["arrowprops"] = {"arrowstyle": "-", "color": palette.muted, "linewidth": 0.6, "shrinkB": 5}
-        name = axes.annotate(point.name, (point.eer, point.utility), **look)
-        mark_artist(name, point.words, point.link)
+        drawn = axes.annotate(name, (point.eer, point.utility), **look)
+        mark_artist(drawn, point.words, point.link)
 
 
 def _readable_on(colour: str) -> str:

@@ -62,6 +62,12 @@ class Drawing:
     limits: tuple[float, ...] = ()
     minimum: float | None = None
 
+    @property
+    def key(self) -> list[tuple[str, SystemPoint]]:
+        """The points of its narrow form by their letters; none where these have their names."""
+        letters = tradeoff.letters_for(self.points)
+        return list(zip(letters, self.points, strict=True)) if letters else []
+
     def size(self, *, narrow: bool = False) -> Size:
         """How large it is drawn."""
         if self.points:

@@ -145,6 +145,7 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice, *, is_dr
     }
     return words | {
         "slug": drawing.slug,
+        "key": drawing.key,
         "size": drawing.size(),
         "image": address("svg"),
         "dark": address("svg", theme="dark"),

@@ -388,6 +388,7 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     return words | {
         "drawn": {name: mark_safe(svg) for name, svg in parts.items()},  # noqa: S308
         "slug": drawing.slug,
+        "key": drawing.key,
         "size": drawing.size(),
         "image": address("svg"),
         "dark": address("svg", theme="dark"),

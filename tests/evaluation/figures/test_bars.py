@@ -13,7 +13,7 @@ from evaluation.figures.bars import SystemBar, describe_systems, draw_system_bar
 from evaluation.figures.described import describe_bars, describe_tradeoff, draw_described
 from evaluation.figures.drawing_process import LENGTH_BYTES
 from evaluation.figures.style import PALETTES
-from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
+from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff, letters_for
 from evaluation.metrics.catalogue import GAIN_OF_VOICE_DISTINCTIVENESS, PITCH_CORRELATION
 from tests.evaluation.svg import assert_sound, fills, texts, title_and_description
 
@@ -34,6 +34,16 @@ def test_narrow_tradeoff_is_a_sound_figure_with_its_names():
     assert {"Original", "T11-p1", "minimum 15", "20", "(right is better)", "(down is better)"} <= set(
         texts(draw_tradeoff(POINTS, minimum_eers=(15, 20), narrow=True))
     )
+
+
+def test_narrow_tradeoff_with_many_points_has_letters():
+    points = [*POINTS, *(SystemPoint(f"T{number:02}-p1", 20 + number / 9, 7.5) for number in range(1, 26))]
+    drawn = texts(draw_tradeoff(points, narrow=True))
+    letters = letters_for(points)
+    assert (letters[0], letters[25:], len(letters)) == ("A", ["Z", "AA"], 27)
+    assert set(letters) <= set(drawn)
+    assert not {point.name for point in points} & set(drawn)
+    assert {point.name for point in points} <= set(texts(draw_tradeoff(points)))
 
 
 def test_system_bars_name_systems_values_and_minimum():

@@ -43,6 +43,12 @@ def test_name_is_nearest_to_its_own_point():
         assert min(points, key=away.__getitem__) == own
 
 
+def test_name_of_a_point_that_lies_on_another_stays_beside_it():
+    points = [(100.0, 100.0), (101.0, 99.0), (250.0, 250.0)]
+    boxes = place_names(points, [(8.0, 11.0)] * 3, 9.0, [], (90.0, 90.0, 400.0, 330.0))
+    assert all(math.hypot(max(left - 100, 0), max(bottom - 100, 0)) < 18 for left, bottom, *_ in boxes[:2])
+
+
 def test_system_has_one_place_by_the_order_of_labels():
     assert place_systems(["T02-p1", "B2", "T01-p1", "B2"]) == {"B2": 0, "T01-p1": 1, "T02-p1": 2}
 

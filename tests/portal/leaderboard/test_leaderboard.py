@@ -516,6 +516,9 @@ def test_figure_drawn_in_the_page_leads_from_each_point_to_its_system(client, ed
     monkeypatch.setattr(leaderboard_figures, "_drawn", lambda _: pytest.fail("drawn again"))
     assert client.get(f"/editions/{edition.name}/leaderboard/").content.decode().count(link) == 4
     assert b"/systems/" not in plain
+    key = re.findall(r'<li><b>([A-Z]+)</b>\s+(?:<a href="([^"]+)">)?([^<]+)', page)  # of the narrow one
+    assert "".join(letter for letter, *_ in key) == "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(key)]
+    assert (f"/systems/{system.name}/", "T01-p1") in [(address, name) for _, address, name in key]
 
 
 def test_page_shows_an_image_where_its_figure_cannot_be_drawn_just_now(client, edition, monkeypatch):
