@@ -104,3 +104,40 @@ RATED_TASKS: Mapping[str, RatedTask] = {
 }
 RATED: tuple[str, ...] = tuple(RATED_TASKS)
 COMPARING = frozenset(name for name, one in RATED_TASKS.items() if one.compares_voices)
+
+# What is asked of a trial in which nothing is rated, by the part of its page that says it.
+WRITTEN: Mapping[str, str] = {
+    "write": _("Write down what you hear, word for word"),
+    "hint": _(
+        "Write what you understood, even if it is only a part. Upper and lower case and punctuation do not "
+        "matter. Please type it yourself: nothing can be pasted here."
+    ),
+}
+PLACED: Mapping[int, str] = {  # by the dimensions of the board
+    1: _(
+        "Listen to every sample and put it on the line: the more alike two voices sound, the closer together."
+        " Judge the voice, not the words and not the sound quality. Left and right have no meaning; only the "
+        "distance between the samples counts."
+    ),
+    2: _(
+        "Listen to every sample and put it on the board: the more alike two voices sound, the closer "
+        "together. Judge the voice, not the words and not the sound quality. Their place on the board does "
+        "not matter; only the distance between the samples counts."
+    ),
+}
+ASKED_OF_BOARDS: Mapping[str, str] = {
+    "group": _("Give each sample a group: one letter for each speaker that you hear."),
+    "speakers": _("How many different speakers do you hear among these samples?"),
+}
+
+
+def asked_of_trial(task: str, *, dimensions: int) -> dict[str, str]:
+    """What is asked of a trial of a task without ratings, in English: `write` and its `hint`, or `place`, `group` and
+    `speakers` of a board; nothing of other tasks.
+
+    Args:
+        dimensions: of a board.
+    """
+    if task == Task.LINKABILITY:
+        return {"place": PLACED[dimensions], **ASKED_OF_BOARDS}
+    return dict(WRITTEN) if task == Task.TRANSCRIPTION else {}

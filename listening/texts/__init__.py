@@ -55,10 +55,18 @@ def direction_of(language: str) -> str:
     return "rtl" if language.partition("-")[0] in RIGHT_TO_LEFT else "ltr"
 
 
-def render_markdown(text: str) -> str:
-    """Markdown of an organizer as HTML that holds no script, no style, no image and no address of elsewhere."""
+def render_markdown(text: str, *, below: int = 0) -> str:
+    """Markdown of an organizer as HTML that holds no script, no style, no image and no address of elsewhere.
+
+    Args:
+        below: by how many levels its headings are lower than they are written, on a page that has headings above them.
+    """
     parser = MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink", "html_inline"])
-    return str(parser.render(text))
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1:]) + below)}"
+    return str(parser.renderer.render(tokens, parser.options, {}))
 
 
 @cache

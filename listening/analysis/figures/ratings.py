@@ -486,22 +486,24 @@ def _make_exclusions(view: View, scores: Scores, task: str, name: str, rules: di
         for row in largest
     ]
     left_out = listed([f"{rule} {_count_left_out(held)}" for rule, held in rules.items()], first=6)
+    is_in_force = set(rules) == {STANDING}
+    of_rules = "leaves out" if is_in_force else "would leave out"
     return view.figure(
         scores,
         name,
-        f"{sentence(task)}: what leaving listeners out changes",
+        f"{sentence(task)}: what {'leaving listeners out changes' if is_in_force else 'screening rules would change'}",
         f"Above: mean of each system with every listener and after {rule_words}. "
-        "Below: change of each system's mean by each rule, and the listeners that it leaves out.",
+        f"Below: change of each system's mean by each rule, and the listeners that it {of_rules}.",
         f"n = {count(n_before)} ratings by {count(before)} listeners before, {count(n_after)} ratings after "
         f"{rule_words}. No intervals: both means share most ratings.",
         alt=f"{sentence(task)}: after {rule_words}, means change most for {'; '.join(found)}. "
-        f"Listeners left out by rule: {left_out}.",
+        f"Listeners that each rule {of_rules}: {left_out}.",
         plot=_plot_exclusions(view, scores, task, rows, rules),
         rows=[row for held in rules.values() for row in held],
         columns=_EXCLUSION_COLUMNS,
         formats=("svg", "pdf"),
         task=task,
-        is_about_screening=set(rules) != {STANDING},
+        is_about_screening=not is_in_force,
     )
 
 
@@ -526,7 +528,15 @@ def _plot_exclusions(
     changes = [(place, _change(row)) for place, held in enumerate(rules.values()) for row in held]
     widest = max([abs(change) for _, change in changes] + [1e-3])
     lower = RowPanel(
-        Rows(list(rules), [("left out", [count(_count_left_out(held)) for held in rules.values()])]),
+        Rows(
+            list(rules),
+            [
+                (
+                    "left out" if set(rules) == {STANDING} else "would leave out",
+                    [count(_count_left_out(held)) for held in rules.values()],
+                )
+            ],
+        ),
         [Marks(changes, marker="|", size=9)],
         (-widest, widest),
         "change of each system's mean",

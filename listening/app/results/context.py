@@ -25,7 +25,7 @@ from listening.analysis.tables import Results
 from listening.app.models import StudySystem
 from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import EVERY
-from listening.app.results.pages import chosen_scores, list_asked, listeners_page, results_page
+from listening.app.results.pages import chosen_scores, list_asked, listeners_page, results_page, say_trials
 from listening.app.results.rules import Part, rows_for_everybody
 from listening.app.results.selectors import (
     Shown,
@@ -66,9 +66,14 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     context = page_context(shown, query)
     if shown.analysis is None:
         return context
-    page, body = _study_page(*_key(shown, context["reader"]), chosen_sorting(query), tuple(list_notes(shown)))
+    made_of = (*_key(shown, context["reader"]), chosen_sorting(query), tuple(list_notes(shown)))
+    page, body = _study_page(*made_of, is_imported=bool(shown.study.imported))
     has_listeners = shown.may_see(Part.LISTENERS) and shown.results.table("raw", "listeners") is not None
-    told = {"asked": list_asked(shown.study), "screening": read_screening(shown.study)}
+    told = {
+        "asked": list_asked(shown.study),
+        "trials": say_trials(shown.study),
+        "screening": read_screening(shown.study),
+    }
     return context | told | {"page": page, "body": body, "has_listeners": has_listeners}
 
 
@@ -132,14 +137,21 @@ def _key(shown: Shown, reader: Reader) -> tuple[str, Files, str, Reader]:
 
 @lru_cache(maxsize=PAGES_KEPT)
 def _study_page(
-    results: str, drawn: Files, mark: str, reader: Reader, sorting: tuple[str, Order], notes: tuple[str, ...]
+    results: str,
+    drawn: Files,
+    mark: str,
+    reader: Reader,
+    sorting: tuple[str, Order],
+    notes: tuple[str, ...],
+    *,
+    is_imported: bool,
 ) -> tuple[dict[str, Any], SafeString]:
     found = replace(parsed_results(results), remarks=notes)
     if not reader.sees_listeners:
         found = replace(found, tables={path: rows_for_everybody(table) for path, table in found.tables.items()})
     shown = shown_figures(results, reader, dict(drawn), mark)
     figures = [one for one in shown if not one["system"] and not one["is_about_listeners"]]
-    page = results_page(found, reader, figures, sorting)
+    page = results_page(found, reader, figures, sorting, is_imported=is_imported)
     return page, render_to_string("listening/results/_body.html", {"page": page, "study": found.study})
 
 

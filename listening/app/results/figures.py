@@ -26,6 +26,7 @@ from portal.core.labels import decimals
 
 MOST_NUMBERS = 120  # rows beneath a figure; longer tables are files
 FORMATS = ("svg", "pdf", "png")
+ABBREVIATIONS = {"wer": "WER", "eer": "EER", "auc": "AUC", "sd": "SD", "n": "n", "p": "p"}
 # By the beginning of its name: where a figure belongs (else among further figures), and the table that holds its
 # numbers, where these are too many to stand beneath it.
 PLACES = {
@@ -146,7 +147,8 @@ def _label_of(name: str) -> str:
 
 def _words(column: str) -> str:
     words = "system" if column == "label" else column.removesuffix("_label").replace("_", " ")
-    return words[:1].upper() + words[1:]
+    found = " ".join(ABBREVIATIONS.get(word, word) for word in words.split())
+    return found if found.split()[0] in ABBREVIATIONS.values() else found[:1].upper() + found[1:]
 
 
 def _cell(value: Any) -> str:

@@ -10,6 +10,7 @@ from django.http import Http404
 
 from listening.analysis.reading.inputs import Settings
 from listening.app.models import Analysis, Study
+from listening.app.results import labels
 from listening.app.results.importing import ENDINGS, LARGEST_FILE, MEGABYTE, Imported, start_import
 from listening.app.results.labels import CORRECTIONS, NORMALISATIONS
 from listening.app.results.services import start_analysis
@@ -23,7 +24,7 @@ FEWEST, MOST = 200, 20_000
 
 
 class AnalyseForm(forms.Form):
-    """Settings that an organizer may choose; the others stay usual."""
+    """Settings that an organizer may choose, those that matter for this form of study; the others stay usual."""
 
     normalisation = forms.ChoiceField(
         choices=[(name, f"{name}: {formula}") for name, formula in NORMALISATIONS.items()],
@@ -69,6 +70,8 @@ class AnalyseForm(forms.Form):
         chosen = USUAL.as_data() | (analysis.chosen if analysis is not None else {})
         super().__init__(data, initial=chosen)
         self.study = study
+        for name in self.fields.keys() - labels.settings_of(study.form).keys():
+            del self.fields[name]
 
     def save(self, by: Any) -> Analysis | None:
         """Start it; what stands in the way is said by the form."""

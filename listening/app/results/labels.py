@@ -214,14 +214,19 @@ def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
         "level": f"{100 * chosen.get('level', 0.95):g}",
         "least_clusters": chosen.get("least_clusters", 10),
     }
-    for one in _of_form("formulas", results):
+    for one in _of_form("formulas", results.study["form"]):
         if one.get("scores", scores) == scores:
             yield one["name"].format(**values), one["text"].format(**values)
 
 
+def settings_of(form: str) -> dict[str, str]:
+    """The settings by which analyses of this form of study differ, with their titles."""
+    return {name: title for part in _of_form("settings", form) for name, title in part["titles"].items()}
+
+
 def settings_facts(results: Results) -> Iterator[tuple[str, str]]:
-    """Settings, seed and versions."""
-    for name, title in METHOD["settings"].items():
+    """Settings that analyses of this form have, seed and versions."""
+    for name, title in settings_of(str(results.study["form"])).items():
         if name in results.settings:
             value = results.settings[name]
             text = f"{100 * value:g} %" if name == "level" else CORRECTIONS.get(str(value), str(value))
@@ -236,11 +241,10 @@ def settings_facts(results: Results) -> Iterator[tuple[str, str]]:
 
 def sources(results: Results) -> Iterator[str]:
     """Where the methods are from."""
-    for one in _of_form("sources", results):
+    for one in _of_form("sources", results.study["form"]):
         yield from one["texts"]
 
 
-def _of_form(part: str, results: Results) -> list[dict[str, Any]]:
-    """The entries of a part of the method that are about the form of the study."""
-    form = results.study["form"]
+def _of_form(part: str, form: str) -> list[dict[str, Any]]:
+    """The entries of a part of the method that are about a form of study."""
     return [one for one in METHOD[part] if form in one.get("forms", (form,))]

@@ -36,28 +36,13 @@ from listening.app.results.tables import (
     read_systems,
     shown_table,
 )
+from listening.app.sessions.selectors import list_questions
 from listening.app.studies.selectors import shown_text
-from listening.tasks import RATED_TASKS
+from listening.app.studies.settings import Question, label_in
+from listening.tasks import RATED_TASKS, asked_of_trial
 from listening.texts import LANGUAGES, direction_of
 from portal.jobs.selectors import with_estimates
 
-WHO_SEES = plain_table(
-    "Who will see what",
-    (Column("who", "Who"), Column("what", "What becomes visible", kind="text")),
-    [
-        (
-            "Everybody",
-            "Numbers, intervals, groups, comparisons and figures of every system by its name, raw and normalised; how "
-            "many sessions were left out and why; all of it as files.",
-        ),
-        ("The team of a system", "The same, and for its own system each utterance with its ratings, to listen to."),
-        (
-            "Organizers alone",
-            "Single listeners, by anonymous keys; screening; transcripts; the bundle with every rating.",
-        ),
-    ],
-    caption="Who will see what",
-)
 MOST_PAIRS = 120  # more are in the file, and on the page of each system
 Figures = Sequence[ShownFigure]
 
@@ -68,7 +53,9 @@ def chosen_scores(query: Mapping[str, str]) -> str:
     return wanted if wanted in labels.SCORES else "normalised"
 
 
-def results_page(results: Results, reader: Reader, figures: Figures, sorting: tuple[str, Order]) -> dict[str, Any]:
+def results_page(
+    results: Results, reader: Reader, figures: Figures, sorting: tuple[str, Order], *, is_imported: bool = False
+) -> dict[str, Any]:
     """Everything of the page that its reader may see. Figures are those of the reader's scores that they may see."""
     scores, shape = reader.scores, Shape(reader, results)
     rated = tasks_of(results, scores)
@@ -91,24 +78,61 @@ def results_page(results: Results, reader: Reader, figures: Figures, sorting: tu
         "sources": list(labels.sources(results)),
         "downloads": _downloads(results, reader),
         "attribution": str(results.study.get("attribution", "")),
-        "contents": [*contents, ("asked", "Participants"), ("method", "Method"), ("downloads", "Downloads")],
+        "contents": [
+            *contents,
+            ("asked", "Participants"),
+            ("method", "Method"),
+            *([] if is_imported else [("read", "What evaluators read")]),
+            ("downloads", "Downloads"),
+        ],
     }
 
 
 def list_asked(study: Study) -> list[dict[str, Any]]:
-    """In each language what evaluators read before the trials, and the questions; nothing of imported ratings."""
-    asked: list[dict[str, Any]] = []
+    """In each language what evaluators were asked and read before the trials, and what each trial asks; nothing of
+    imported ratings."""
+    if study.imported:
+        return []
     prefetch_related_objects([study], "texts")
-    for language in () if study.imported else study.languages:
-        with translation.override(language):
-            rated = [RATED_TASKS[task] for task in study.tasks if task in RATED_TASKS]
-            questions = [
-                [gettext(words) for words in (one.question, one.hint, one.lowest, one.highest)] for one in rated
-            ]
-        texts = [shown_text(study, kind, language) for kind in ("role-play", "instructions")]
-        asked.append({"language": LANGUAGES.get(language, language), "code": language, "texts": texts})
-        asked[-1] |= {"questions": questions, "direction": direction_of(language)}
-    return asked
+    questions = list_questions(study)
+    return [
+        {
+            "language": LANGUAGES.get(language, language),
+            "code": language,
+            "direction": direction_of(language),
+            "texts": [shown_text(study, kind, language, below=2) for kind in ("role-play", "instructions")],
+            "before": [(label_in(one.labels, language), _answers(one, language)) for one in questions],
+            "in_trials": _asked_in_trials(study, language),
+        }
+        for language in study.languages
+    ]
+
+
+def _answers(question: Question, language: str) -> str:
+    """The answers among which evaluators chose; empty where they were free."""
+    if question.kind == "number":
+        return f"{question.lowest}–{question.highest}" if question.highest < Question.highest else ""
+    return " · ".join(label_in(one.labels, language) for one in question.choices)
+
+
+def _asked_in_trials(study: Study, language: str) -> list[str]:
+    with translation.override(language):
+        rated = [RATED_TASKS[task] for task in study.tasks if task in RATED_TASKS]
+        ends = [(gettext(one.lowest), gettext(one.highest)) for one in rated]
+        found = [
+            f"{gettext(one.question)} {gettext(one.hint)} 1: {lowest}; {study.scale_points}: {highest}"
+            for one, (lowest, highest) in zip(rated, ends, strict=True)
+        ]
+        others = asked_of_trial(study.form, dimensions=study.board_dimensions)
+        return found + [gettext(words) for part, words in others.items() if part != "group" or study.board_groups]
+
+
+def say_trials(study: Study) -> str:
+    """How many trials each session had, and which of them are in no score."""
+    scored = labels.counted(study.trials_per_evaluator, "board" if study.form == Study.Form.LINKABILITY else "trial")
+    counts = ((study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge"))
+    others = labels.listed([labels.counted(count, f"{kind} trial") for count, kind in counts if count])
+    return f"Each session had {scored}{f' for the scores; {others} beside them are in no score' if others else ''}."
 
 
 # Parts ---------------------------------------------------------------------------------------------
@@ -222,7 +246,8 @@ def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
         drawn = [one for one in figures if one["place"] == part["anchor"]]
         empty = "" if tables or drawn else part.get("empty", "")
         if tables or drawn or (empty and shape.results.table(shape.scores, "summary") is not None):
-            told = {"tables": tables, "figures": drawn, "empty": empty, "is_open": part["anchor"] == form}
+            lead = part.get("lead", "") if tables or empty else part.get("lead_without_table", part.get("lead", ""))
+            told = {"tables": tables, "figures": drawn, "lead": lead, "empty": empty, "is_open": part["anchor"] == form}
             made.append(part | told)
     made.sort(key=lambda one: not one["is_open"])
     rest = [one for one in figures if one["place"] not in {"task", *(part["anchor"] for part in parts)}]
@@ -279,9 +304,10 @@ def _left_out(results: Results) -> list[tuple[str, str]]:
 
 def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[str, str]]]]:
     """The tables that this reader may have, by kind of scores."""
-    found = []
+    found: list[tuple[str, list[tuple[str, str]]]] = []
     for scores, contents in (("normalised", BY_SCORES), ("raw", BY_SCORES), ("common", COMMON)):
-        title = f"Tables of {labels.name_scores(scores, results.study['form']).lower() or 'neither'}"
+        called = labels.name_scores(scores, results.study["form"]).lower()
+        title = f"Tables of {called}" if called else "Other tables" if found else "Tables"
         links = [
             (one.title, reader.csv(scores, one.name))
             for one in contents
@@ -365,6 +391,25 @@ def organizer_actions(shown: Shown) -> dict[str, Any]:
     }
 
 
+def who_sees(study: Study) -> Table:
+    """What becomes visible to whom once the results of a study are published."""
+    read = "" if study.imported else "; the role play, the instructions and the questions that evaluators read"
+    rows = [
+        (
+            "Everybody",
+            "Numbers, intervals, groups, comparisons and figures of every system by its name, raw and normalised; how "
+            f"many sessions were left out and why; all of it as files{read}.",
+        ),
+        ("The team of a system", "The same, and for its own system each utterance with its ratings, to listen to."),
+        (
+            "Organizers alone",
+            "Single listeners, by anonymous keys; screening; transcripts; the bundle with every rating.",
+        ),
+    ]
+    columns = (Column("who", "Who"), Column("what", "What becomes visible", kind="text"))
+    return plain_table("Who will see what", columns, rows, caption="Who will see what")
+
+
 def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = "") -> dict[str, Any]:
     """What a page says before results are published or taken back.
 
@@ -393,5 +438,5 @@ def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = ""
         "facts": facts,
         "problems": problems,
         "few": warn_of_few(shown.results) if analysis and not is_taking_back else "",
-        "who": WHO_SEES,
+        "who": who_sees(study),
     }

@@ -23,7 +23,7 @@ from listening.app.sessions.selectors import list_questions, list_steps, read_sc
 from listening.app.sessions.services import explain_no_place, show_text
 from listening.app.studies.rules import has_pairs
 from listening.app.studies.selectors import expected_effort, shown_text
-from listening.tasks import RATED_TASKS
+from listening.tasks import RATED_TASKS, asked_of_trial
 from portal.core.clock import read_clock
 
 Step = Session.Step
@@ -159,6 +159,7 @@ def trial_context(session: Session) -> dict[str, Any]:
         "study": study,
         "questions": [RATED_TASKS[task] for task in study.tasks if task in RATED_TASKS],
         "points": range(1, study.scale_points + 1),
+        "asked": asked_of_trial(study.form, dimensions=study.board_dimensions),
         "slots": ("A", "B") if has_pairs(study) else ("A",),
         "has_players": study.form != Study.Form.LINKABILITY,
         "modules": [f"listening/{name}.js" for name in (*MODULES, module)],

@@ -385,15 +385,19 @@ def shipped_text(study: Study, kind: str, language: str) -> str:
     return texts.shipped_text(kind, study.role_play, language, tasks=study.tasks, scale_points=study.scale_points)
 
 
-def shown_text(study: Study, kind: str, language: str) -> ShownText:
-    """The newest version of a study's text in this language, else in its first one, else as it is shipped."""
+def shown_text(study: Study, kind: str, language: str, *, below: int = 0) -> ShownText:
+    """The newest version of a study's text in this language, else in its first one, else as it is shipped.
+
+    Args:
+        below: as of `texts.render_markdown`.
+    """
     rows = {row.language: row for row in reversed(study.texts.all()) if row.kind == kind}  # the newest one comes last
     found = next((rows[one] for one in (language, *study.languages, *rows) if one in rows), None)
     if found is not None:
-        return ShownText(kind, found.language, found.version, _as_html(found.text))
+        return ShownText(kind, found.language, found.version, _as_html(found.text, below))
     shipped_in = language if language in texts.LANGUAGES else "en"
-    return ShownText(kind, shipped_in, 0, _as_html(shipped_text(study, kind, language)))
+    return ShownText(kind, shipped_in, 0, _as_html(shipped_text(study, kind, language), below))
 
 
-def _as_html(text: str) -> SafeString:
-    return mark_safe(texts.render_markdown(text))  # noqa: S308 - it escapes all HTML of the text
+def _as_html(text: str, below: int) -> SafeString:
+    return mark_safe(texts.render_markdown(text, below=below))  # noqa: S308 - it escapes all HTML of the text

@@ -17,8 +17,10 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON, make_table
 from listening.app.models import Study
 from listening.app.results import context as result_shown
-from listening.app.results.figures import Reader
+from listening.app.results.figures import Reader, _words
+from listening.app.results.forms import AnalyseForm
 from listening.app.results.labels import rate_in_words
+from listening.app.results.pages import _sections, list_asked
 from listening.app.results.selectors import parsed_results
 from listening.app.results.tables import TOO_FEW, Shape, read_systems, shown_table, system_in_words
 from portal.jobs.models import Job, State
@@ -533,6 +535,30 @@ def test_transcripts_alone_have_no_switch_of_scores():
     page = page_of(results_of(make_analysed(results=replace(results, study=facts, tables=tables))))
     assert "Words understood" in page
     assert 'class="switch"' not in page
+    for of_ratings in ("Normalisation", "Holm", "Ratings that an unfinished session needs", "neither", "Other tables"):
+        assert of_ratings not in page, of_ratings
+    assert "<h3>Tables</h3>" in page
+    assert "Resamples" in page
+
+
+def test_numbers_of_figures_are_headed_as_their_tables_are():
+    names = ("recogniser_wer", "wer_low", "n_target", "sd", "first_label", "label")
+    assert [_words(name) for name in names] == ["Recogniser WER", "WER low", "n target", "SD", "First", "System"]
+
+
+def test_figures_of_screening_rules_alone_say_that_no_rule_is_in_force():
+    results = without_tables(made_up_results(), "exclusion_effect")
+    shape = Shape(Reader("a-study", "raw", is_organizer=True, tables=frozenset(BY_SCORES)), results)
+    figure = {"place": "exclusions", "task": "naturalness", "system": "", "is_about_listeners": False}
+    (section,) = [one for one in _sections(shape, [figure]) if one["anchor"] == "exclusions"]
+    assert section["lead"].startswith("No rule in force changes a number.")
+
+
+def test_the_settings_of_an_analysis_are_those_of_its_kind():
+    study = make_closed(form="transcription", tasks=["transcription"])
+    form = AnalyseForm(study=study, analysis=None)
+    assert set(form.fields) == {"resamples", "level", "seed", "least_clusters"}
+    assert set(AnalyseForm(study=make_closed(), analysis=None).fields) == set(AnalyseForm.base_fields)
 
 
 # Deeds ---------------------------------------------------------------------------------------------
@@ -565,6 +591,7 @@ def test_an_organizer_publishes_and_takes_back(place):
     study.edition.save()
     asked = page_of(client.get(address("publish-results")))
     assert ">Publish</button>" in asked
+    assert "the role play, the instructions and the questions that evaluators read" in asked
     given = {"analysis": re.search(r'name="analysis" value="(\d+)"', asked)[1]}
     assert "There is nothing to take back" in (page := page_of(client.get(address("unpublish-results"))))
     assert ">Take them back</button>" not in page
@@ -686,16 +713,41 @@ def test_objective_numbers_are_linked_for_whom_they_are(place):
 
 def test_readers_meet_the_words_that_evaluators_read():
     study = make_analysed(publish=True)
-    study.languages, study.practice_trials = ["en", "fr"], 2
-    study.texts.create(kind="role-play", language="en", version=1, text="You work at a *radio station*.")
+    study.languages, study.practice_trials, study.gold_trials, study.bridge_trials = ["en", "fr"], 2, 1, 3
+    study.questionnaire = [{"name": "work", "kind": "text", "labels": {"en": "Your work", "fr": "Votre métier"}}]
+    study.texts.create(kind="role-play", language="en", version=1, text="## Your role\nYou work at a *radio station*.")
     study.save()
     page = read_page(Client().get(reverse("studies:results", args=[study.name])))
     for words in (
+        'href="#read"',
+        '<div id="read">',
+        "<h4>Your role</h4>",
         "You work at a <em>radio station</em>.",
         "How natural does A sound?",
-        "2 for practice",
+        "for the scores; 2 practice trials, 1 control trial and 3 bridge trials beside them are in no score.",
         "1: ",
+        "<li>Votre métier</li>",
         "Single ratings are not",
     ):
         assert words in page, words
     assert study.texts.count() == 1
+
+
+def test_readers_meet_what_transcriptions_and_voice_maps_ask():
+    study = make_analysed(publish=True)
+    asked = {}
+    for form in ("transcription", "linkability"):
+        study.form, study.tasks, study.board_groups = form, [form], False
+        asked[form] = " ".join(one for language in list_asked(study) for one in language["in_trials"])
+    assert "Write down what you hear, word for word" in asked["transcription"]
+    assert "How many different speakers do you hear among these samples?" in asked["linkability"]
+    assert "Give each sample a group" not in asked["linkability"]
+
+
+def test_imported_results_show_no_words_of_evaluators():
+    study = make_analysed(publish=True)
+    study.imported = "ratings.zip"
+    study.save()
+    page = read_page(Client().get(reverse("studies:results", args=[study.name])))
+    assert 'id="read"' not in page
+    assert 'href="#read"' not in page
