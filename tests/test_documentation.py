@@ -120,7 +120,7 @@ def make_demo(folder: Path, speech: str = "") -> None:
         links = [line.split()[1] for line in lines if line.startswith("  listen ")]
         assert len(links) == (0 if speech else 1)
         for link in links:
-            assert b"You are invited to listen" in wait_for(link.removeprefix("http://"))
+            assert b"You are invited to a listening test" in wait_for(link.removeprefix("http://"))
 
 
 def make_demo_with_speech(folder: Path) -> None:

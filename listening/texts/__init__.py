@@ -41,7 +41,15 @@ def shipped_text(
     if kind == "instructions":
         parts = [_read(language, kind), *(_read(language, f"{kind}-{task}") for task in tasks)]
         return "\n\n".join(parts).replace("{top}", str(scale_points))
-    return _read(language, kind)
+    return _read(language, kind).replace("{what}", _say_what(language, list(tasks)))
+
+
+def _say_what(language: str, tasks: list[str]) -> str:
+    """What an evaluator does with the recordings, for the consent."""
+    words = json.loads((FOLDER / "consent.json").read_text(encoding="utf-8"))[language]
+    rated = [words[task] for task in tasks if task in RATED]
+    said = ", ".join(rated[:-1]) + words["and"] * (len(rated) > 1) + rated[-1] if rated else ""
+    return ", ".join([f"{words['say']} {said}"] * bool(said) + [words[task] for task in tasks if task not in RATED])
 
 
 def shipped_questionnaire() -> list[dict[str, Any]]:

@@ -191,6 +191,8 @@ def _listening_step(edition: Any) -> PathStep:
     if edition.study_state in (Study.State.DRAFT, Study.State.PREPARED) and edition.not_heard:
         systems = "1 accepted system is" if edition.not_heard == 1 else f"{edition.not_heard} accepted systems are"
         note += f"; {systems} in no listening test"
+    if edition.study_results_published_at is not None and edition.published_at is None:
+        note = "its results are hidden until the leaderboard is published again"
     return PathStep("Listening test", state, note, reverse("studies:detail", args=[edition.study_name]))
 
 
@@ -198,8 +200,7 @@ def _published_step(edition: Any, board: str) -> PathStep:
     """Done once the leaderboard and the results of a closed listening test are published."""
     if edition.published_at is None:
         count = edition.under_way
-        hides = "results of the listening test are hidden, too" if edition.study_results_published_at else ""
-        note = f"not before {count} submission{' is' if count == 1 else 's are'} evaluated" if count else hides
+        note = f"not before {count} submission{' is' if count == 1 else 's are'} evaluated" if count else ""
         return _step("Published", False, note, board)
     if _lacks_results(edition):
         results = reverse("studies:results", args=[edition.study_name])

@@ -375,7 +375,7 @@ def _platform(study: Study, places: int) -> list[tuple[str, str]]:
         facts.append(("Completion codes", ", ".join(sorted(codes)) or "none yet; the launch needs one"))
     return [
         *facts,
-        ("Pay", f"{study.pay_per_hour} {study.currency} per hour"),
+        ("Pay", f"{study.pay_per_hour} {study.currency} per hour" if study.pay_per_hour else "unpaid"),
         ("Responsible", study.responsible or "nobody yet; the launch needs it"),
         ("Contact", study.contact or "none yet; the launch needs one"),
         (
@@ -483,7 +483,9 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
         "stats": [
             {"label": "One evaluator", "value": f"{plan.minutes:.0f}", "unit": "min"},
             {"label": "All together", "value": f"{plan.hours:.1f}", "unit": "h"},
-            {"label": "Pay", "value": f"{plan.cost:,.0f}", "unit": tried.currency},
+            {"label": "Pay", "value": f"{plan.cost:,.0f}", "unit": tried.currency}
+            if tried.pay_per_hour
+            else {"label": "Pay", "value": "unpaid"},
         ],
         "precision": _precision_table(systems, tried.tasks, plan.rows, with_widths=is_enough) if plan.rows else None,
         "notes": notes,

@@ -203,6 +203,22 @@ def test_every_wording_is_shipped_in_every_language(language, role_play):
     assert texts.shipped_text("role-play", "own", language) == ""
 
 
+@pytest.mark.parametrize(
+    ("tasks", "says"),
+    [
+        (("naturalness",), ("and say how natural they sound.", "et vous direz à quel point ils semblent naturels.")),
+        (("verifiability", "naturalness"), ("the same speaker and how natural", "la même personne et à quel point")),
+        (("linkability",), ("and place them on a board by voice.", "et vous les placerez sur un tableau")),
+        (("transcription",), ("and write down what you hear.", "et vous écrirez ce que vous entendez.")),
+    ],
+)
+def test_consent_says_what_evaluators_of_this_study_do(tasks, says):
+    for language, words in zip(("en", "fr"), says, strict=True):
+        told = " ".join(texts.shipped_text("consent", "own", language, tasks=tasks).split())
+        assert words in told
+        assert ("write down" in told or "écrirez" in told) == (tasks == ("transcription",))
+
+
 def test_wording_can_carry_no_script_picture_or_address():
     page = texts.render_markdown(
         "<script>x</script> ![a](http://example.org/a.png) [b](http://example.org) *c* <b>d</b>"

@@ -10,7 +10,7 @@ from listening.app.models import Study
 from listening.app.studies import services
 from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
-from listening.app.studies.pages import RATED_ONCE, planner
+from listening.app.studies.pages import RATED_ONCE, _platform, planner
 from listening.app.studies.planning import plan_problems
 from listening.app.studies.rules import StudyProblems
 from listening.app.studies.services import close_study, make_study
@@ -447,6 +447,10 @@ def test_planner_gives_the_interval_hours_and_cost_of_2022(study):
     seconds = 3 * 0.6 + 3 * 4  # A, B, and A again; three answers
     hours = 52 * (6 + 52 * seconds / 60) / 60
     assert [one["value"] for one in shown["stats"]] == [f"{60 * hours / 52:.0f}", f"{hours:.1f}", f"{12 * hours:,.0f}"]
+    assert dict(_platform(study, 1))["Pay"].endswith(" EUR per hour")
+    study.pay_per_hour = 0
+    assert planner(study, StudyForm(study=study))["stats"][-1] == {"label": "Pay", "value": "unpaid"}
+    assert ("Pay", "unpaid") in _platform(study, 1)
 
 
 def test_planner_of_a_study_without_systems_says_what_is_missing(client, edition):
