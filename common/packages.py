@@ -17,7 +17,10 @@ _PARTS = {
 # The names in package registries that are not those of the import, for a program that was installed without the pins.
 _PROJECTS = {"hibari": "hibari-tts"}
 PINS = Path(__file__).resolve().parent.parent / "requirements"
-_NEEDED = {"world": "; it needs a C++ compiler"}
+_NEEDED = {
+    "world": "; it needs a C++ compiler",
+    "torchaudio": "; it loads beside the CUDA build of PyTorch only",
+}
 
 
 def python_command() -> str:
@@ -48,7 +51,7 @@ def describe_missing(what: str, *missing: str) -> str:
         wanted = [_PROJECTS.get(package, package.replace("_", "-")) for package in missing]
     names = " and ".join(package.replace("_", "-") for package in missing)
     plural, verb, them = ("s", "are", "them") if len(missing) > 1 else ("", "is", "it")
-    needed = "".join(_NEEDED.get(part, "") for part in parts)
+    needed = "".join(_NEEDED.get(part, "") for part in (*parts, *missing))
     command = f"{python_command()} -m pip install {' '.join(wanted)}"
     sentence = f"{what} needs the package{plural} {names}, which {verb} not installed here."
     return f"{sentence} Install {them} with “{command}”{needed}."

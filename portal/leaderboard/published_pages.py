@@ -15,7 +15,7 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from common.rounding import fixed
+from common.rounding import fixed, round_to_interval
 from common.tables import Cell, Column, Table, number_table, plain_table
 from evaluation.app.runs.kinds import describe_evaluators
 from evaluation.figures.bars import SystemBar
@@ -156,8 +156,12 @@ def published_page(choice: PublishedChoice) -> dict[str, Any]:
     }
 
 
-def make_table(choice: PublishedChoice) -> Table:
-    """A line for each published system, then those of the leaderboard that is laid over."""
+def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
+    """A line for each published system, then those of the leaderboard that is laid over.
+
+    Args:
+        is_file: with every digit, as files have them.
+    """
     columns = [Column("system", "System")]
     metrics = [find_metric(*key) for key in choice.measures]
     columns += [
@@ -169,7 +173,7 @@ def make_table(choice: PublishedChoice) -> Table:
     numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
     for line in choice.lines:
         values = [line.values.get(key) for key in choice.measures]
-        printed = (_cell(one, key, choice) for one, key in zip(values, choice.measures, strict=True))
+        printed = (_cell(one, key, choice, is_file=is_file) for one, key in zip(values, choice.measures, strict=True))
         sources = dict.fromkeys(source for one in values if one for source in one.sources)
         rows.append((line.system, *printed, ", ".join(numbered[source] for source in sources)))
     if leaderboard := choice.leaderboard:
@@ -182,7 +186,7 @@ def make_table(choice: PublishedChoice) -> Table:
             aside = "unprotected" if entry.kind == "original" else entry.team_name
             name = Cell(_name_here(choice, entry), link=link_of(entry), aside=aside)
             rows.append((name, *cells, "this portal"))
-    words = "As printed; averages by the weights of the recipe."
+    words = "As printed; averages by the weights of the recipe, rounded."
     words += " Systems of this portal: 95 % intervals beneath." if choice.leaderboard else ""
     return plain_table("Published results", columns, rows, caption=words, styles="strip")
 
@@ -234,14 +238,20 @@ def _shown(key: tuple[str, str]) -> ShownAverage:
     return ShownAverage(key[0], find_metric(*key), key[1])
 
 
-def _cell(value: PublishedValue | None, key: tuple[str, str], choice: PublishedChoice) -> Cell:
+def _cell(value: PublishedValue | None, key: tuple[str, str], choice: PublishedChoice, *, is_file: bool) -> Cell:
     if value is None:
         return Cell()
-    text = fixed(value.value, DIGITS) if value.is_average else _short(value.text)
+    exact = fixed(value.value, DIGITS) if value.is_average else value.text
+    text = _rounded(value.value, None, find_metric(*key).unit) if value.is_average and not is_file else _short(exact)
     attack = _attack_of(value) if key[0] == EER else ""
     named = attack if attack != _printed_attack(choice) else ""
     note = "; ".join(filter(None, [named, "sources differ" if value.note else ""]))
-    return Cell(text, value=value.value, note=note, title=value.note or value.text)
+    return Cell(text, value=value.value, note=note, title=value.note or exact)
+
+
+def _rounded(value: float, interval: tuple[float | None, float | None] | None, unit: str) -> str:
+    """As a page shows it: in the digits that its interval allows, few of them without one."""
+    return round_to_interval(value, *(interval or (None, None)), DIGITS, unit)[0]
 
 
 def _short(text: str) -> str:
@@ -296,11 +306,11 @@ def _points(choice: PublishedChoice, privacy: tuple[str, str]) -> Iterator[Syste
 def _bars(choice: PublishedChoice, key: tuple[str, str]) -> Iterator[SystemBar]:
     for line in choice.lines:
         if found := line.values.get(key):
-            told = f"{line.system}: {fixed(found.value, DIGITS)}, published"
+            told = f"{line.system}: {_rounded(found.value, None, find_metric(*key).unit)}, published"
             yield SystemBar(line.system, found.value, is_baseline=True, words=told, link="#table")
     for place, (entry, one) in enumerate(_overlaid_values(choice, key[0])):
         name = _name_here(choice, entry)
-        told = f"{name}: {fixed(one.value, DIGITS)}"
+        told = f"{name}: {_rounded(one.value, one.interval, find_metric(*key).unit)}"
         yield SystemBar(name, one.value, one.low, one.high, place=place, words=told, link=link_of(entry))
 
 
@@ -404,7 +414,14 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
 def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     label = drawing.column.metric.label
     ours = "; in colour: systems of this portal" if choice.leaderboard else ""
-    rows = ((one.name, fixed(one.eer, DIGITS), fixed(one.utility, DIGITS)) for one in drawing.points)
+    rows = (
+        (
+            one.name,
+            _rounded(one.eer, one.eer_interval, "%"),
+            _rounded(one.utility, one.utility_interval, drawing.column.metric.unit),
+        )
+        for one in drawing.points
+    )
     return {
         "title": "Privacy against utility",
         "caption": f"Right: more private. Open: published; filled: original speech{ours}.",
@@ -416,7 +433,7 @@ def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
 def _bar_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     heading = drawing.column.heading
     ours = " In colour: systems of this portal, with 95 % intervals." if choice.leaderboard else ""
-    rows = ((one.name, fixed(one.value, DIGITS)) for one in drawing.bars)
+    rows = ((one.name, _rounded(one.value, (one.lower, one.upper), drawing.column.metric.unit)) for one in drawing.bars)
     return {
         "title": drawing.column.metric.label,
         "caption": f"Hatched: published.{ours}",

@@ -332,21 +332,22 @@ def lower_attack_mark(leaderboard: Leaderboard, entry: Entry) -> str:
     return f"{found[0]} attack: {found[1]} %" if found else ""
 
 
-def average_cell(measured: Measured | None, unit: str, *, is_published: bool = False) -> Cell:
+def average_cell(measured: Measured | None, unit: str) -> Cell:
     """An average with its interval, in the digits that this allows; all of them in its tooltip."""
     if measured is None:
         return Cell()
-    text, around = round_average(measured, unit, is_published=is_published)
+    text, around = round_average(measured, unit)
     exact = decimals(measured.value, DIGITS)
     title = exact if not around else f"{exact}, from {measured.low:.3f} to {measured.high:.3f}"
     marks = ("reported",) if measured.is_reported else ()
     return Cell(text, around, value=measured.value, marks=marks, title=title)
 
 
-def round_average(measured: Measured, unit: str, *, is_published: bool = False) -> tuple[str, str]:
-    """Number and interval; what is reported or published keeps the digits that were printed."""
-    is_ours = not measured.is_reported and not is_published
-    return round_to_interval(measured.value, measured.low, measured.high, DIGITS, unit if is_ours else None)
+def round_average(measured: Measured, unit: str) -> tuple[str, str]:
+    """Number and interval; what is reported keeps its digits."""
+    return round_to_interval(
+        measured.value, measured.low, measured.high, DIGITS, None if measured.is_reported else unit
+    )
 
 
 def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
@@ -494,7 +495,7 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         "met": Cell(marks=line.met),
         "description": Cell("PDF" if line.description else "", link=line.description, title=f"Paper on {line.label}"),
     } | {
-        one.key: average_cell(line.numbers.get(one.key), one.metric.unit, is_published=line.place == "published")
+        one.key: average_cell(line.numbers.get(one.key), one.metric.unit)
         for one in _columns(leaderboard, shows_beyond=True)
     }
     key = leaderboard.policy.privacy.metric

@@ -109,7 +109,7 @@ def published_json(request: HttpRequest) -> HttpResponse:
 
 @open_read
 def published_latex(request: HttpRequest) -> HttpResponse:
-    table = published_pages.make_table(published_pages.read_choice(request.GET))
+    table = published_pages.make_table(published_pages.read_choice(request.GET), is_file=True)
     return latex_response("published.tex", "\n".join([*latex_table(table, table.title), ""]))
 
 

@@ -334,7 +334,7 @@ def _decoded(file: BinaryIO, sound: SoundFile, *, finite: bool = True) -> Iterat
         except soundfile.SoundFileError:
             block = np.empty((0, sound.channels))
         if not len(block):
-            found = f"{done} to {done + wanted} before decoding stops"
+            found = f"a part that cannot be decoded, between samples {done} and {done + wanted}"
             raise _truncated(f"{sound.frames} samples, as the header says", found)
         if finite and not as_stored and not np.isfinite(block).all():
             raise AudioError("not-finite", "samples that are numbers", "NaN or infinity", "Export it again.")

@@ -23,6 +23,12 @@ def test_parts_of_the_portal_are_installed_from_their_pins():
     assert describe_missing("Toy", "pyworld").endswith("-r requirements/world.txt”; it needs a C++ compiler.")
 
 
+def test_torchaudio_is_said_to_need_the_cuda_build():
+    """`make` installs the build for processors, beside which it does not load."""
+    sentence = describe_missing("Toy", "torchaudio")
+    assert sentence.endswith("pip install torchaudio”; it loads beside the CUDA build of PyTorch only.")
+
+
 def test_without_the_pins_packages_are_installed_by_their_names(monkeypatch, tmp_path):
     monkeypatch.setattr(packages, "PINS", tmp_path / "requirements")
     assert describe_missing("Toy", "pyworld").endswith("“python -m pip install pyworld”; it needs a C++ compiler.")

@@ -146,7 +146,7 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
         groups.append(number_group(data_set, cells))
     groups += _averages(one, len(heads))
     caption = f"{one.engine.title}. n counts words. Small figures: 95 % interval over speakers."
-    caption += " Averages have a rate alone." if one.averages else ""
+    caption += " Averages have no difference from the original." if one.averages else ""
     note = "" if short else FURTHER_IN_WORDS
     title = f"Word error rates by {one.engine.title}{'' if short else ', in full'}"
     name = f"words-{one.run.pk}{'' if short else '-full'}"

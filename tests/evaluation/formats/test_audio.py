@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import re
 import struct
 
 import numpy as np
@@ -79,6 +80,16 @@ def test_digital_silence_and_faint_noise_are_silent_but_quiet_speech_is_not(spee
 def test_a_cut_file_is_truncated(tmp_path, speech, form, kept):
     data = encoded(speech, form)
     assert refused(saved(tmp_path, data[: int(len(data) * kept)])) == "truncated"
+
+
+def test_a_damaged_part_is_named_by_the_samples_around_it(speech):
+    data = encoded(speech, "FLAC")
+    with pytest.raises(AudioError) as caught:
+        inspect_audio(io.BytesIO(data[: len(data) // 2]))
+    first, last = re.fullmatch(
+        r"a part that cannot be decoded, between samples (\d+) and (\d+)", caught.value.found
+    ).groups()
+    assert 0 <= int(first) < int(last) == len(speech)
 
 
 @pytest.mark.parametrize("form", ["WAV", "FLAC"])

@@ -132,6 +132,8 @@ def test_training_set_is_offered_to_a_trained_attacker(client, organizer, corpus
     chosen = proposed | {"training": "small"}
     page = client.post("/editions/new/", chosen | {"preview": "on"}, follow=True).content.decode()
     assert page.count("Attacker that ranks") == 1
+    assert "Update the rules" in page
+    assert "Show the rules" not in page
     assert "Attacker that ranks, trained on anonymised speech" in page
     assert client.post("/editions/new/", chosen).status_code == 302
     assert Edition.objects.get().recipe.track.ranking.attack_model == "semi-informed"

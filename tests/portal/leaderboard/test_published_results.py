@@ -12,7 +12,7 @@ from evaluation.protocols.published import load_published
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.templatetags.tables import table_body
-from portal.leaderboard.published_pages import PLANE, list_published_drawings, make_table, read_choice
+from portal.leaderboard.published_pages import PLANE, list_published_drawings, make_table, published_page, read_choice
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.objective import make_objective_run, ranked_numbers
 
@@ -43,14 +43,29 @@ def test_page_shows_published_systems_with_their_sources_and_no_rank(client):
     assert "it was not measured here." in page
     for words in (
         "B1.a",
-        "11.809",
-        "8.285",
+        "11.8",
+        "8.3",
         "T04-p1",
         "Panariello et al.",
         "T18-p1, Pitch correlation ρF0: the sources differ: 0.70 and 0.81.",
     ):
         assert words in page
     assert names(choose()) == list(dict.fromkeys(one.system for one in load_published("2022")))
+
+
+def test_averages_are_rounded_on_the_page_and_whole_in_files():
+    """What was printed of one data set keeps its digits."""
+    choice = choose()
+
+    def eer_of(table):
+        place = next(place for place, column in enumerate(table.columns) if column.key == "kaldi_eer")
+        return next(row.cells[place] for row in table.groups[0].rows if row.cells[0].text == "B1.a")
+
+    shown = eer_of(make_table(choice))
+    assert (shown.text, shown.title) == ("11.8", "11.809")
+    assert eer_of(make_table(choice, is_file=True)).text == "11.809"
+    figure = next(one for one in published_page(choice)["figures"] if one["slug"] == "eer")
+    assert {"11.8"} == {row.cells[1].text for row in figure["numbers"].groups[0].rows if row.cells[0].text == "B1.a"}
 
 
 def test_captions_speak_of_systems_of_this_portal_only_where_they_are_shown(client, edition):
