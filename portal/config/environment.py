@@ -230,9 +230,9 @@ def _unknown(name: str, known: set[str]) -> str:
 
 def settings_table() -> str:
     """The Markdown table of docs/settings.md."""
-    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    rows = ["| variable | meaning | default |", "| --- | --- | --- |"]
     rows += [
-        f"| `{PREFIX}{variable.name}` | {f'`{variable.default}`' if variable.default else ''} | {variable.meaning} |"
+        f"| `{PREFIX}{variable.name}` | {variable.meaning} | {f'`{variable.default}`' if variable.default else ''} |"
         for variable in VARIABLES
     ]
     return "\n".join(rows)

@@ -48,8 +48,9 @@ LONGEST_QUERY = 200
 MOST_FOUND = 30
 WHOLE_WORD, PHRASE = 20, 10_000  # how much more they count than the beginning of a word
 EXCERPT_BEFORE, EXCERPT_LENGTH = 60, 220
+NOTHING = "–"  # in a cell, which phones leave out
 _FIELD_HEADS = ("Type", "Meaning", "Example")
-_TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><table class="data">\n'
+_TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><table class="data stack">\n'
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ def manual_page(name: str) -> ManualPage:
         raise LookupError(name)
     parser, tokens = _parser(), _parse(name)
     title, starts, tables = "", list[int](), 0
+    _name_cells(tokens)
     for place, token in enumerate(tokens):
         token.attrs.pop("style", None)  # the alignment of a column
         if token.type == "heading_open":
@@ -220,6 +222,30 @@ def manual_page(name: str) -> ManualPage:
     heads = ((str(tokens[start].attrs["id"]), _plain(tokens[start + 1])) for start in starts)
     sections = tuple((*head, text) for head, text in zip(heads, texts, strict=True))
     return ManualPage(name, title, lead, sections)
+
+
+def _name_cells(tokens: list[Any]) -> None:
+    """The first cell of a row is its heading; the others carry the heading of their column, which phones show."""
+    labels, column = list[str](), 0
+    for place, token in enumerate(tokens):
+        if token.type == "table_open":
+            labels = []
+        elif token.type == "tr_open":
+            column = 0
+        elif token.type == "th_open":
+            token.attrs["scope"] = "col"
+            label = _plain(tokens[place + 1])
+            labels.append(label[:1].upper() + label[1:] if label.isascii() else label)
+        elif token.type == "td_open":
+            text = _plain(tokens[place + 1])
+            if column == 0:
+                token.tag = tokens[place + 2].tag = "th"
+                token.attrs["scope"] = "row"
+            if column or not any(map(str.isalpha, text)):  # a number alone does not say of what
+                token.attrs["data-label"] = labels[column]
+            if text == NOTHING:
+                token.attrs["class"] = "none"
+            column += 1
 
 
 @cache
@@ -268,10 +294,13 @@ def _slug(words: str) -> str:
 
 
 def _code(_: Any, tokens: Any, place: int, *__: Any) -> str:
-    """A block of code that the keyboard can scroll."""
+    """A block of code that the keyboard can scroll, or commands that wrap; a script adds a button to copy it."""
     from markdown_it.common.utils import escapeHtml
 
-    return f'<pre tabindex="0"><code>{escapeHtml(tokens[place].content)}</code></pre>\n'
+    wraps = ' class="wraps"' if tokens[place].info == "sh" else ""
+    return (
+        f'<div class="listing"><pre tabindex="0"{wraps}><code>{escapeHtml(tokens[place].content)}</code></pre></div>\n'
+    )
 
 
 def recipe_tables() -> list[tuple[TableText, Table]]:

@@ -20,7 +20,7 @@ function confirmed(question, action) {
 
 function addCopyButtons() {
   if (!navigator.clipboard) return;
-  document.querySelectorAll(".command:not(:has(button))").forEach((command) => {
+  document.querySelectorAll(":is(.command, .listing):not(:has(button))").forEach((command) => {
     const button = Object.assign(document.createElement("button"), {
       type: "button",
       className: "button quiet small",

@@ -29,3 +29,19 @@ def test_sections_of_a_long_page_open_by_a_click_by_their_address_and_in_print(p
     expect(page.locator("#import-a-corpus")).to_be_hidden()
     page.emulate_media(media="print")
     assert page.locator(".manual > .fold > div").evaluate_all("parts => parts.every((part) => part.checkVisibility())")
+
+
+def test_blocks_of_code_are_copied_and_tables_fit_on_phones(page):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto("/docs/teams/?open=all")
+    block = page.locator(".listing", has_text="vp login")
+    block.get_by_role("button", name="Copy").click()
+    expect(block.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == block.locator("code").text_content()
+    assert "vp status\n" in copied
+    wide = "boxes => boxes.filter((box) => box.scrollWidth > box.clientWidth).length"
+    for name in ("settings", "teams", "semi_informed", "methods"):
+        page.goto(f"/docs/{name}/?open=all")
+        assert page.locator(".manual .table-scroll, .manual .wraps").evaluate_all(wide) == 0

@@ -33,6 +33,22 @@ def test_page_of_the_documentation_holds_its_sections_and_links_that_lead_somewh
             assert target.startswith("https://"), target
 
 
+def test_cells_of_tables_carry_the_heading_of_their_column_for_phones(client):
+    page = client.get("/docs/settings/").content.decode()
+    row = re.search(r"<tr>\s*<th scope=\"row\"><code>PORTAL_ADDRESS</code></th>\s*(.*?)</tr>", page, re.DOTALL).group(1)
+    assert re.findall(r'<td data-label="(\w+)">', row) == ["Meaning", "Default"]
+    methods = client.get("/docs/methods/").content.decode()
+    assert '<th scope="row" data-label="Speakers of a split">30</th>' in methods
+    assert 'data-label="ρF0"' in methods
+    assert 'class="none">–</td>' in client.get("/docs/semi_informed/").content.decode()
+
+
+def test_commands_wrap_and_other_blocks_of_code_scroll(client):
+    page = client.get("/docs/teams/").content.decode()
+    assert '<div class="listing"><pre tabindex="0" class="wraps"><code>vp login' in page
+    assert '<div class="listing"><pre tabindex="0"><code>T11/' in page
+
+
 def test_there_is_no_other_page_of_the_documentation(client):
     member = make_user()
     client.force_login(member)
