@@ -27,7 +27,7 @@ _LARGEST_CIRCLE = 0.86  # of the side of a cell
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """An axis of cells. `edges`: ascending, of the cells, which may reach beyond the limits."""
+    """An axis of cells. `edges`: of the cells, ascending, may reach beyond the limits; equal ones hold one value."""
 
     words: str
     edges: NDArray[np.float64]
@@ -57,6 +57,7 @@ class CountPlot:
         counts = np.array(list(self.cells.values()))
         most, few = int(counts.max()), max(1, int(counts.max()) // 10)
         look: Look = {"color": palette.series[0], "edgecolors": palette.ink, "linewidths": 0.4, "zorder": 3}
+        look["clip_on"] = False  # a cell without width lies on the edge
         x, y = ((each[places[:, axis]] + each[places[:, axis] + 1]) / 2 for axis, each in enumerate(edges))
         axes.scatter(x, y, s=np.maximum(widest**2 * counts / most, 1.2), **look)
         what = self.counted if most != 1 else self.counted.removesuffix("s")

@@ -12,6 +12,7 @@ from math import floor
 
 import numpy as np
 
+from common.arrays import Floats
 from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
 from evaluation.figures.points import CountPlot, Measure
 from evaluation.figures.rows import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
@@ -308,10 +309,11 @@ def scatter_figures(view: View, scores: Scores) -> Iterator[Figure]:
 def _scatter(
     view: View, scores: Scores, row: Record, utterances: Sequence[Record], x: str, y: str, name: str
 ) -> Figure:
-    axes = {column: _make_measure(view, scores, column) for column in (x, y)}
+    values = {column: np.array([float(one[column]) for one in utterances]) for column in (x, y)}
+    axes = {column: _make_measure(view, scores, column, values[column]) for column in (x, y)}
     places = []
     for column, axis in axes.items():
-        found = np.searchsorted(axis.edges, [float(one[column]) for one in utterances], side="right") - 1
+        found = np.searchsorted(axis.edges, values[column], side="right") - 1
         places.append(np.clip(found, 0, axis.edges.size - 2).tolist())
     cells = dict(sorted(Counter(zip(*places, strict=True)).items()))
 
@@ -320,13 +322,14 @@ def _scatter(
         rows.append({"utterances": held_by_cell})
         for (column, axis), place in zip(axes.items(), cell, strict=True):
             low, high = axis.edges[place : place + 2]
+            low = min(low, values[column].min()) if place == 0 else low
             rows[-1] |= {f"{column}_from": round(float(low), 6), f"{column}_to": round(float(high), 6)}
 
     circle = "Area of a circle: anonymised utterances in that cell."
     if _WER in axes:
-        circle += " The last column: every word recognised."
-        below = sum(float(one[_WER]) < 0 for one in utterances)
-        circle += f" {count(below)} utterances with more errors than words are drawn at 0." if below else ""
+        circle += " At 1: every word recognised."
+        below, lowest = int(np.sum(values[_WER] < 0)), values[_WER].min()
+        circle += f" Left of 0: {count(below)} with more errors than words, down to {number(lowest)}." if below else ""
     title = f"{sentence(str(row['first']))} and {row['second']} of each utterance"
     correlations = [
         f"{sentence(kind)} {number(row[kind])}{interval(row, kind, number, f'{view.level_words} ')}"
@@ -348,10 +351,11 @@ def _scatter(
     )
 
 
-def _make_measure(view: View, scores: Scores, column: str) -> Measure:
+def _make_measure(view: View, scores: Scores, column: str, values: Floats) -> Measure:
     if column == _WER:
-        # The last cell holds those in which every word was recognised, and no others.
-        return Measure("1 − WER of the recogniser", np.linspace(0, 1 + 1 / _CELLS, _CELLS + 2), (0, 1))
+        # The last cell, without width, holds those in which every word was recognised; the first all those below 0.
+        below = [-1 / _CELLS] if values.min() < 0 else []
+        return Measure("1 − WER of the recogniser", np.array([*below, *np.linspace(0, 1, _CELLS + 1), 1.0]), (0, 1))
     if column == "pitch_correlation":
         return Measure("Pitch correlation ρF0", np.linspace(-1, 1, _CELLS + 1), (-1, 1))
     low, high = view.scale(scores, column)

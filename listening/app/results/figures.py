@@ -146,7 +146,8 @@ def _label_of(name: str) -> str:
 
 
 def _words(column: str) -> str:
-    words = "system" if column == "label" else column.removesuffix("_label").replace("_", " ")
+    words = "system" if column == "label" else column.removesuffix("_label")
+    words = words.replace("one_minus_wer", "1 − WER").replace("_", " ")
     found = " ".join(ABBREVIATIONS.get(word, word) for word in words.split())
     return found if found.split()[0] in ABBREVIATIONS.values() else found[:1].upper() + found[1:]
 

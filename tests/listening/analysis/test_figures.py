@@ -244,6 +244,21 @@ def test_scatter_counts_every_anonymised_utterance_once(few, figures):
         assert len(found) == count
 
 
+def test_scatter_of_recognised_words_ends_at_1_and_shows_what_is_below_0(few):
+    table = few.tables["raw/utterances"]
+    place = table.columns.index("one_minus_wer")
+    first, second, *_ = (number for number, row in enumerate(table.records()) if row["system"] == "T11-p1")
+    recognised = {first: 1.0, second: -1.5}
+    rows = tuple(
+        (*row[:place], recognised.get(number, row[place]), *row[place + 1 :]) for number, row in enumerate(table.rows)
+    )
+    changed = replace(few, tables=few.tables | {"raw/utterances": replace(table, rows=rows)})
+    shown = {one.name: one for one in list_figures(changed) if one.scores == "raw"}["scatter-naturalness-wer"]
+    limits = [row[:2] for row in shown.numbers.rows]
+    assert (min(limits)[0], max(limits)) == (-1.5, (1, 1))
+    assert "Left of 0: 1 with more errors than words, down to −1.50." in shown.caption
+
+
 def test_rows_are_sorted_with_the_original_first(few, figures):
     rows = few.table("raw", "summary").records(task=TASK)
     means = {row["system"]: row["mean"] for row in rows}
