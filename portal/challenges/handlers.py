@@ -14,13 +14,14 @@ import io
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from common import text_files
 from common.child_process import Child, ChildEnded, ChildLimits, run_in_child, try_until_third_death
@@ -30,7 +31,7 @@ from evaluation.formats.kaldi import write_trials
 from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.challenges.selectors import DATA_FILES, may_import
-from portal.challenges.services import prepare_data_files
+from portal.challenges.services import ImportOptions, prepare_data_files
 from portal.core import audit
 from portal.core.storage import SPARE_BYTES, keep_audio, refresh, store_bytes
 from portal.intake.corpora.archives import find_corpus, unpack_corpus
@@ -53,8 +54,13 @@ GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 
 
 def _upload_address(job: Job) -> str:
+    """The form that uploads an archive once more, filled in as it was sent; empty where the archive is still here."""
     upload = job.parameters.get("upload")
-    return reverse("submissions:upload-corpus") if upload and not (settings.UPLOAD_DIR / upload).exists() else ""
+    if not upload or (settings.UPLOAD_DIR / upload).exists():
+        return ""
+    given = {name: job.parameters.get(name) for name in ("name", *(one.name for one in fields(ImportOptions)))}
+    sent = {name: "on" if value is True else value for name, value in given.items() if value}
+    return f"{reverse('submissions:upload-corpus')}?{urlencode(sent)}"
 
 
 @job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO, comes_first=True, upload_address=_upload_address)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from portal.challenges import rules, services
 from portal.challenges.models import Corpus, DataFile, DataSet, Edition, Speaker, TrialList, Utterance
-from portal.challenges.selectors import was_published
+from portal.challenges.selectors import editions_for, was_published
 from portal.core.removal import Kind, declare_kind, declare_rows, declare_rule
 
 
@@ -31,6 +31,12 @@ def _edition_problem(edition: Edition) -> str:
     return rules.edition_removal_problem(was_published=was_published(edition))
 
 
+def edition_trail(edition: Edition | None) -> list[tuple[str, str]]:
+    """The list of editions, and the one above a page where there is one."""
+    above = [] if edition is None else [(str(edition), edition.get_absolute_url())]
+    return [("Editions", reverse("editions:list")), *above]
+
+
 declare_rows(Speaker, "speakers")
 declare_rows(Utterance, "utterances", files=("audio",))
 declare_rows(DataSet, "data sets")
@@ -49,6 +55,7 @@ declare_kind(
         rename=services.rename_edition,
         jobs=lambda edition: Q(edition=edition.name),
         edition=lambda edition: edition,
+        trail=lambda _: edition_trail(None),
     )
 )
 declare_kind(
@@ -60,5 +67,7 @@ declare_kind(
         names=lambda _: {"name": "Short name", "licence": "Licence", "link": "Web address of the speech"},
         rename=services.rename_corpus,
         jobs=lambda corpus: Q(corpus=corpus.name, edition=""),
+        trail=lambda _: [("Corpora", reverse("corpora:list"))],
+        needed_by=lambda corpus, user: editions_for(user).filter(corpus=corpus).order_by("name"),
     )
 )

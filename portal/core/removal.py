@@ -15,7 +15,7 @@ Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`, `decl
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,8 @@ class Kind:
         archives: whether it can be archived at all.
         root: what is really deleted, where that is more than the thing.
         edition: the edition whose audit log tells of it, or None.
+        trail: the pages above its own, each with its name and address.
+        needed_by: the things that this person may open and without whose end it cannot be deleted.
     """
 
     name: str
@@ -68,6 +70,8 @@ class Kind:
     archives: bool = True
     root: Callable[[Any], Any] = lambda thing: thing
     edition: Callable[[Any], Any] = lambda _thing: None
+    trail: Callable[[Any], Sequence[tuple[str, str]]] = lambda _thing: ()
+    needed_by: Callable[[Any, Any], Iterable[Any]] = lambda _thing, _user: ()
 
 
 _kinds: dict[str, Kind] = {}

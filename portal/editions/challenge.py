@@ -272,7 +272,7 @@ class ChallengeForm(EditionForm):
             ),
             "minimum_pitch": forms.FloatField(
                 label="Minimum pitch correlation",
-                help_text="A system below it is not ranked. Empty: no minimum.",
+                help_text="A system at or below it is not ranked. Empty: no minimum.",
                 required=False,
                 initial=usual.minimum_pitch_correlation,
                 min_value=-1,

@@ -16,17 +16,15 @@ from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.metrics.catalogue import ESTIMATORS, find_metric
 from evaluation.protocols.ranking.policy import (
     SCORES,
-    SEVERAL_IN_WORDS,
     SIMILARITY,
     SPEECH,
     LeaderboardPolicy,
     PolicyError,
-    condition_in_words,
-    gate_in_words,
     make_policy,
     needed_to_rank,
+    policy_in_words,
 )
-from evaluation.protocols.recipes import Average, DataSet, MetricRule, Ranking, Recipe, RecipeError, Track
+from evaluation.protocols.recipes import Average, DataSet, MetricRule, Recipe, RecipeError, Track
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.models import DataSet as DataSetOfCorpus
 from portal.challenges.rules import Phase, list_licence_texts, missing_sets, phase_in_words, submission_phase
@@ -52,10 +50,6 @@ from portal.teams.selectors import data_access, data_files_for, needs_data, team
 
 CHECKSUMS = "SHA256SUMS"
 PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
-POLICIES = {
-    "cumulative": "A system competes in every condition whose limit it meets.",
-    "interval": "A system competes only in the highest condition whose limit it meets.",
-}
 GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
 
 
@@ -345,7 +339,6 @@ class Rules:
     data_sets: tuple[DataSet, ...]
     metrics: tuple[tuple[str, str, str], ...]
     averages: tuple[AverageLine, ...]
-    conditions: tuple[str, ...]
     sentences: tuple[str, ...]
     policy: LeaderboardPolicy | None
     uncertain: tuple[str, ...]
@@ -422,8 +415,7 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
             (find_metric(one.key, one.estimator).label, one.estimator, _decides(one, policy)) for one in recipe.metrics
         ),
         averages=tuple(line for average in chosen.averages for line in _average_lines(average)),
-        conditions=tuple(_conditions(policy)) if policy else (),
-        sentences=tuple(_sentences(policy, chosen.ranking, changes or {})) if policy else (),
+        sentences=tuple(policy_in_words(policy)) if policy else (),
         policy=policy,
         uncertain=recipe.uncertain,
     )
@@ -439,26 +431,3 @@ def _average_lines(average: Average) -> Iterator[AverageLine]:
     for split, weights in average.weights.items():
         terms = tuple((100 * weight, name) for name, weight in weights.items())
         yield AverageLine(average.label, split, terms)
-
-
-def _conditions(policy: LeaderboardPolicy) -> Iterator[str]:
-    for limit in policy.minimum_eers:
-        yield f"Condition: {condition_in_words(limit, None, policy)}."
-
-
-def _sentences(policy: LeaderboardPolicy, ranking: Ranking | None, changes: Mapping[str, Any]) -> Iterator[str]:
-    if not policy.minimum_eers:
-        yield "The recipe states no limits: the organizer sets them on the leaderboard."
-    yield f"Privacy: the weighted average of the {policy.split} sets under the {policy.attack_model} attack model."
-    yield POLICIES[policy.policy]
-    for utility in policy.utilities:
-        label = find_metric(utility.metric, utility.estimator).label
-        yield f"Within a condition, systems are ranked by {label}: {utility.better} is better."
-    yield from (f"To be ranked: {gate_in_words(gate)}" for gate in policy.gates)
-    yield SEVERAL_IN_WORDS[policy.several_systems]
-    if ranking is not None:
-        yield f"Ties: {ranking.ties}."
-    words = policy.late if ranking is None or "late" in changes else ranking.late
-    yield f"Late submissions: {words}."
-    if policy.basis == "claims":
-        yield "Numbers that are only reported in a team's own files count too, and are marked."

@@ -8,11 +8,16 @@ from itertools import chain
 from django.utils.html import format_html, format_html_join
 
 from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
-from portal.core.labels import MISSING, count_severities, duration, moment_cell
+from portal.core.labels import MISSING, as_facts, count_severities, duration, moment_cell
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import QueueState
 from portal.jobs.workers import Worker
 
+# Parameters that are keys of rows and of stored files, which tell a reader nothing.
+KEYS = {
+    *("analysis", "besides", "content", "edition", "members", "number"),
+    *("run", "sha256", "study", "submission", "team", "upload"),
+}
 COLUMNS = (
     Column("job", "Job", kind="text"),
     Column("state", "State"),
@@ -40,6 +45,14 @@ def find_purpose(job: Job, titles: Mapping[str, str]) -> str:
     if job.edition:
         return titles.get(job.edition, job.edition)
     return f"Corpus {job.corpus}" if job.corpus else "The portal"
+
+
+def job_facts(job: Job) -> list[tuple[str, str]]:
+    """What a job was started with, as (label, value) pairs; an archive by the name that it was uploaded with."""
+    told = {name: value for name, value in job.parameters.items() if name not in KEYS}
+    if "upload" in job.parameters:
+        told = {"archive": told.pop("folder")} | told
+    return as_facts(told)
 
 
 def _job_row(job: Job) -> Row:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from django import forms
 
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, make_policy
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, gate_in_words, make_policy
 from portal.challenges.models import Edition
 from portal.core.fields import RadioField
 from portal.leaderboard.selectors import policy_by
@@ -66,11 +66,10 @@ class PolicyForm(forms.Form):
         self._base = policy_by(edition, {})
         for gate in self._base.gates:
             metric = find_metric(gate.metric, gate.estimator)
-            sign = "at least" if gate.inclusive else "above"
             self.fields[f"gate_{gate.metric}"] = forms.FloatField(
-                label=f"{metric.label} on each data set must be {sign}",
+                label=f"Minimum: {metric.label}",
                 required=False,
-                help_text="Empty: no such minimum.",
+                help_text=f"In the recipe: {gate_in_words(gate)} Empty: no such minimum.",
             )
 
     def clean_minimum_eers(self) -> list[float]:

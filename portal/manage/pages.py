@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,11 @@ class Managed:
     def edit(self) -> str:
         """The address of the form that changes its names, where it has one."""
         return self.kind.edit(self.thing)
+
+    @property
+    def trail(self) -> Sequence[tuple[str, str]]:
+        """The pages above its own, each with its name and address."""
+        return self.kind.trail(self.thing)
 
     @property
     def address(self) -> str:

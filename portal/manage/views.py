@@ -86,6 +86,7 @@ def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
         "managed": found,
         "form": form,
         "problems": find_problems(found.thing),
+        "needed_by": found.kind.needed_by(found.thing, request.user),
         "facts": pages.preview_facts(preview),
         "has_files": bool(preview.files),
         "root": root if root != found.thing else None,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 
 from portal.challenges.models import Edition
+from portal.challenges.removal import edition_trail
 from portal.challenges.selectors import was_published
 from portal.core.removal import (
     Kind,
@@ -110,6 +112,9 @@ declare_kind(
         names=lambda system: {"title": "Title"} | ({} if system.edition_id else {"name": "Short name"}),
         rename=services.rename_system,
         edition=lambda system: system.edition,
+        trail=lambda system: (
+            edition_trail(system.edition) if system.edition else [("Systems", reverse("systems:list"))]
+        ),
     )
 )
 declare_kind(
@@ -122,5 +127,6 @@ declare_kind(
         root=_removed_with,
         archives=False,
         edition=lambda submission: submission.system.edition,
+        trail=lambda submission: edition_trail(submission.system.edition) if submission.system.edition else (),
     )
 )

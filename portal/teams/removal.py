@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
+from portal.challenges.removal import edition_trail
 from portal.core.removal import Kind, declare_kind, declare_owned, declare_rows
 from portal.jobs.models import Job
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
@@ -31,5 +32,6 @@ declare_kind(
         lookup="pk",
         edit=lambda team: reverse("teams:edit", args=[team.pk]),
         edition=lambda team: team.edition,
+        trail=lambda team: edition_trail(team.edition),
     )
 )

@@ -124,7 +124,7 @@ def policy_as_dict(policy: LeaderboardPolicy) -> dict[str, Any]:
 
 
 def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
-    """The policy as sentences, for the page that shows its leaderboard."""
+    """The policy as sentences, wherever one stands: in the rules, on the leaderboard and on its policy page."""
     reach = "at least" if policy.inclusive else "more than"
     limits = ", ".join(f"{limit:g}" for limit in policy.minimum_eers)
     sentences = (
@@ -174,7 +174,10 @@ def _groups_in_words(gate: Gate) -> str:
 
 
 def _conditions_in_words(policy: LeaderboardPolicy, reach: str, limits: str) -> str:
-    start = f"A condition requires an average EER of {reach} its limit ({limits} %), unrounded"
+    start = (
+        f"A condition requires an average EER of {reach} its limit ({limits} %), unrounded, on the {policy.split} sets "
+        f"under the {policy.attack_model} attack model"
+    )
     if policy.policy == "cumulative":
         return f"{start}; a system competes in every condition that it meets."
     return f"{start}, and ends where the next begins; a system competes in one condition only."

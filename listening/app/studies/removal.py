@@ -74,5 +74,6 @@ declare_kind(
         rename=rename_study,
         archiving_problem=rules.study_archiving_problem,
         edition=lambda study: study.edition,
+        trail=lambda _: [("Listening tests", reverse("studies:list"))],
     )
 )

@@ -186,7 +186,7 @@ def test_edited_recipe_counts_alone_until_it_is_made_again(client, organizer, co
     edited = sent["recipe_text"].replace("[10, 20, 30, 40]", "[7]")
     response = client.post("/editions/new/", sent | {"recipe_text": edited, "preview": "on"}, follow=True)
     assert "The recipe was edited by hand" in response.content.decode()
-    assert "at least 7 %" in response.content.decode()
+    assert "at least its limit (7 %)" in response.content.decode()
     form = response.context["form"]
     assert form["recipe_text"].value() == edited
     again = sent | {"recipe_text": edited, "remake": "on"}
@@ -207,7 +207,7 @@ def test_what_was_filled_in_survives_a_reload_until_the_challenge_is_made(client
     for _ in range(2):
         page = client.get(address())
         assert (page.status_code, page.context["form"]["description"].value()) == (200, "About tones")
-        assert "Condition: EER of at least 6 %." in page.content.decode()
+        assert "EER of at least its limit (5, 6 %)" in page.content.decode()
     assert not client.get(address(protocol="own")).context["form"].is_bound
     assert client.post("/editions/new/", sent).status_code == 302
     assert not client.get(address()).context["form"].is_bound

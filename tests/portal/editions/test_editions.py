@@ -181,10 +181,10 @@ def test_edition_page_tells_the_limits_in_force_and_links_to_a_leaderboard_that_
     assert link in client.get("/editions/mine/").content.decode()
     client.logout()
     page = client.get("/editions/mine/").content.decode()
-    assert "at least 7 %" in page
-    assert "at least 15 %" not in page
+    assert "at least its limit (7, 9 %)" in page
+    assert "15, 20" not in page
     assert "Every system of a team is ranked, primary or contrastive." in page
-    assert "Late submissions: ranked." in page
+    assert "Late submissions are ranked." in page
     assert "/editions/mine/leaderboard/" not in page
     Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
     assert link in client.get("/editions/mine/").content.decode()

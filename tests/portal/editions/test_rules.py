@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.toml_files import parse_toml
+from evaluation.protocols.ranking.policy import make_policy, policy_in_words
 from evaluation.protocols.recipes import FOLDER, RecipeError, load_recipe, shipped_editions
 from portal.challenges.rules import (
     HeldSet,
@@ -111,12 +112,29 @@ def test_shipped_recipes_are_read_and_told_in_words(year):
     for track in recipe.tracks:
         told = make_rules(recipe, track)
         assert len(told.metrics) == len(recipe.metrics)
-        assert len(told.conditions) == len(told.track.ranking.minimum_eers if told.track.ranking else ())
+        if told.track.ranking is None:
+            assert told.sentences == ()
+        elif limits := told.track.ranking.minimum_eers:
+            assert f"its limit ({', '.join(f'{limit:g}' for limit in limits)} %)" in told.sentences[0]
+        else:
+            assert told.sentences[0] == "No condition is set, so nothing is ranked."
+
+
+def test_rules_are_the_sentences_of_the_policy():
+    recipe, changes = load_recipe("2022"), {"late": "ranked", "basis": "claims", "gates": {"pitch_correlation": 0.4}}
+    told = make_rules(recipe, "", changes).sentences
+    assert list(told) == policy_in_words(make_policy(recipe, "", changes))
+    words = " ".join(told)
+    for part in ("must exceed 0.4 on the mean of", "equal values share a rank, primary systems first", "are ranked."):
+        assert part in words
 
 
 def test_rules_of_2022_say_limits_and_gate():
     told = make_rules(load_recipe("2022"), "")
-    assert told.conditions[0] == "Condition: EER of at least 15 %."
+    assert told.sentences[0] == (
+        "A condition requires an average EER of at least its limit (15, 20, 25, 30 %), unrounded, on the test sets "
+        "under the semi-informed attack model; a system competes in every condition that it meets."
+    )
     assert any(
         "must exceed 0.3 on the mean of each of these: libri_dev_trials_f and libri_dev_trials_m;" in one
         for one in told.sentences

@@ -286,6 +286,19 @@ def test_corpus_of_an_edition_stays(client):
         remove("corpora", corpus, owner)
 
 
+def test_delete_page_of_a_corpus_leads_to_its_editions_and_its_list(client, organizer):
+    corpus = make_corpus(created_by=organizer)
+    mine, hidden = make_edition(corpus, organizers=[organizer]), make_edition(corpus, is_listed=False)
+    page = client.get(address("corpora", corpus.name, "delete")).content.decode()
+    assert f'<a href="{mine.get_absolute_url()}">{mine}</a>' in page
+    assert (str(hidden) in page, hidden.get_absolute_url() in page) == (True, False)
+    manage = client.get(address("corpora", corpus.name)).content.decode()
+    assert [f'<li><a href="{reverse("corpora:list")}">Corpora</a></li>' in one for one in (page, manage)] == [True] * 2
+    team = make_team(mine)
+    trail = f'<a href="{mine.get_absolute_url()}">{mine}</a>'
+    assert trail in client.get(address("teams", team.pk)).content.decode()
+
+
 def test_running_job_is_told_to_stop_and_nothing_is_deleted_meanwhile(organizer):
     system = make_system(make_corpus())
     run = start_measures(submission=system.submissions.get(), data_set=system.corpus.data_sets.first())

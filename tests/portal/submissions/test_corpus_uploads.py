@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from portal.challenges import handlers
 from portal.challenges.handlers import unpacking_folder
@@ -117,7 +118,7 @@ def test_all_errors_of_an_archive_are_named_by_its_own_paths(sender, tmp_path):
     files["little/wav/b-trial.wav"] = b""
     del files["little/wav/c-trial.wav"]
     content = pack_zip(tmp_path / "little.zip", files.items()).read_bytes()
-    job = run(upload(sender, content))
+    job = run(upload(sender, content, is_synthetic="on", licence="CC BY 4.0"))
     assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
     assert job.failure_remedy == "Correct what the report lists, pack it and upload it again."
     assert {one["code"] for one in job.problems} >= {"path-outside", "empty", "missing-file", "unknown-gender"}
@@ -125,8 +126,17 @@ def test_all_errors_of_an_archive_are_named_by_its_own_paths(sender, tmp_path):
     assert not upload_path(Upload.objects.get()).exists()
     assert (Corpus.objects.count(), list(unpacking_folder().glob("*"))) == (0, [])
     page = sender.client.get(job.get_absolute_url()).content.decode()
-    link = f'<a class="button" href="{reverse("submissions:upload-corpus")}">Upload again</a>'
+    again = f"{reverse('submissions:upload-corpus')}?name=little&is_synthetic=on&licence=CC+BY+4.0"
+    link = f'<a class="button" href="{escape(again)}">Upload again</a>'
     assert (link in page, "Run again" in page, "next: you, as an organizer." in page) == (True, False, True)
+    form = sender.client.get(again).context["form"]
+    assert {name: form[name].value() for name in form.fields if form[name].value()} == {
+        "name": "little",
+        "is_synthetic": "on",
+        "licence": "CC BY 4.0",
+    }
+    assert "<div><dt>Archive</dt><dd>little.zip</dd></div>" in page
+    assert not any(words in page for words in ("<dt>Folder</dt>", "<dt>Upload</dt>", "<dt>Sha256</dt>"))
     sender.client.post(reverse("jobs:again", args=[job.pk]))
     kept = Job.objects.get(pk=job.pk)
     assert (kept.state, kept.problems) == (State.FAILED, job.problems)
