@@ -217,7 +217,7 @@ def _team_steps(edition: Edition, team: Team, now: datetime) -> Iterator[NextSte
     text = "The whole archive is checked, and all errors are reported at once."
     if phase is Phase.LATE:
         text += " It will be marked late."
-    yield NextStep("Upload an archive", text, "Upload an archive", reverse("submissions:new", args=[edition.name]))
+    yield NextStep("Submit an archive", text, "Submit an archive", reverse("submissions:new", args=[edition.name]))
 
 
 def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -101,6 +101,12 @@ def job_for(user: Any, pk: Any) -> Job:
 def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
     """A job's history; technical detail is for the operator."""
     return job.events.all() if user.is_staff else job.events.exclude(level=JobEvent.Level.TRACE)
+
+
+def share_done(jobs: Sequence[Job]) -> float:
+    """How much of some jobs is done, 0 to 1: each counts the same, one that runs by its own progress."""
+    done = sum(1.0 if job.has_ended else (job.percent or 0) / 100 if job.state == State.RUNNING else 0 for job in jobs)
+    return done / len(jobs) if jobs else 0.0
 
 
 def with_estimates(jobs: Iterable[Job]) -> list[Job]:

@@ -26,7 +26,7 @@ from portal.challenges.rules import Phase, publishes_at_once, submission_phase
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_run_again
-from portal.jobs.selectors import with_estimates
+from portal.jobs.selectors import share_done, with_estimates
 from portal.submissions.diff import Change, Section, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
 from portal.submissions.requirements import Requirements, list_requirements
@@ -143,6 +143,10 @@ class Progress:
     @property
     def ended(self) -> int:
         return sum(job.has_ended for job in self.parts)
+
+    @property
+    def percent(self) -> int:
+        return int(100 * share_done(self.parts))
 
     @property
     def running(self) -> list[Job]:

@@ -148,7 +148,7 @@ def file_stem(submission: Submission) -> str:
 
 @member_read
 def new_submission(request: HttpRequest, edition: str) -> HttpResponse:
-    """Upload an archive for a team, or as a baseline."""
+    """Submit an archive for a team, or as a baseline."""
     chosen = edition_for(request.user, edition)
     return render(request, "submissions/new.html", upload_page(request, chosen))
 

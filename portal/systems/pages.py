@@ -30,7 +30,7 @@ from portal.challenges.selectors import corpora_for, passes_speech_on, summaries
 from portal.core.labels import moment_cell, time_left
 from portal.core.media import signed_address, voice_sources
 from portal.jobs.models import Job, State
-from portal.jobs.selectors import with_estimates
+from portal.jobs.selectors import share_done, with_estimates
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System
 from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import (
@@ -478,6 +478,10 @@ class Progress:
     @property
     def ended(self) -> int:
         return sum(job.has_ended for job in self.jobs)
+
+    @property
+    def percent(self) -> int:
+        return int(100 * share_done(self.jobs))
 
     @property
     def running(self) -> list[Job]:

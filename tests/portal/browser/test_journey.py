@@ -147,7 +147,7 @@ def upload(page, file):
 def upload_faulty_archive(page, look, portal, archives):
     portal.mail_to(OWNER, "your team “Quiet Voices” takes part")
     page.goto(EDITION)
-    page.get_by_role("link", name="Upload an archive").first.click()
+    page.get_by_role("link", name="Submit an archive").first.click()
     look(page, "upload")
     page.fill("#title", "Wide range")
     upload(page, archives.faulty)

@@ -350,11 +350,11 @@ def test_each_visitor_reads_what_to_do_next(client):
     assert steps_for(client, owner, edition) == ["Your team “Bats” is declined", "Take part"]
     team.state, team.number = "approved", 1
     team.save()
-    assert steps_for(client, owner, edition) == ["Upload an archive"]
+    assert steps_for(client, owner, edition) == ["Submit an archive"]
     Edition.objects.update(corpus=make_corpus(speakers=1, utterances=1), shares_data=True)
-    assert steps_for(client, owner, edition) == ["Get the data", "Upload an archive"]
+    assert steps_for(client, owner, edition) == ["Get the data", "Submit an archive"]
     make_team_system(team)
-    assert steps_for(client, owner, edition) == ["Upload an archive"]
+    assert steps_for(client, owner, edition) == ["Submit an archive"]
     Edition.objects.update(submissions_open_at=now + timedelta(days=1))
     assert steps_for(client, owner, edition) == ["Your team “Bats” takes part as T01"]
     Edition.objects.update(submissions_open_at=None, submissions_close_at=now, registration_closes_at=now)

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -292,8 +293,12 @@ def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_team
     assert (system.edition, system.team, system.is_baseline) == (edition, None, True)
     assert (submission.state, submission.submitted_by) == (Submission.State.RECEIVED, user)
     assert EvaluationRun.objects.count() == 0  # the acceptance begins them
+    first, now = submission.anonymization_runs.order_by("pk").first().job, timezone.now()
+    claimed = {"claim": uuid4(), "heartbeat_at": now, "started_at": now}
+    Job.objects.filter(pk=first.pk).update(state=State.RUNNING, done=30, total=50, **claimed)
     page = text_of(organizer.get(submission.get_absolute_url()))
     assert "0 of 3 parts have ended" in page
+    assert '<progress max="100" value="20"' in page  # 60 % of a third
     assert '<h2 id="under-way">Anonymisation</h2>' in page
     assert "the portal itself, started by" in page
     assert "Received: The portal itself makes its files." in page

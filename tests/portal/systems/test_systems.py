@@ -621,6 +621,7 @@ def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
     assert 'hx-get="/systems/b2-tones/progress"' in page
     assert "2 of 4 jobs have ended" in page
     assert "Anonymising 3 of 8" in page
+    assert '<progress max="100" value="59"' in page  # (2 + 3/8) of 4
     assert ("0.4321" in page, "0.8765" in page) == (True, False)
 
 
