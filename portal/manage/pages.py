@@ -14,7 +14,8 @@ from common.memory import format_size
 from common.tables import Cell, Column, Table, plain_table
 from portal.core.labels import MISSING, moment_cell
 from portal.core.models import AuditEvent
-from portal.core.removal import Kind, Preview, find_kind, find_thing, list_kinds
+from portal.core.removal import Kind, Preview, count_named, find_kind, find_rows, find_thing, list_kinds
+from portal.manage.services import find_archiving_problem
 
 SHOWN = 100
 
@@ -55,6 +56,28 @@ def find_managed(user: Any, kind: str, key: str) -> Managed:
     """A thing that this person may manage, or "not found"."""
     found = find_kind(kind)
     return Managed(found, *find_thing(found, user, key))
+
+
+def archiving(found: Managed) -> dict[str, Any]:
+    """What a page says before a thing is archived."""
+    problem = find_archiving_problem(kind=found.kind, thing=found.thing)
+    belonging = count_named(
+        {model: rows for model, rows in find_rows(found.thing).items() if model is not found.kind.model}
+    )
+    return {
+        "question": f"Archive {found.thing}?",
+        "trail": [(str(found.thing), found.thing.get_absolute_url()), ("Manage", found.address)],
+        "problems": [problem] if problem else [],
+        "sentences": [
+            f"The {found.kind.word} leaves all lists and cannot be chosen. {found.kind.hides}",
+            "Its address still works for everybody who may see it, nothing is deleted, and you can restore it.",
+        ],
+        "facts_title": "What belongs to it and stays",
+        "facts": _facts({words: count for words, count in belonging.items() if count}, 0, 0, is_estimated=False),
+        "action": "Archive",
+        "kind": "",
+        "back": found.address,
+    }
 
 
 def preview_facts(found: Preview) -> list[tuple[str, str]]:

@@ -4,8 +4,8 @@ A small thing is gone with the transaction that writes the receipt into the audi
 deleted by a job, in pieces of a transaction each: whatever ends the job, the next attempt deletes the rest. Stored
 files follow: their keys are kept in the transaction that deletes their rows, and a file is deleted once no other row
 names it and nobody stored it for a day.
-Public: `archive`, `restore`, `start_removal`, `find_removal`, `remove_in_pieces`, `remove`, `remove_demo`,
-`delete_unneeded_files`.
+Public: `archive`, `find_archiving_problem`, `restore`, `start_removal`, `find_removal`, `remove_in_pieces`, `remove`,
+`remove_demo`, `delete_unneeded_files`.
 """
 
 from __future__ import annotations
@@ -62,11 +62,16 @@ def archive(*, kind: Kind, thing: Any, by: Any, now: datetime) -> Any:
         NotPossible: it is archived already, or something stands in the way.
     """
     thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
-    if not kind.archives or thing.archived_at is not None:
-        raise NotPossible(f"This {kind.word} cannot be archived." if not kind.archives else "It is archived already.")
-    if problem := kind.archiving_problem(thing):
+    if problem := find_archiving_problem(kind=kind, thing=thing):
         raise NotPossible(problem)
     return _set_archived(thing, now, by)
+
+
+def find_archiving_problem(*, kind: Kind, thing: Any) -> str:
+    """Why a thing cannot be archived now; empty where it can."""
+    if not kind.archives:
+        return f"This {kind.word} cannot be archived."
+    return "It is archived already." if thing.archived_at is not None else kind.archiving_problem(thing)
 
 
 @transaction.atomic

@@ -51,9 +51,12 @@ def manage(request: HttpRequest, kind: str, key: str) -> HttpResponse:
     return render(request, "manage/thing.html", context, status=status)
 
 
-@member_action
+@member_page
 def archive(request: HttpRequest, kind: str, key: str) -> HttpResponse:
+    """What belongs to a thing, and why it cannot be archived; archives it."""
     found = _owned(request, kind, key)
+    if request.method != "POST":
+        return render(request, "confirm.html", pages.archiving(found))
     if _done(request, services.archive, kind=found.kind, thing=found.thing, now=read_clock()) is not None:
         messages.success(request, f"{found.thing} is archived: it is no longer in any list; its address still works.")
     return redirect(found.address)

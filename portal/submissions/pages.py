@@ -215,6 +215,31 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     }
 
 
+def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
+    """What a page says before a submission is withdrawn."""
+    problem = withdrawal_problem(submission, relation)
+    later = submission.system.submissions.filter(version__gt=submission.version).order_by("version")
+    facts = [("State", submission.get_state_display().capitalize())]
+    facts += [("Later versions", ", ".join(f"version {one.version}" for one in later))] if later else []
+    return {
+        "question": f"Withdraw {submission}?",
+        "trail": [(str(submission), submission.get_absolute_url())],
+        "problems": [problem] if problem else [],
+        "sentences": [
+            "It no longer counts: it leaves the leaderboard, its jobs under way are cancelled, and later versions "
+            "inherit nothing from it.",
+            "Published results of listening tests in which it was heard are hidden until they are analysed and "
+            "published without it.",
+            "Its files and its report stay for its team and the organizers. A withdrawal cannot be undone.",
+        ],
+        "facts_title": "The submission",
+        "facts": facts,
+        "action": "Withdraw",
+        "kind": "danger",
+        "back": submission.get_absolute_url(),
+    }
+
+
 def _is_on_behalf(submission: Submission) -> bool:
     """Whether the archive was sent by somebody who does not belong to its team."""
     upload, team = submission.upload, submission.system.team

@@ -16,7 +16,7 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from portal.accounts.access import member_action, member_read, organizer_read
+from portal.accounts.access import member_action, member_page, member_read, organizer_read
 from portal.challenges.selectors import edition_for
 from portal.core.exports import csv_response
 from portal.jobs.services import NotPossible
@@ -110,10 +110,13 @@ def send_document(chosen: SubmittedDocument) -> HttpResponse:
     return cast("HttpResponse", response)
 
 
-@member_action
+@member_page
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    """What goes with a withdrawal, and why it is not possible; withdraws."""
     submission = submission_for(request.user, pk)
     relation = relation_to(request.user, submission.system)
+    if request.method != "POST":
+        return render(request, "confirm.html", pages.withdrawing(submission, relation))
     return _act(request, submission, services.withdraw, relation=relation)
 
 

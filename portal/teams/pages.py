@@ -84,3 +84,20 @@ def _invitation_rows(team: Team, now: datetime) -> list[dict[str, Any]]:
     states = {one: rules.invitation_state(one, now) for one in team.invitations.select_related("invited_by")}
     shown = (InvitationState.OPEN, InvitationState.EXPIRED)
     return [{"invitation": one, "state": state} for one, state in states.items() if state in shown]
+
+
+def withdrawing(team: Team) -> dict[str, Any]:
+    """What a page says before a team is withdrawn."""
+    is_over = team.state == Team.State.WITHDRAWN
+    return {
+        "question": f"Withdraw {team}?",
+        "trail": [(str(team.edition), team.edition.get_absolute_url()), (str(team), team.get_absolute_url())],
+        "problems": ["This team is withdrawn already."] if is_over else [],
+        "sentences": [
+            f"{team} can submit nothing more to {team.edition}, and its open invitations are revoked.",
+            "What it submitted stays as it is; each submission is withdrawn on its own page. This cannot be undone.",
+        ],
+        "action": "Withdraw the team",
+        "kind": "danger",
+        "back": team.get_absolute_url(),
+    }

@@ -126,9 +126,12 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(team.edition)
 
 
-@member_action
+@member_page
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    """What goes with a withdrawal; withdraws."""
     team = selectors.steered_team_for(request.user, pk)
+    if request.method != "POST":
+        return render(request, "confirm.html", pages.withdrawing(team))
     return _act(request, team, "The team is withdrawn.", services.withdraw_team, team=team)
 
 

@@ -101,7 +101,7 @@ MATRIX = {
     "manage:index": FOR_MEMBERS,  # each sees their own
     "manage:receipt": FOR_NOBODY_HERE,  # of nothing that was deleted: manage/test_removal
     "manage:thing": FOR_OPERATORS,  # of an edition; each kind for each role: manage/test_removal
-    "manage:archive": (LOGIN, 405, 405, 405),
+    "manage:archive": FOR_OPERATORS,
     "manage:restore": (LOGIN, 405, 405, 405),
     "manage:delete": FOR_OPERATORS,
     "manage:remove-demo": (LOGIN, 404, 404, 405),
@@ -186,7 +186,7 @@ MATRIX = {
     "teams:detail": FOR_NOBODY_HERE,
     "teams:edit": FOR_NOBODY_HERE,
     "teams:decide": FOR_NOBODY_HERE,
-    "teams:withdraw": (LOGIN, 405, 405, 405),
+    "teams:withdraw": FOR_NOBODY_HERE,
     "teams:release": (LOGIN, 405, 405, 405),
     "teams:invite": (LOGIN, 405, 405, 405),
     "teams:revoke-invitation": (LOGIN, 405, 405, 405),
@@ -210,7 +210,7 @@ MATRIX = {
     "submissions:diff": FOR_ORGANIZERS,
     "submissions:diff-csv": FOR_ORGANIZERS,
     "submissions:document": FOR_ORGANIZERS,
-    "submissions:withdraw": (LOGIN, 405, 405, 405),
+    "submissions:withdraw": FOR_ORGANIZERS,
     "submissions:check": (LOGIN, 405, 405, 405),
     "submissions:evaluate": (LOGIN, 405, 405, 405),
     "submissions:release": (LOGIN, 405, 405, 405),

@@ -262,7 +262,13 @@ def test_edition_with_results_is_archived_not_deleted(was, client, organizer):
 def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
     edition = make_edition(make_corpus(), organizers=[organizer])
     team = make_team(edition)
+    asked = client.get(address("editions", edition.name, "archive")).content.decode()
+    assert f"Archive {edition}?" in asked
+    assert "Its systems and listening tests leave the lists with it." in asked
+    assert "<dt>Teams</dt><dd>1</dd>" in asked
+    assert type(edition).objects.get().archived_at is None
     client.post(address("editions", edition.name, "archive"), follow=True)
+    assert "It is archived already." in client.get(address("editions", edition.name, "archive")).content.decode()
     lists = [reverse("editions:list"), reverse("studies:new"), "/api/editions/"]
     assert [edition.title in client.get(one).content.decode() for one in lists] == [False] * 3
     home = client.get(reverse("home")).content.decode()

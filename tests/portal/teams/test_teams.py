@@ -284,6 +284,11 @@ def test_owner_edits_the_contact_always_and_the_name_until_the_first_submission(
 def test_withdrawn_team_is_out_and_its_invitations_end(log_in, edition, team, owner, mailoutbox):
     client = log_in(owner)
     link = invite(client, team, "new@uni.example", mailoutbox)
+    asked = client.get(f"/teams/{team.pk}/withdraw/").content.decode()
+    assert "can submit nothing more to" in asked
+    assert '<button class="button danger">Withdraw the team</button>' in asked
+    assert f'href="/teams/{team.pk}/withdraw/"' in client.get(team.get_absolute_url()).content.decode()
+    assert services.find_active_team(owner, edition) == team
     response = client.post(f"/teams/{team.pk}/withdraw/", follow=True)
     assert said(response)[-1] == ("success", "The team is withdrawn.")
     team.refresh_from_db()
