@@ -15,11 +15,12 @@ from listening.app.sessions.screening import FEWEST_TONES, GROUPS, INTERVALS, MO
 from listening.app.studies.settings import Question, label_in
 
 MISSING = gettext_lazy("Please answer this question.")
-# By their own names, where Django has others or none: those that many evaluators of crowd platforms speak.
+# By their own names, where Django has English ones, other forms or none that many evaluators of crowd platforms speak.
 LANGUAGES = (
     {"zh": "中文", "cs": "Čeština", "eu": "Euskara", "mn": "Монгол", "pa": "ਪੰਜਾਬੀ", "ka": "ქართული", "th": "ไทย"}
     | {"tl": "Filipino (Tagalog)", "gu": "ગુજરાતી", "am": "አማርኛ", "ha": "Hausa", "yo": "Yorùbá", "zu": "isiZulu"}
     | {"xh": "isiXhosa", "jv": "Basa Jawa", "si": "සිංහල", "so": "Soomaali", "mt": "Malti", "ku": "Kurdî", "ps": "پښتو"}
+    | {"kn": "ಕನ್ನಡ", "km": "ភាសាខ្មែរ", "lt": "Lietuvių", "sk": "Slovenčina", "kk": "Қазақша", "ar": "العربية"}
 )
 AUXILIARY = {"ia", "io"}  # Interlingua and Ido have no native speakers
 LONGEST_TEXT = 500
@@ -66,11 +67,19 @@ def _make_field(question: Question, language: str, languages: tuple[str, ...]) -
 def language_choices(further: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """Languages by their own names, those of the study's gate among them, and one for all others."""
     known = {code: facts["name_local"] for code, facts in LANG_INFO.items() if "name_local" in facts and len(code) == 2}
-    known = {code: name for code, name in known.items() if code not in AUXILIARY}
+    asked = {one.partition("-")[0] for one in further}
     names = {code: name[:1].upper() + name[1:] for code, name in known.items()} | LANGUAGES
-    names |= {code: code for one in further if (code := one.partition("-")[0]) not in names}
-    by_name = sorted(names.items(), key=lambda pair: unicodedata.normalize("NFKD", pair[1]).casefold())
+    names = {code: code for code in asked} | {
+        code: name for code, name in names.items() if code not in AUXILIARY - asked
+    }
+    by_name = sorted(names.items(), key=lambda pair: _without_marks(pair[1]))
     return [("", _("Choose a language")), *by_name, ("other", _("Another language"))]
+
+
+def _without_marks(name: str) -> str:
+    """A name as lists sort it: Čeština among those with C."""
+    letters = unicodedata.normalize("NFKD", name).casefold()
+    return "".join(one for one in letters if not unicodedata.combining(one))
 
 
 class _TestForm(forms.Form):

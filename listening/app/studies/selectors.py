@@ -57,6 +57,19 @@ def editions_to_study(user: Any) -> QuerySet[Edition]:
     return managed.filter(corpus__isnull=False, archived_at=None)
 
 
+def explain_no_edition(user: Any) -> str:
+    """Why there is no edition for a new study, and what to do; empty where there is one.
+
+    Raises:
+        Http404: as of `editions_to_study`.
+    """
+    if editions_to_study(user).exists():
+        return ""
+    if managed_editions_for(user).filter(corpus__isnull=False).exists():
+        return "Every edition with a corpus that you organise is archived. Restore one, or create a new edition."
+    return "A study belongs to an edition with a corpus that you organise. Create or complete one first."
+
+
 def edition_to_study(user: Any, name: str) -> Edition:
     """One of them by its name, which may come from anywhere; Http404 for any other."""
     if "\0" in name:  # which PostgreSQL takes in no text

@@ -85,17 +85,18 @@ def _chosen_edition(request: HttpRequest) -> Edition | None:
 @member_page
 def study_list(request: HttpRequest) -> HttpResponse:
     """The studies of the editions that this person organises, or of one of them (``?edition=…``)."""
-    editions, edition = selectors.editions_to_study(request.user), _chosen_edition(request)
+    no_edition, edition = selectors.explain_no_edition(request.user), _chosen_edition(request)
     studies = selectors.studies_with_counts(request.user, edition)
     page = Paginator(studies, PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"page": page, "table": pages.studies_table(page.object_list), "edition": edition, "editions": editions}
+    context = {"page": page, "table": pages.studies_table(page.object_list), "edition": edition}
+    context["no_edition"] = no_edition
     context["query"] = f"?{urlencode({'edition': edition.name})}" if edition else ""
     return render(request, "listening/studies/list.html", context)
 
 
 @member_page
 def new_study(request: HttpRequest) -> HttpResponse:
-    selectors.editions_to_study(request.user)
+    no_edition = selectors.explain_no_edition(request.user)
     data = request.POST if request.method == "POST" else None
     form = NewStudyForm(data, user=request.user, edition=_chosen_edition(request))
     study = form.save() if form.is_valid() else None
@@ -104,7 +105,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
         if reason := services.explain_size(study, form.cleaned_data["preset"]):
             messages.warning(request, reason)
         return redirect(study)
-    return render(request, "listening/studies/new.html", {"form": form}, status=422 if form.errors else 200)
+    context = {"form": form, "no_edition": no_edition}
+    return render(request, "listening/studies/new.html", context, status=422 if form.errors else 200)
 
 
 study_detail = require_safe(study_page(_detail))

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.conf.locale import LANG_INFO
 from django.test import Client
 from django.urls import reverse
 
@@ -289,4 +290,15 @@ def test_preview_says_that_nothing_counts():
 
 def test_languages_without_native_speakers_are_not_offered():
     assert not {"ia", "io"} & dict(language_choices()).keys()
-    assert "io" in dict(language_choices(("io",))), "unless the study asks for it"
+    assert dict(language_choices(("io", "qaa")))["io"] == "Ido", "unless the study asks for it"
+    assert dict(language_choices(("qaa",)))["qaa"] == "qaa"
+
+
+def test_native_languages_have_their_own_names_in_the_order_of_letters():
+    names = dict(language_choices())
+    of_english = {facts["name"] for facts in LANG_INFO.values() if "name" in facts}
+    same = {"Afrikaans", "English", "Esperanto"}  # which call themselves so
+    assert {name for name in names.values() if name in of_english} == same
+    told = list(names.values())
+    assert told.index("Català") < told.index("Čeština") < told.index("Cymraeg") < told.index("Ελληνικά")
+    assert told.index("isiZulu") < told.index("Íslenska") < told.index("Italiano")

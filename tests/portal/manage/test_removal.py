@@ -271,6 +271,10 @@ def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
     assert "It is archived already." in client.get(address("editions", edition.name, "archive")).content.decode()
     lists = [reverse("editions:list"), reverse("studies:new"), "/api/editions/"]
     assert [edition.title in client.get(one).content.decode() for one in lists] == [False] * 3
+    for one in ("studies:new", "studies:list"):
+        told = client.get(reverse(one)).content.decode()
+        assert "Every edition with a corpus that you organise is archived. Restore one" in told
+        assert 'name="title"' not in told
     home = client.get(reverse("home")).content.decode()
     assert ("Archived: <a" in home, "Steps of" in home) == (True, False)
     assert edition.title in client.get(reverse("manage:index")).content.decode()
