@@ -38,6 +38,7 @@ from portal.accounts.forms import (
 )
 from portal.accounts.models import User
 from portal.accounts.pages import people_table, roles_in_words, state_cell
+from portal.core.errors import error_page
 from portal.core.fields import posted, show_form
 from portal.core.mail import NOT_SENT
 
@@ -49,7 +50,7 @@ def first_account(request: HttpRequest, secret: str) -> HttpResponse:
     """Where the first person makes the account of operator and organizer; not found once that is done."""
     counted = {"config": {"first_account": "30/m/ip"}, "app": "portal.accounts", "action": "first_account"}
     if ratelimit.consume(request, **counted) is None:
-        return render(request, "429.html", status=429)
+        return error_page(request, 429)
     if not is_first_secret(secret):
         raise Http404
     form = None if request.user.is_authenticated else FirstAccountForm(posted(request))

@@ -13,11 +13,11 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.views import defaults
 from rest_framework import exceptions
 
 from evaluation.protocols.ranking.policy import PolicyError
 from portal.challenges.services import InvalidEdition
+from portal.core.errors import error_page, internal_error
 from portal.core.media import STREAM_AGAIN_S, TooManyDownloads
 from portal.jobs.services import NotPossible
 from portal.leaderboard.services import LeaderboardError
@@ -27,6 +27,7 @@ NOT_FOUND = "There is nothing at this address, or nothing that you may see."
 NOBODY = "You are not logged in. Log in, or send an access token from your account page."
 UNKNOWN_ASKER = "Nothing is public at this address. Log in, or send an access token from your account page."
 FAILED = "The portal failed at this request; its operator finds the reason in the log."
+TOO_LARGE = "The body of the request is larger than any that this address reads."
 OWN_TITLES = {460: "Checksum mismatch"}
 log = logging.getLogger("django.request")
 
@@ -52,7 +53,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
     if isinstance(error, TooManyDownloads):
         return problem(503, str(error), {"Retry-After": str(STREAM_AGAIN_S)})
     if isinstance(error, RequestDataTooBig):
-        return problem(413, "The body of the request is larger than any that this address reads.")
+        return problem(413, TOO_LARGE)
     if isinstance(error, SuspiciousOperation):
         return problem(400, "The request cannot be read.")
     if isinstance(error, PermissionDenied):
@@ -114,11 +115,12 @@ class MissingScope(exceptions.PermissionDenied):
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """In place of Django's page for requests that reach no view: a problem document below /api/."""
+    is_large = isinstance(exception, RequestDataTooBig)
     if request.path.startswith("/api/"):
-        return problem(400, "The request cannot be read.")
-    return defaults.bad_request(request, exception)
+        return problem(413, TOO_LARGE) if is_large else problem(400, "The request cannot be read.")
+    return error_page(request, 413 if is_large else 400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """In place of Django's page for a failure outside of a view: a problem document below /api/."""
-    return problem(500, FAILED) if request.path.startswith("/api/") else defaults.server_error(request)
+    return problem(500, FAILED) if request.path.startswith("/api/") else internal_error()

@@ -93,9 +93,11 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "portal.core.errors.show_error_pages",
     "portal.accounts.middleware.require_second_factor",
 ]
 
+CSRF_FAILURE_VIEW = "portal.core.errors.form_expired"
 ROOT_URLCONF = "portal.config.urls"
 WSGI_APPLICATION = "portal.config.wsgi.application"
 TEMPLATES = [

@@ -10,6 +10,9 @@ from portal.core import health, media
 admin.site.login = admin_log_in  # type: ignore[method-assign]
 
 handler400 = "portal.api.problems.bad_request"
+handler403 = "portal.core.errors.not_allowed"
+handler404 = "portal.core.errors.not_found"
+handler429 = "portal.core.errors.too_many_attempts"  # read by allauth
 handler500 = "portal.api.problems.server_error"
 
 urlpatterns = [

@@ -1,9 +1,12 @@
 """Home, corpora, jobs and operations as people meet them: at two widths, by keyboard, live and without script."""
 
+from urllib.parse import urlsplit
+
 from django.utils import timezone
 from playwright.sync_api import expect
 
 from portal.challenges.models import Corpus
+from portal.core import errors
 from portal.jobs import services
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.runner import execute
@@ -25,6 +28,21 @@ def test_visitor_pages_pass_the_check(page, check_page):
     check_page(page, "home-visitor")
     page.goto("/log-in/")
     check_page(page, "log-in")
+
+
+def test_pages_of_errors_pass_the_check(page, check_page, rf):
+    shown = {}
+    page.route(
+        "**/shown/*",
+        lambda route: route.fulfill(body=shown[urlsplit(route.request.url).path], content_type="text/html"),
+    )
+    for status in errors.PAGES:
+        request = rf.get("/editions/a/leaderboard/unpublish/")
+        answer = errors.internal_error() if status == 500 else errors.error_page(request, status)
+        shown[f"/shown/{status}"] = answer.content.decode()
+        page.goto(f"/shown/{status}")
+        expect(page.locator("h1")).to_have_text(errors.PAGES[status][0])
+        check_page(page, f"error-{status}", with_axe=status in {405, 500})
 
 
 def test_published_results_pass_the_check_and_are_chosen_in_the_form(page, check_page):

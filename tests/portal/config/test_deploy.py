@@ -139,8 +139,9 @@ def test_proxy_forwards_addresses_takes_uploads_and_hides_secrets():
     assert headers["Host"] == "$host"
     uploads = {words for path, words in server if path == ("location /api/uploads/",)}
     assert {("proxy_request_buffering", "off"), ("client_max_body_size", "0")} <= uploads
-    for path in {path[0] for path, _ in server if path} - {"location /"}:
+    for path in {path[0] for path, _ in server if path} - {"location /", "location @maintenance"}:
         assert resolve(path.split()[-1])
+    assert any(words[0] == "error_page" and words[-1] == "@maintenance" for _, words in server)
     assert [words for path, words in server if path == ("location = /metrics",)] == [("deny", "all")]
     secrets = _OPENS.replace("(?:/|%2F)", "/")
     assert f"({secrets})" in text

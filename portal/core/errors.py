@@ -1,0 +1,139 @@
+"""The pages that say what went wrong and what to do next: one template, whatever the status.
+
+Programs get no page: below /api/ every error is a problem document (`portal.api.problems`), and what asks for a picture
+or a file reads the sentence alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
+
+NOTHING_CHANGED = "Nothing was changed."
+# Of each status: what happened as a heading, in a sentence, and what to do.
+PAGES = {
+    400: (
+        "The portal did not understand this request",
+        NOTHING_CHANGED,
+        "Go back, reload the page and try again.",
+    ),
+    403: (
+        "Your account may not do this",
+        NOTHING_CHANGED,
+        "If you should be able to do this, ask an organizer to give your account the right.",
+    ),
+    404: (
+        "This page was not found",
+        "The address is wrong, this page was removed, or your account may not see it.",
+        "Check the address.",
+    ),
+    405: (
+        "This address is not a page",
+        f"It only takes what a button of the portal sends. {NOTHING_CHANGED}",
+        "Go to the page that it belongs to and use the button there.",
+    ),
+    413: (
+        "This is too large",
+        f"What was sent is larger than this page takes. {NOTHING_CHANGED}",
+        "Go back and send less, or send a large file as an upload.",
+    ),
+    429: (
+        "Too many attempts",
+        "There were too many attempts from your address or for this account.",
+        "Wait a few minutes, then try again.",
+    ),
+    500: (
+        "An internal error occurred",
+        "The error is not yours, and it was recorded. What you sent before is kept; the last step may be missing.",
+        "Try again in a minute. If it happens again, tell the organizers what you did and when.",
+    ),
+    503: (
+        "The portal is busy",
+        "It cannot do this at the moment.",
+        "Try again in a minute.",
+    ),
+}
+EXPIRED = (
+    "Please send it again",
+    f"The form has expired, or you have logged in or out in another window since. {NOTHING_CHANGED}",
+    "Go back, reload the page and send the form again. If that does not help, allow cookies for this portal.",
+)
+
+
+def error_page(request: HttpRequest, status: int, happened: str = "") -> HttpResponse:
+    """The page of a status; `happened` is a sentence of the case in place of the general one."""
+    return render(
+        request, "error.html", _context(status, happened) | {"back": _find_page_above(request)}, status=status
+    )
+
+
+def _context(status: int, happened: str = "") -> dict[str, Any]:
+    title, general, to_do = PAGES[status]
+    is_bare = status in {400, 500}  # who asks may be unknown by then
+    return {"status": status, "title": title, "happened": happened or general, "to_do": to_do, "is_bare": is_bare}
+
+
+def _find_page_above(request: HttpRequest) -> str:
+    """Of an address that only takes forms the page that has them; empty for the home page."""
+    parts = request.path.strip("/").split("/")
+    for kept in range(len(parts) - 1, 0, -1):
+        path = f"/{'/'.join(parts[:kept])}/"
+        try:
+            resolve(path)
+        except Resolver404:
+            continue
+        return path
+    return ""
+
+
+# Where Django looks for them -----------------------------------------------------------------------
+def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    return error_page(request, 403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    return error_page(request, 404)
+
+
+def too_many_attempts(request: HttpRequest) -> HttpResponse:
+    return error_page(request, 429)
+
+
+def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001
+    """In place of Django's page for a form without its token."""
+    title, happened, to_do = EXPIRED
+    context = {"status": 403, "title": title, "happened": happened, "to_do": to_do, "is_bare": True}
+    return render(request, "error.html", context, status=403)
+
+
+def internal_error() -> HttpResponse:
+    """Without anything that the database would have to answer."""
+    return HttpResponse(render_to_string("error.html", _context(500)), status=500)
+
+
+def show_error_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Give a page to refusals that have none, for people: an empty answer, or a sentence as plain text."""
+
+    def shown(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if response.status_code not in {405, 503} or response.streaming or not _wants_page(request):
+            return response
+        is_text = response.get("Content-Type", "").startswith("text/plain")
+        if response.content and not is_text:
+            return response
+        page = error_page(request, response.status_code, response.content.decode())
+        for header in ("Allow", "Retry-After"):
+            if header in response:
+                page[header] = response[header]
+        return page
+
+    return shown
+
+
+def _wants_page(request: HttpRequest) -> bool:
+    return not request.path.startswith("/api/") and "text/html" in request.headers.get("Accept", "")
