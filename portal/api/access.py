@@ -48,7 +48,7 @@ class HasScope(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         require_scope(request, *view.scopes_for(request.method))
-        return view.is_open or request.user.is_authenticated
+        return view.is_open_for(request.method) or request.user.is_authenticated
 
 
 def require_scope(request: Request, *scopes: Scope) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from enum import StrEnum
 from functools import wraps
 from typing import Any, ClassVar, TypeVar
 
@@ -31,6 +32,20 @@ from rest_framework.views import APIView
 from portal.api.access import READS, Scope
 from portal.api.problems import NotAllowed, problem
 from portal.client import PORTAL_VERSION, RELEASE
+
+
+class Who(StrEnum):
+    """Who may use an operation; to everybody else what it is about does not exist."""
+
+    EVERYBODY = "Everybody; visitors are answered with what is public"
+    ACCOUNT = "Everybody with an account"
+    TAKING_PART = "Approved teams of the edition, and its organizers"
+    TEAM = "The team and the organizers of the edition"
+    MEMBER = "Members of the team, except for its owner"
+    OWNER = "The owner of the team and the organizers of the edition"
+    ORGANIZERS = "The organizers of the edition"
+    ORGANIZER = "Accounts of organizers"
+
 
 Operation = TypeVar("Operation", bound=Callable[..., HttpResponse])
 
@@ -60,18 +75,28 @@ class ApiView(APIView):
     """An address.
 
     Attributes:
-        is_open: whether visitors who say not who they are learn something here.
+        who: of each method, who may use it.
         scopes: of each method, the scopes of which a token needs one; reading needs “read”.
+        examples: of each method that takes a body, one.
     """
 
     content_negotiation_class = Negotiation
     pagination_class = Pages
-    is_open: ClassVar[bool] = False
+    who: ClassVar[Mapping[str, Who]] = {}
+    examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     scopes: ClassVar[Mapping[str, tuple[Scope, ...]]] = {}
 
     def scopes_for(self, method: str | None) -> tuple[Scope, ...]:
         """The scopes of which a token needs one."""
         return (Scope.READ,) if method in READS else self.scopes.get(method or "", (Scope.ORGANIZE,))
+
+    def who_for(self, method: str | None) -> Who:
+        """Who may use a method."""
+        return self.who.get("GET" if method in READS else method or "", Who.ORGANIZERS)
+
+    def is_open_for(self, method: str | None) -> bool:
+        """Whether visitors who say not who they are learn something by it."""
+        return self.who_for(method) is Who.EVERYBODY
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         if (request.method or "").lower() not in self.http_method_names or not self._handler(request):
@@ -163,7 +188,8 @@ def operation(
     asks: Any = None,
     status: int = 200,
     kinds: list[type[BaseRenderer]] | None = None,
-    is_open: bool = False,
+    who: Who = Who.ORGANIZERS,
+    example: Mapping[str, Any] | None = None,
     scopes: tuple[Scope, ...] = (Scope.ORGANIZE,),
 ) -> Callable[[Operation], Operation]:
     """Make a function an operation of the API.
@@ -173,7 +199,8 @@ def operation(
         takes: the shape of the body.
         asks: the shape of the parameters.
         kinds: in which formats it answers; JSON without it.
-        is_open: whether visitors who say not who they are learn something here.
+        who: may use it.
+        example: a body that it takes; words in capitals are to be replaced.
         scopes: of which a token needs one, unless it only reads.
     """
     renderers = kinds or [JSONRenderer]
@@ -186,7 +213,7 @@ def operation(
             request=takes,
             responses=shapes if answer else {status: None},
         )
-        function.access = renderers, is_open, scopes  # type: ignore[attr-defined]
+        function.access = renderers, who, scopes, example  # type: ignore[attr-defined]
         return schema(function)
 
     return described
@@ -199,8 +226,9 @@ def address(route: str, name: str, **operations: Callable[..., HttpResponse]) ->
     members: dict[str, Any] = {
         "__module__": first.__module__,
         "renderer_classes": first.access[0],  # type: ignore[attr-defined]
-        "is_open": any(is_open for _, is_open, _ in access.values()),
-        "scopes": {method: scopes for method, (_, _, scopes) in access.items()},
+        "who": {method: who for method, (_, who, _, _) in access.items()},
+        "scopes": {method: scopes for method, (_, _, scopes, _) in access.items()},
+        "examples": {method: example for method, (_, _, _, example) in access.items() if example},
     }
     members |= {method: _as_method(one) for method, one in operations.items()}
     view: type[ApiView] = type("Address", (ApiView,), members)

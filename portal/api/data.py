@@ -14,7 +14,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.api.access import Scope
-from portal.api.base import ApiView, BytesRenderer, Computed, CsvRenderer, Shape, operation
+from portal.api.base import ApiView, BytesRenderer, Computed, CsvRenderer, Shape, Who, operation
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for, makes_data_files
 from portal.core.exports import csv_response
@@ -76,6 +76,7 @@ class ExpectedSerializer(Shape):
     asks=OpenApiParameter(
         "system", str, description="Name or label of one of your systems: what its next version would inherit."
     ),
+    who=Who.TAKING_PART,
 )
 def show_expected(api: ApiView, edition: str) -> HttpResponse:
     """What an archive is checked against, as `vp verify` reads it; for members of approved teams and organizers."""
@@ -138,14 +139,14 @@ class RequirementsSerializer(Shape):
     )
 
 
-@operation(RequirementsSerializer, is_open=True)
+@operation(RequirementsSerializer, who=Who.EVERYBODY)
 def show_requirements(api: ApiView, edition: str) -> Response:
     """What an archive of an edition must hold: data sets, files, results, description."""
     chosen = edition_for(api.user, edition)
     return Response(RequirementsSerializer(list_requirements(chosen), context={"edition": chosen.name}).data)
 
 
-@operation(OpenApiTypes.STR, kinds=[CsvRenderer])
+@operation(OpenApiTypes.STR, kinds=[CsvRenderer], who=Who.TAKING_PART)
 def list_expected_utterances(api: ApiView, edition: str, data_set: str) -> HttpResponse:
     """The utterances of a data set with their lengths, as CSV; for members of approved teams and organizers."""
     chosen = edition_for(api.user, edition)
@@ -200,13 +201,19 @@ def _data(api: ApiView, edition: Edition) -> Response:
     return Response(DataSerializer(found, context={"edition": edition.name}).data)
 
 
-@operation(DataSerializer)
+@operation(DataSerializer, who=Who.TAKING_PART)
 def show_data(api: ApiView, edition: str) -> Response:
     """The files for teams: for members of approved teams that accepted their terms, and for organizers."""
     return _data(api, edition_for(api.user, edition))
 
 
-@operation(DataSerializer, takes=AcceptSerializer, scopes=(Scope.SUBMIT, Scope.ORGANIZE))
+@operation(
+    DataSerializer,
+    takes=AcceptSerializer,
+    scopes=(Scope.SUBMIT, Scope.ORGANIZE),
+    who=Who.TAKING_PART,
+    example={"terms": "TERMS"},
+)
 def accept_data(api: ApiView, edition: str) -> Response:
     """Accept the terms of the data, as they were given; text, time, person and team are kept."""
     chosen = edition_for(api.user, edition)
@@ -215,7 +222,7 @@ def accept_data(api: ApiView, edition: str) -> Response:
     return _data(api, chosen)
 
 
-@operation(OpenApiTypes.BINARY, kinds=[BytesRenderer])
+@operation(OpenApiTypes.BINARY, kinds=[BytesRenderer], who=Who.TAKING_PART)
 def download_data(api: ApiView, edition: str, file: str) -> HttpResponse:
     """A file for teams, whole or the byte range asked for; SHA-256 as `ETag`."""
     files = data_files_for(api.user, edition_for(api.user, edition))

@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from portal.accounts.access import open_read
 from portal.accounts.models import AccessToken
-from portal.api.base import ApiView, operation
+from portal.api.base import ApiView, Who, operation
 from portal.api.schema import PATH_WORDS, UPLOAD_WORDS, UPLOADS_TAG, WORDS, schema
 from portal.core.mail import absolute
 
@@ -30,7 +30,7 @@ class PlainJson(JSONRenderer):
     """The description as ordinary JSON, for those who ask for no OpenAPI type."""
 
 
-@operation(OpenApiTypes.OBJECT, kinds=[PlainJson, OpenApiYamlRenderer, OpenApiJsonRenderer], is_open=True)
+@operation(OpenApiTypes.OBJECT, kinds=[PlainJson, OpenApiYamlRenderer, OpenApiJsonRenderer], who=Who.EVERYBODY)
 def show_schema(api: ApiView) -> Response:  # noqa: ARG001
     """This description as OpenAPI 3.1: JSON, or YAML by `Accept: application/vnd.oai.openapi` or `format=yaml`."""
     return Response(schema())
@@ -90,7 +90,7 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, A
         "method": method.upper(),
         "path": path,
         "words": marked(words),
-        "is_open": {} in operation.get("security", []),
+        "who": operation["x-who"],
         "scopes": operation.get("x-scopes", []),
         "parameters": [_parameter(one) for one in operation.get("parameters", [])],
         "takes": [_reference(one["schema"]) for one in list(content.values())[:1]],
@@ -178,7 +178,7 @@ def _curl(path: str, method: str, operation: dict[str, Any]) -> str:
     line = shlex.join(words) + ' --header "Authorization: Bearer $VP_TOKEN"'
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
-        body = json.dumps(_example(content["application/json"]["schema"]), ensure_ascii=False)
+        body = json.dumps(content["application/json"]["example"], ensure_ascii=False)
         line += f" --header 'Content-Type: application/json' --data {shlex.quote(body)}"
     for parameter in operation.get("parameters", []):
         if parameter["in"] == "header" and parameter.get("required"):
@@ -187,16 +187,3 @@ def _curl(path: str, method: str, operation: dict[str, Any]) -> str:
     if "application/offset+octet-stream" in content:
         line += " --header 'Content-Type: application/offset+octet-stream' --data-binary @PART"
     return f"{line} {shlex.quote(address) if '?' in address else address}"
-
-
-def _example(one: dict[str, Any]) -> dict[str, Any]:
-    found = schema()["components"]["schemas"][_reference(one)]
-    return {name: _value(each) for name, each in found["properties"].items()}
-
-
-def _value(one: dict[str, Any]) -> Any:
-    if name := _reference(one):
-        one = schema()["components"]["schemas"][name]
-    if one.get("enum"):
-        return one["enum"][0]
-    return {"date-time": "2026-12-01T12:00:00Z", "email": "ada@university.example"}.get(one.get("format", ""), "")

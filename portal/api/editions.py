@@ -15,7 +15,7 @@ from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import shipped_editions
 from portal.accounts.models import User
 from portal.api.access import Scope
-from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlRenderer, operation
+from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlRenderer, Who, operation
 from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
 from portal.challenges import services as editing
 from portal.challenges.models import GIGABYTE, Corpus, Edition
@@ -340,13 +340,26 @@ def _require_organizer(user: Any) -> None:
         raise Http404
 
 
-@operation(EditionSerializer(many=True), is_open=True)
+@operation(EditionSerializer(many=True), who=Who.EVERYBODY)
 def list_editions(api: ApiView) -> Response:
     """The editions that you may see, the newest first."""
     return api.paginated(editions_for(api.user).filter(archived_at=None), EditionSerializer, **_context(api.user))
 
 
-@operation(EditionSerializer, takes=EditionFieldsSerializer, status=201)
+@operation(
+    EditionSerializer,
+    takes=EditionFieldsSerializer,
+    status=201,
+    who=Who.ORGANIZER,
+    example={
+        "title": "Autumn challenge",
+        "name": "autumn",
+        "protocol": "2024",
+        "is_listed": True,
+        "submissions_close_at": "2027-01-31T12:00:00Z",
+        "submissions_per_team": 3,
+    },
+)
 def create_edition(api: ApiView) -> Response:
     """Make an edition, for organizers; with no `organizers` given it is yours alone."""
     _require_organizer(api.user)
@@ -354,13 +367,17 @@ def create_edition(api: ApiView) -> Response:
     return shown(api.user, editing.create_edition(by=api.user, **fields), 201)
 
 
-@operation(EditionSerializer, is_open=True)
+@operation(EditionSerializer, who=Who.EVERYBODY)
 def show_edition(api: ApiView, edition: str) -> Response:
     """One edition: its dates, what an archive must hold, and your part in it."""
     return shown(api.user, edition_for(api.user, edition))
 
 
-@operation(EditionSerializer, takes=EditionFieldsSerializer)
+@operation(
+    EditionSerializer,
+    takes=EditionFieldsSerializer,
+    example={"is_listed": True, "submissions_close_at": "2027-02-28T12:00:00Z", "submissions_per_team": 5},
+)
 def change_edition(api: ApiView, edition: str) -> Response:
     """Other fields of an edition that you organise; name, recipe and corpus only until the first submission."""
     managed = managed_edition_for(api.user, edition)
@@ -368,7 +385,7 @@ def change_edition(api: ApiView, edition: str) -> Response:
     return shown(api.user, editing.change_edition(edition=managed, by=api.user, **fields))
 
 
-@operation(EditionSerializer, takes=CopySerializer, status=201)
+@operation(EditionSerializer, takes=CopySerializer, status=201, example={"title": "Spring challenge", "name": "spring"})
 def copy_edition(api: ApiView, edition: str) -> Response:
     """The same edition under another name, without teams and not listed; for organizers."""
     _require_organizer(api.user)
@@ -376,7 +393,7 @@ def copy_edition(api: ApiView, edition: str) -> Response:
     return shown(api.user, editing.copy_edition(edition=managed, by=api.user, **api.body(CopySerializer)), 201)
 
 
-@operation(OpenApiTypes.STR, kinds=[TomlRenderer], is_open=True)
+@operation(OpenApiTypes.STR, kinds=[TomlRenderer], who=Who.EVERYBODY)
 def show_recipe(api: ApiView, edition: str) -> HttpResponse:
     """The recipe of an edition as a TOML file."""
     chosen = edition_for(api.user, edition)
@@ -384,7 +401,7 @@ def show_recipe(api: ApiView, edition: str) -> HttpResponse:
     return HttpResponse(export_recipe(chosen), content_type="application/toml; charset=utf-8", headers=headers)
 
 
-@operation(OpenApiTypes.STR, kinds=[TomlRenderer])
+@operation(OpenApiTypes.STR, kinds=[TomlRenderer], who=Who.ORGANIZER)
 def propose_recipe(api: ApiView, corpus: str) -> HttpResponse:
     """The recipe that follows from a corpus which you may use, with every default, as a TOML file; for organizers."""
     chosen = corpus_for(api.user, corpus)
@@ -414,7 +431,21 @@ def list_teams_of_edition(api: ApiView, edition: str) -> Response:
     return api.paginated(list_teams(managed_edition_for(api.user, edition)), TeamSerializer)
 
 
-@operation(FullTeamSerializer, takes=TeamFieldsSerializer, status=201, scopes=(Scope.SUBMIT,))
+@operation(
+    FullTeamSerializer,
+    takes=TeamFieldsSerializer,
+    status=201,
+    scopes=(Scope.SUBMIT,),
+    who=Who.ACCOUNT,
+    example={
+        "name": "Example team",
+        "contact": "Ada Lovelace",
+        "contact_email": "ada@university.example",
+        "affiliation": "University of Example",
+        "country": "FR",
+        "is_academic": True,
+    },
+)
 def register_team(api: ApiView, edition: str) -> Response:
     """Register a team while registration is open; you own it, and it submits once an organizer approved it."""
     chosen = edition_for(api.user, edition)
@@ -422,7 +453,7 @@ def register_team(api: ApiView, edition: str) -> Response:
     return full(teams.register_team(edition=chosen, by=api.user, now=timezone.now(), **fields), 201)
 
 
-@operation(LeaderboardSerializer, kinds=WITH_CSV, is_open=True)
+@operation(LeaderboardSerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
 def show_leaderboard(api: ApiView, edition: str) -> HttpResponse:
     """The leaderboard: everybody's once it is published, its organizers' before. As CSV by `format=csv` or `Accept`."""
     leaderboard = leaderboard_for(api.user, edition)
@@ -449,7 +480,7 @@ def unpublish_leaderboard(api: ApiView, edition: str) -> Response:
     return _changed(api, edition, services.unpublish_leaderboard)
 
 
-@operation(EditionSerializer, takes=FreezeSerializer)
+@operation(EditionSerializer, takes=FreezeSerializer, example={"at": "2026-01-31T12:00:00Z"})
 def freeze_leaderboard(api: ApiView, edition: str) -> Response:
     """Freeze the leaderboard to what had been evaluated by a given time, or by now."""
     now = read_clock()

@@ -21,7 +21,7 @@ from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION, TRAININ
 from evaluation.app.runs.selectors import list_job_chains, list_runs
 from evaluation.scoring.reliability import NOT_RELIABLE, RELIABLE
 from evaluation.scoring.values import Number
-from portal.api.base import ApiView, Shape, operation
+from portal.api.base import ApiView, Shape, Who, operation
 from portal.api.submissions import JobSerializer
 from portal.api.systems import MissingSerializer, NumberSerializer, VersionQuerySerializer, system_view
 from portal.jobs.models import State
@@ -143,7 +143,7 @@ class RecognitionNumbersSerializer(Shape):
     notes = serializers.ListField(child=serializers.CharField())
 
 
-@operation(EngineSerializer(many=True), is_open=True)
+@operation(EngineSerializer(many=True), who=Who.EVERYBODY)
 def list_engines(api: ApiView) -> Response:
     """Every attacker and recogniser of the portal, and why it cannot run here, if it cannot."""
     found = [
@@ -169,13 +169,13 @@ def _shown(run: EvaluationRun, status: int = 200) -> Response:
     return Response(RunSerializer(_run(run, list_job_chains([run]))).data, status=status)
 
 
-@operation(RunSerializer(many=True))
+@operation(RunSerializer(many=True), who=Who.TEAM)
 def list_attacks(api: ApiView, pk: int) -> Response:
     """The portal's own attacks on a submission, the newest first, with how far each is."""
     return _list_runs(api, pk, ATTACK)
 
 
-@operation(RunSerializer, takes=StartAttackSerializer, status=201)
+@operation(RunSerializer, takes=StartAttackSerializer, status=201, example={"engine": "wespeaker-resnet34"})
 def start_attack(api: ApiView, pk: int) -> Response:
     """Attack a submission of an edition that you organise: speaker vectors, scores, and all that follows."""
     submission = managed_submission_for(api.user, pk)
@@ -187,13 +187,13 @@ def start_attack(api: ApiView, pk: int) -> Response:
     return _shown(run, 201)
 
 
-@operation(RunSerializer(many=True))
+@operation(RunSerializer(many=True), who=Who.TEAM)
 def list_recognitions(api: ApiView, pk: int) -> Response:
     """The portal's own recognition of a submission, the newest first, with how far each is."""
     return _list_runs(api, pk, RECOGNITION)
 
 
-@operation(RunSerializer, takes=StartRecognitionSerializer, status=201)
+@operation(RunSerializer, takes=StartRecognitionSerializer, status=201, example={"engine": "moonshine-tiny"})
 def start_recognition(api: ApiView, pk: int) -> Response:
     """Recognise the speech of a submission of an edition that you organise, and the original speech beside it."""
     submission = managed_submission_for(api.user, pk)
@@ -222,7 +222,7 @@ def continue_run(api: ApiView, pk: int, run: int) -> Response:
     return _changed(api, pk, run, runs.continue_run)
 
 
-@operation(AttackNumbersSerializer(many=True), asks=VersionQuerySerializer, is_open=True)
+@operation(AttackNumbersSerializer(many=True), asks=VersionQuerySerializer, who=Who.EVERYBODY)
 def show_attacks(api: ApiView, name: str) -> Response:
     """The numbers of each portal attack on a system, identified like those of its submitted scores."""
     view = system_view(api, name)
@@ -243,7 +243,7 @@ def show_attacks(api: ApiView, name: str) -> Response:
     return api.paginated(found, AttackNumbersSerializer)
 
 
-@operation(RecognitionNumbersSerializer(many=True), asks=VersionQuerySerializer, is_open=True)
+@operation(RecognitionNumbersSerializer(many=True), asks=VersionQuerySerializer, who=Who.EVERYBODY)
 def show_recognitions(api: ApiView, name: str) -> Response:
     """The word errors of each portal recogniser on a system's speech and on the originals."""
     view = system_view(api, name)

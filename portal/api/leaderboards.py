@@ -102,7 +102,11 @@ def show_draft_policy(api: ApiView, edition: str) -> Response:
     return _draft(managed_edition_for(api.user, edition))
 
 
-@operation(DraftSerializer, takes=PolicySerializer)
+@operation(
+    DraftSerializer,
+    takes=PolicySerializer,
+    example={"minimum_eers": [10, 20, 30, 40], "policy": "cumulative", "inclusive": True, "several_systems": "best"},
+)
 def draft_policy(api: ApiView, edition: str) -> Response:
     """Try a policy out: whatever is left out is as the recipe says. One that is live already leaves no draft."""
     managed = managed_edition_for(api.user, edition)

@@ -37,16 +37,19 @@ class PortalSchema(AutoSchema):
 
     def get_auth(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = super().get_auth()
-        return [*found, {}] if self.view.is_open else found
+        return [*found, {}] if self.view.is_open_for(self.method) else found
 
     def get_extensions(self) -> dict[str, Any]:
-        return {"x-scopes": [str(scope) for scope in self.view.scopes_for(self.method)]}
+        scopes = [str(scope) for scope in self.view.scopes_for(self.method)]
+        return {"x-scopes": scopes, "x-who": str(self.view.who_for(self.method))}
 
     def get_operation(self, *args: Any, **kwargs: Any) -> Any:
         operation = super().get_operation(*args, **kwargs)
         if operation:
             for answer in operation["responses"].values():
                 answer["description"] = answer["description"] or "What was asked for."
+            if example := self.view.examples.get(self.method):
+                operation["requestBody"]["content"]["application/json"]["example"] = dict(example)
             for status in sorted(list_error_statuses(operation, self.method)):
                 operation["responses"].setdefault(str(status), describe_error(status))
         return operation

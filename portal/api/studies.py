@@ -13,7 +13,7 @@ from listening.analysis.tables import CONTENTS
 from listening.app.models import Study
 from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
-from portal.api.base import WITH_CSV, ApiView, Computed, Shape, operation
+from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
 from portal.challenges.selectors import edition_for
 
 
@@ -73,20 +73,20 @@ class ResultsSerializer(Shape):
     tables = serializers.DictField(child=PlainTableSerializer(), help_text="By `scores/name`, such as `raw/summary`.")
 
 
-@operation(StudySerializer(many=True), is_open=True)
+@operation(StudySerializer(many=True), who=Who.EVERYBODY)
 def list_studies(api: ApiView, edition: str) -> Response:
     """The listening studies with results: published ones, and of editions that you organise all that are closed."""
     return api.paginated(list_shown_analyses(api.user, edition_for(api.user, edition)), StudySerializer)
 
 
-@operation(ResultsSerializer, is_open=True)
+@operation(ResultsSerializer, who=Who.EVERYBODY)
 def show_results(api: ApiView, study: str) -> HttpResponse:
     """Every table of a study that you may see. Tables of single utterances hold those of your own systems."""
     shown = visible_results(shown_analysis_for(api.user, study))
     return HttpResponse(shown.as_json(), content_type="application/json")
 
 
-@operation(TableSerializer, kinds=WITH_CSV, is_open=True)
+@operation(TableSerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
 def show_table_of_results(api: ApiView, study: str, scores: str, table: str) -> HttpResponse:
     """One of these tables: `scores` is `raw`, `normalised` or `common`. As CSV by `format=csv` or `Accept`."""
     found = shown_analysis_for(api.user, study).table(scores, table)

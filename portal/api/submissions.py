@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.api.access import Scope, require_scope
-from portal.api.base import WITH_CSV, ApiView, BytesRenderer, Computed, Shape, operation
+from portal.api.base import WITH_CSV, ApiView, BytesRenderer, Computed, Shape, Who, operation
 from portal.challenges.selectors import edition_for
 from portal.core.exports import csv_response
 from portal.jobs.models import Actor
@@ -217,7 +217,7 @@ def shown(submission: Submission) -> Response:
     return Response(FullSubmissionSerializer(submission).data)
 
 
-@operation(SubmissionSerializer(many=True), asks=SearchSerializer)
+@operation(SubmissionSerializer(many=True), asks=SearchSerializer, who=Who.ACCOUNT)
 def list_submissions(api: ApiView) -> Response:
     """The submissions of your teams and of the editions that you organise, the newest first."""
     wanted = {FILTERS[name]: value for name, value in api.query(SearchSerializer).items()}
@@ -226,13 +226,13 @@ def list_submissions(api: ApiView) -> Response:
     )
 
 
-@operation(FullSubmissionSerializer)
+@operation(FullSubmissionSerializer, who=Who.TEAM)
 def show_submission(api: ApiView, pk: int) -> Response:
     """One submission: state, timeline, the report in short, files, and how far the work on it is."""
     return shown(submission_for(api.user, pk))
 
 
-@operation(ReportSerializer, kinds=WITH_CSV)
+@operation(ReportSerializer, kinds=WITH_CSV, who=Who.TEAM)
 def show_report(api: ApiView, pk: int) -> HttpResponse:
     """Everything that was found in the archive; as CSV by `format=csv` or `Accept`."""
     submission = submission_for(api.user, pk)
@@ -242,13 +242,13 @@ def show_report(api: ApiView, pk: int) -> HttpResponse:
     return HttpResponse(report.to_json(), content_type="application/json")
 
 
-@operation(OpenApiTypes.BINARY, kinds=[BytesRenderer])
+@operation(OpenApiTypes.BINARY, kinds=[BytesRenderer], who=Who.TEAM)
 def download_document(api: ApiView, pk: int, document: int) -> HttpResponse:
     """A document as it was sent, for its team and the organizers."""
     return send_document(document_for(api.user, pk, document))
 
 
-@operation(DiffSerializer, kinds=WITH_CSV)
+@operation(DiffSerializer, kinds=WITH_CSV, who=Who.TEAM)
 def compare_submissions(api: ApiView, pk: int, other: int) -> HttpResponse:
     """Which files differ between two submissions, the older one first; the CSV has the files that do not, too."""
     both = submission_for(api.user, pk), submission_for(api.user, other)
@@ -264,7 +264,7 @@ def compare_submissions(api: ApiView, pk: int, other: int) -> HttpResponse:
     return Response(DiffSerializer(found).data)
 
 
-@operation(UploadSerializer(many=True))
+@operation(UploadSerializer(many=True), who=Who.ACCOUNT)
 def list_uploads(api: ApiView, edition: str) -> Response:
     """Uploads that are not submissions yet: those of your team, and all of an edition that you organise."""
     chosen = edition_for(api.user, edition)
@@ -272,7 +272,13 @@ def list_uploads(api: ApiView, edition: str) -> Response:
     return api.paginated(found.order_by("-created_at", "pk"), UploadSerializer)
 
 
-@operation(FullSubmissionSerializer, takes=NoteSerializer, scopes=(Scope.SUBMIT, Scope.ORGANIZE))
+@operation(
+    FullSubmissionSerializer,
+    takes=NoteSerializer,
+    scopes=(Scope.SUBMIT, Scope.ORGANIZE),
+    who=Who.TEAM,
+    example={"note": "The wrong file was packed."},
+)
 def withdraw_submission(api: ApiView, pk: int) -> Response:
     """Withdraw a submission permanently: one of your team, or (scope “organize”) of an edition that you organise."""
     submission = submission_for(api.user, pk)

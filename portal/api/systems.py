@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from evaluation.app.measures.selectors import select_measures
-from portal.api.base import WITH_CSV, ApiView, Computed, Shape, operation
+from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
 from portal.core.exports import csv_response
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part
@@ -150,14 +150,14 @@ class MeasureSerializer(Shape):
     faults = serializers.ListField(child=serializers.CharField())
 
 
-@operation(SystemSerializer(many=True), asks=SystemSearchSerializer, is_open=True)
+@operation(SystemSerializer(many=True), asks=SystemSearchSerializer, who=Who.EVERYBODY)
 def list_systems(api: ApiView) -> Response:
     """The systems whose numbers you may see: your own, those that you organise, and those on public leaderboards."""
     wanted = {FILTERS[name]: value for name, value in api.query(SystemSearchSerializer).items()}
     return api.paginated(listed_systems_for(api.user, Part.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer)
 
 
-@operation(FullSystemSerializer, is_open=True)
+@operation(FullSystemSerializer, who=Who.EVERYBODY)
 def show_system(api: ApiView, name: str) -> Response:
     """One system; its team and organizers also see its versions."""
     view = _view(api, name, Part.NUMBERS)
@@ -166,7 +166,7 @@ def show_system(api: ApiView, name: str) -> Response:
     return Response(FullSystemSerializer(system).data)
 
 
-@operation(ValuesSerializer, asks=VersionQuerySerializer, kinds=WITH_CSV, is_open=True)
+@operation(ValuesSerializer, asks=VersionQuerySerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
 def show_values(api: ApiView, name: str) -> HttpResponse:
     """Every number of a system; its team and organizers also see reported ones. As CSV by `format=csv` or `Accept`."""
     view = system_view(api, name)
@@ -176,7 +176,7 @@ def show_values(api: ApiView, name: str) -> HttpResponse:
     return csv_response(f"{name}-values.csv", rows)
 
 
-@operation(MeasureSerializer(many=True), asks=FileQuerySerializer)
+@operation(MeasureSerializer(many=True), asks=FileQuerySerializer, who=Who.TEAM)
 def list_file_measures(api: ApiView, name: str) -> Response:
     """What was measured on each utterance of a data set; for the system's team and the organizers."""
     wanted = api.query(FileQuerySerializer)

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.models import AccessToken
-from portal.api.base import ApiView, Computed, LineField, Shape, operation
+from portal.api.base import ApiView, Computed, LineField, Shape, Who, operation
 from portal.challenges.selectors import managed_editions_for
 from portal.teams import selectors, services
 from portal.teams.models import Membership, Team
@@ -124,7 +124,7 @@ class MeSerializer(Shape):
     organises = serializers.ListField(child=serializers.SlugField(), help_text="Names of editions.")
 
 
-@operation(MeSerializer)
+@operation(MeSerializer, who=Who.ACCOUNT)
 def show_me(api: ApiView) -> Response:
     """Your account, what your token may do, your teams and the editions that you organise."""
     found = {
@@ -138,7 +138,7 @@ def show_me(api: ApiView) -> Response:
     return Response(MeSerializer(found).data)
 
 
-@operation(TeamSerializer(many=True), asks=TeamSearchSerializer)
+@operation(TeamSerializer(many=True), asks=TeamSearchSerializer, who=Who.ACCOUNT)
 def list_teams(api: ApiView) -> Response:
     """Your teams, and those of the editions that you organise."""
     search = api.query(TeamSearchSerializer)
@@ -148,27 +148,32 @@ def list_teams(api: ApiView) -> Response:
     return api.paginated(found, TeamSerializer)
 
 
-@operation(FullTeamSerializer)
+@operation(FullTeamSerializer, who=Who.TEAM)
 def show_team(api: ApiView, pk: int) -> Response:
     """One team with its members."""
     return full(selectors.team_for(api.user, pk))
 
 
-@operation(FullTeamSerializer, takes=TeamFieldsSerializer)
+@operation(
+    FullTeamSerializer,
+    takes=TeamFieldsSerializer,
+    who=Who.OWNER,
+    example={"contact": "Ada Lovelace", "is_academic": True},
+)
 def change_team(api: ApiView, pk: int) -> Response:
     """Other fields of a team, by its owner or the organizers; the name only until the first accepted submission."""
     team = selectors.steered_team_for(api.user, pk)
     return full(services.change_team(team=team, by=api.user, **api.body(TeamFieldsSerializer, partial=True)))
 
 
-@operation(None, status=204)
+@operation(None, status=204, who=Who.MEMBER)
 def leave_team(api: ApiView, pk: int) -> Response:
     """Leave a team that you belong to and do not own, until its first accepted submission."""
     services.leave_team(team=selectors.joined_team_for(api.user, pk), by=api.user)
     return Response(status=204)
 
 
-@operation(FullTeamSerializer)
+@operation(FullTeamSerializer, who=Who.OWNER)
 def withdraw_team(api: ApiView, pk: int) -> Response:
     """Take a team out of its edition, by its owner or the organizers; what it submitted stays."""
     return full(services.withdraw_team(team=selectors.steered_team_for(api.user, pk), by=api.user))
@@ -180,7 +185,7 @@ def release_members(api: ApiView, pk: int) -> Response:
     return full(services.release_members(team=selectors.managed_team_for(api.user, pk), by=api.user))
 
 
-@operation(FullTeamSerializer)
+@operation(FullTeamSerializer, who=Who.OWNER)
 def remove_member(api: ApiView, pk: int, membership: int) -> Response:
     """Take a member out, by the team's owner or, once it has submitted, the organizers only."""
     team = selectors.steered_team_for(api.user, pk)
@@ -189,7 +194,7 @@ def remove_member(api: ApiView, pk: int, membership: int) -> Response:
     return full(services.remove_member(membership=chosen, by=api.user, is_organizer=is_organizer))
 
 
-@operation(FullTeamSerializer)
+@operation(FullTeamSerializer, who=Who.OWNER)
 def transfer_team(api: ApiView, pk: int, membership: int) -> Response:
     """Make a member the owner; who was the owner stays as a member."""
     team = selectors.steered_team_for(api.user, pk)
@@ -197,7 +202,7 @@ def transfer_team(api: ApiView, pk: int, membership: int) -> Response:
     return full(team)
 
 
-@operation(FullTeamSerializer, takes=DecisionSerializer)
+@operation(FullTeamSerializer, takes=DecisionSerializer, example={"decision": "approve", "note": "Welcome."})
 def decide_team(api: ApiView, pk: int) -> Response:
     """Approve or decline a team of an edition that you organise."""
     team = selectors.managed_team_for(api.user, pk)
@@ -206,13 +211,15 @@ def decide_team(api: ApiView, pk: int) -> Response:
     return full(service(team=team, by=api.user, now=timezone.now(), note=wish["note"].strip()))
 
 
-@operation(InvitationSerializer(many=True))
+@operation(InvitationSerializer(many=True), who=Who.OWNER)
 def list_invitations(api: ApiView, pk: int) -> Response:
     """Whom a team invited; for its owner and the organizers."""
     return api.paginated(selectors.steered_team_for(api.user, pk).invitations.all(), InvitationSerializer)
 
 
-@operation(InvitationSerializer, takes=InviteSerializer, status=201)
+@operation(
+    InvitationSerializer, takes=InviteSerializer, status=201, who=Who.OWNER, example={"email": "ada@university.example"}
+)
 def invite_member(api: ApiView, pk: int) -> Response:
     """Invite a person by mail; for the team's owner and the organizers."""
     team = selectors.steered_team_for(api.user, pk)
@@ -221,7 +228,7 @@ def invite_member(api: ApiView, pk: int) -> Response:
     return Response(InvitationSerializer(made).data, status=201)
 
 
-@operation(InvitationSerializer)
+@operation(InvitationSerializer, who=Who.OWNER)
 def revoke_invitation(api: ApiView, pk: int, invitation: int) -> Response:
     """Revoke an invitation; its link no longer works."""
     chosen = selectors.get_invitation(selectors.steered_team_for(api.user, pk), invitation)

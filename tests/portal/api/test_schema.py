@@ -5,7 +5,10 @@ SCHEMA_EXAMPLES=200 asks more of each operation than the test run does.
 
 import json
 import os
+import re
+from base64 import b64encode
 from contextlib import suppress
+from uuid import UUID
 
 import pytest
 import schemathesis
@@ -13,7 +16,7 @@ import yaml
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
 from django.test import Client
-from django.urls import get_resolver
+from django.urls import get_resolver, resolve
 from drf_spectacular.validation import validate_schema
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
@@ -27,10 +30,14 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from portal.api.base import Who
 from portal.api.schema import schema
+from portal.challenges.models import Corpus
 from portal.config.wsgi import application
+from portal.teams.selectors import data_access
 from tests.listening.results.published import make_heard_study
-from tests.portal.api.calls import ALL_SCOPES, Challenge, token_of
+from tests.portal.api.calls import ALL_SCOPES, Api, Challenge, token_of
+from tests.portal.test_access import MATRIX, POSTS
 
 pytestmark = pytest.mark.django_db
 EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "2"))
@@ -166,6 +173,93 @@ def test_every_address_is_described():
     [nothing] = {address for address in found if "rest" in address}
     assert found - set(schema()["paths"]) == {"/api/", nothing}
     assert set(schema()["paths"]) <= found
+
+
+ALL = ("visitor", "stranger", "other organizer", "rival", "member", "owner", "organizer")
+FOR = {
+    Who.EVERYBODY: ALL,
+    Who.ACCOUNT: ALL[1:],
+    Who.TAKING_PART: ALL[3:],
+    Who.TEAM: ALL[4:],
+    Who.MEMBER: ("member", "owner"),  # an owner learns why not
+    Who.OWNER: ALL[5:],
+    Who.ORGANIZERS: ("organizer",),
+    Who.ORGANIZER: ("other organizer", "organizer"),
+}
+METADATA = {"filename": "a.zip", "edition": "vpc", "system_kind": "contrastive", "system_title": "Second"}
+UPLOAD = {
+    "tus-resumable": "1.0.0",
+    "upload-length": "10",
+    "upload-offset": "4",
+    "upload-metadata": ",".join(f"{key} {b64encode(value.encode()).decode()}" for key, value in METADATA.items()),
+}
+
+
+def who_of(operation):
+    """Uploads say more, about those of corpora."""
+    return next(who for who in Who if operation["x-who"].startswith(who))
+
+
+def test_each_operation_is_for_whom_it_says_and_takes_its_example(challenge):
+    """Whom it is not for is asked to log in, or finds nothing; a body that is shown is refused by its state alone."""
+    people = challenge.people() | {name: getattr(challenge, name) for name in ("member", "owner", "organizer")}
+    apis = {name: Api(people.get(name)) for name in ALL}
+    Corpus.objects.update(is_shared=True)
+    terms = data_access(challenge.owner, challenge.edition).terms
+    found, expected = {}, {}
+    for path, methods in schema()["paths"].items():
+        for method, operation in methods.items():
+            names = {"corpus": "tones", "run": str(challenge.attack.pk), "data_set": "tones_enrolls"}
+            names |= known_names(challenge, path) | ({"id": str(challenge.upload.pk)} if "uploads/{" in path else {})
+            if "{file}" in path:
+                continue  # none is made: editions/test_data
+            address = path.format_map(names) + ("?data_set=tones_enrolls" if path.endswith("/files") else "")
+            example = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+            sent = json.dumps(example).replace("TERMS", terms) if example else ""
+            kind = "application/offset+octet-stream" if "/uploads/{" in path else "application/json"
+            found[method, path] = tuple(
+                name for name in ALL if status_of(apis[name], method, address, sent, kind) not in {401, 403, 404}
+            )
+            expected[method, path] = FOR[who_of(operation)]
+    assert found == expected
+
+
+def status_of(api, method, address, sent, kind):
+    """The status of an answer; nothing that was changed stays, and an example is never wrong in itself."""
+    try:
+        with transaction.atomic():
+            headers = UPLOAD if "/uploads/" in address and "/editions/" not in address else {}
+            response = api.client.generic(method.upper(), address, sent, content_type=kind, headers=headers)
+            assert response.status_code != 400, (method, address, response.content)
+            raise Undone
+    except Undone:
+        return response.status_code
+
+
+def test_operations_agree_with_the_matrix_of_access():
+    """What a visitor gets there is for everybody; what every member gets, for everybody with an account."""
+    for path, methods in schema()["paths"].items():
+        asked = dict.fromkeys(re.findall(r"{(\w+)}", path), "1") | {"id": "1"}
+        place = path.format_map(asked | ({"id": str(UUID(int=1))} if "/uploads/" in path else {}))
+        name = resolve(place).view_name
+        for method, operation in methods.items():
+            row = (
+                MATRIX[name] if method == "get" else POSTS.get(name, (401, 404, 404, 404)) if method == "post" else None
+            )
+            if row is not None:
+                assert (who_of(operation) is Who.EVERYBODY) >= (row[0] == 200), (method, path)
+                assert (who_of(operation) in {Who.EVERYBODY, Who.ACCOUNT}) >= (row[1] == 200), (method, path)
+                assert method == "get" or row[0] == 401, (method, path)
+
+
+def test_every_body_has_an_example_of_real_values():
+    for path, methods in schema()["paths"].items():
+        for method, operation in methods.items():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                if "$ref" in content["schema"]:
+                    shape = schema()["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+                    assert set(shape.get("required", [])) <= content["example"].keys() <= shape["properties"].keys()
+                    assert all(value not in ("", None) for value in content["example"].values()), (method, path)
 
 
 def test_every_operation_tells_what_it_is_for():
