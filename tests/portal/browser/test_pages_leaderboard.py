@@ -156,6 +156,10 @@ def test_headings_sort_in_place_say_so_and_sort_alike_without_script(edition, ne
     wait_until(lambda: names()[0] == "Original", "the other order by EER")
     table.get_by_role("link", name="Rank").click()
     wait_until(lambda: names() == by_rank, "the order by rank")
+    page.set_viewport_size({"width": 360, "height": 800})
+    table.get_by_role("link", name="EER").click()
+    wait_until(lambda: names()[0] == "T04-c1", "the order by EER on a phone")
+    page.set_viewport_size({"width": 1280, "height": 800})
 
     plain.goto("/editions/vpc/leaderboard/")
     for one in (plain, page):
