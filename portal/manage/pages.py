@@ -73,6 +73,7 @@ def archiving(found: Managed) -> dict[str, Any]:
             "Its address still works for everybody who may see it, nothing is deleted, and you can restore it.",
         ],
         "facts_title": "What belongs to it and stays",
+        "are_counts": True,
         "facts": _facts({words: count for words, count in belonging.items() if count}, 0, 0, is_estimated=False),
         "action": "Archive",
         "kind": "",

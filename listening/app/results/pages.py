@@ -82,7 +82,7 @@ def results_page(
             *contents,
             ("asked", "Participants"),
             ("method", "Method"),
-            *([] if is_imported else [("read", "What evaluators read")]),
+            *([] if is_imported else [("read", "Questions")]),
             ("downloads", "Downloads"),
         ],
     }

@@ -334,7 +334,7 @@ def text_page(study: Study, kind: str, language: str) -> dict[str, Any]:
         "language": language,
         "language_label": language_name(language),
         "tabs": tabs,
-        "shown": shown_text(study, kind, language),
+        "shown": shown_text(study, kind, language, below=1),
         "versions": study.texts.filter(kind=kind, language=language).select_related("created_by"),
     }
 

@@ -306,6 +306,7 @@ def test_study_in_preparation_is_not_changed(edition):
 
 def test_texts_keep_their_history(client, study):
     address = f"{page('texts', study)}?kind=consent&language=fr"
+    assert "<h3>Avant de commencer</h3>" in client.get(address).content.decode()  # below “As evaluators read it”
     before = study.texts.get(kind="consent", language="fr")
     sent = {"consent-fr-kind": "consent", "consent-fr-language": "fr", "consent-fr-text": "Vous pouvez arrêter."}
     assert client.post(address, sent).status_code == 302
