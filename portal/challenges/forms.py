@@ -244,7 +244,8 @@ def _allowed_folder(text: str) -> str:
     if not is_open(folder):
         raise ValidationError(f"Expected a folder below {_either(open_roots())}, found {text}.")
     if not is_folder(folder):
-        raise ValidationError(f"There is no folder {text}.")
+        below = "" if Path(text).is_absolute() else f" below {_either(open_roots())}"
+        raise ValidationError(f"There is no folder “{text}”{below}.")
     return str(folder)
 
 

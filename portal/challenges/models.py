@@ -7,6 +7,7 @@ corpus by a recipe.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from django.conf import settings
@@ -212,13 +213,13 @@ class Edition(models.Model):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """How this edition computes, averages and ranks.
+        """How this edition computes, averages and ranks; a custom recipe under the title of the edition.
 
         Raises:
             RecipeError: the recipe cannot be read; forms let none of these through.
         """
         if self.recipe_text:
-            return _parse_own(self.recipe_text, self.name)
+            return replace(_parse_own(self.recipe_text, self.name), title=self.title)
         return load_recipe(self.protocol)
 
 

@@ -7,6 +7,7 @@ holds.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -158,6 +159,15 @@ class HeldSet:
 
     role: str
     utterances: tuple[str, ...]
+
+
+TITLE_LINE = re.compile(r"""^title[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)
+
+
+def retitle_recipe(text: str, title: str) -> str:
+    """The text of a recipe under another title; everything else stays as it was written."""
+    head, table, rest = text.partition("\n[")
+    return TITLE_LINE.sub(lambda _: f"title = {json.dumps(title, ensure_ascii=False)}", head, count=1) + table + rest
 
 
 def read_recipe_text(text: str, *, file: str) -> Recipe:

@@ -15,7 +15,7 @@ from django.shortcuts import get_object_or_404
 from evaluation.protocols.recipes import FOLDER
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, Speaker, TrialList, Utterance
-from portal.challenges.rules import HeldSet
+from portal.challenges.rules import HeldSet, retitle_recipe
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
 
@@ -356,9 +356,15 @@ def was_published(edition: Edition) -> bool:
     return edition.published_at is not None or told.filter(action="board.published").exists()
 
 
-def export_recipe(edition: Edition) -> str:
-    """The recipe of an edition as TOML: its own text, or the file of the shipped one."""
+def stored_recipe(edition: Edition) -> str:
+    """The recipe of an edition as TOML, as it was stored: its own text, or the file of the shipped one."""
     return edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
+
+
+def export_recipe(edition: Edition) -> str:
+    """The same for others; its own text under the title that the edition has now."""
+    text = stored_recipe(edition)
+    return retitle_recipe(text, edition.title) if edition.recipe_text else text
 
 
 def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, HeldSet]:

@@ -54,7 +54,7 @@ class NameField(forms.CharField):
 
 
 class EditionForm(forms.Form):
-    """A new edition, or the fields of one that exists; what can no longer change is shown and left alone."""
+    """A new edition, or the fields of one that exists; what can no longer change is no field: `fixed`."""
 
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the edition a title."})
     name = NameField()
@@ -159,6 +159,20 @@ class EditionForm(forms.Form):
         self._show_terms(edition.corpus if edition else None)
         for name in self.locked | ({"recipe_file"} if self.locked else set()):
             self.fields[name].disabled = True
+
+    @property
+    def fixed(self) -> list[tuple[str, str]]:
+        """What can no longer change, as (label, value) pairs."""
+        if self.edition is None or not self.locked:
+            return []
+        shipped = dict(shipped_recipes())
+        found = {
+            "Short name": self.edition.name,
+            "Recipe": "Custom recipe" if self.edition.recipe_text else shipped[self.edition.protocol],
+            "Track": self.edition.track,
+            "Corpus": str(self.edition.corpus or "none: scores and results only, no speech"),
+        }
+        return [(label, value) for label, value in found.items() if value]
 
     def _show_terms(self, corpus: Corpus | None) -> None:
         """Say which text teams accept beside the field that lets them download the speech."""

@@ -169,8 +169,18 @@ def _organizer_steps(edition: Edition) -> Iterator[NextStep]:
         text = "A team cannot submit before you approve it."
         yield NextStep(title, text, "Look at the teams", reverse("editions:teams", args=name))
     if not edition.is_listed:
-        text = "Only its organizers see it, and nobody can register. Tick “Listed” when everything is right."
-        yield NextStep("List the edition", text, "Edit the edition", reverse("editions:edit", args=name))
+        yield NextStep(
+            "List the edition", listing_words(edition), "Edit the edition", reverse("editions:edit", args=name)
+        )
+
+
+def listing_words(edition: Edition) -> str:
+    """What to decide before an edition is listed: whether it is, and whether its teams download the speech."""
+    text = "Only its organizers see it, and nobody can register. Tick “Listed” when everything is right."
+    if edition.corpus is None:
+        return text
+    may = "can" if edition.shares_data else "cannot"
+    return f"{text} Approved teams {may} download the speech of the corpus; the same page decides it."
 
 
 def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Iterator[NextStep]:

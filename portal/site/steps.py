@@ -23,7 +23,7 @@ from portal.challenges.rules import Phase, phase_in_words, registration_phase, s
 from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
 from portal.core.mail import if_mailed
-from portal.editions.pages import NextStep
+from portal.editions.pages import NextStep, listing_words
 from portal.jobs.models import Job
 from portal.submissions.models import SharedPart, Submission, System, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
@@ -213,6 +213,18 @@ def _lacks_results(edition: Any) -> bool:
     return edition.study_state == Study.State.CLOSED and edition.study_results_published_at is None
 
 
+def _waiting_words(edition: Any) -> str:
+    text = "They register on the page of the edition; you approve them."
+    if edition.corpus is None:
+        return text
+    then = (
+        "They can then download the speech."
+        if edition.shares_data
+        else "The portal gives them no speech: “Edit” decides it."
+    )
+    return f"{text} {then}"
+
+
 def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextStep | None:
     """What its organizer does next: first what somebody waits for, then the first step that is not done."""
     if edition.waiting:
@@ -231,9 +243,9 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
         )
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
-        "Challenge": ("List it", "Only its organizers see it, and nobody can register.", "Edit the edition"),
+        "Challenge": ("List it", listing_words(edition), "Edit the edition"),
         "Baseline": ("Run a baseline", "Teams are compared with it on the leaderboard.", "Run a baseline"),
-        "Teams": ("Wait for teams", "They register on the page of the edition; you approve them.", "See the edition"),
+        "Teams": ("Wait for teams", _waiting_words(edition), "See the edition"),
         "Listening test": _listening_words(edition),
         "Published": ("Publish the leaderboard", "Until then only organizers see it.", "See the leaderboard"),
     }

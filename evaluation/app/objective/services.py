@@ -33,7 +33,7 @@ from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import ObjectiveValues
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition
-from portal.challenges.selectors import export_recipe
+from portal.challenges.selectors import stored_recipe
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.jobs.models import Actor, Job, State
@@ -169,7 +169,7 @@ def _unmeasured(submission: Submission) -> list[DataSet]:
 
 def recipe_hash(edition: Edition) -> str:
     """The first 12 hexadecimal digits of the SHA-256 of an edition's recipe."""
-    return hashlib.sha256(export_recipe(edition).encode()).hexdigest()[:12]
+    return hashlib.sha256(stored_recipe(edition).encode()).hexdigest()[:12]
 
 
 def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str, int, int], None]) -> None:

@@ -238,6 +238,7 @@ def check_rows(
     *,
     without_audio: bool = False,
     audio_remedy: str = "Add the file, or remove the entry.",
+    audio_place: str = "",
 ) -> tuple[tuple[DraftSpeaker, ...], tuple[DraftUtterance, ...]]:
     """Check all rows and turn them into speakers and utterances, both in order of their names.
 
@@ -263,7 +264,7 @@ def check_rows(
                 both = {"first": first.utterance, "second": row.utterance}
                 problems.add(row.place.problem("file-listed-twice", path=row.file, **both))
         elif not without_audio and "audio" not in row.told:
-            found = f"no file {row.file}" if row.file else "no path of a file"
+            found = f"no file {row.file}{audio_place}" if row.file else "no path of a file"
             missing = {"utterance": row.utterance, "found": found, "remedy": audio_remedy}
             problems.add(row.place.problem("missing-file/audio", **missing))
     genders = {name: _gender(name, of_speaker[name], problems) for name in sorted(of_speaker)}

@@ -30,7 +30,10 @@ from portal.intake.corpora.draft import (
 )
 
 SHAPE = "Kaldi data directories (each with utt2spk, wav.scp, spk2gender, text)"
-_AUDIO_REMEDY = "Name the folder that holds the audio as audio root, or read the corpus without audio."
+_AUDIO_REMEDY = (
+    "Name the folder that holds the audio (“Folder of the audio files”, --audio-root), or import the lists without "
+    "audio."
+)
 T = TypeVar("T")
 
 
@@ -105,7 +108,13 @@ def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, with
     data_sets = {each.name: data_set(each.name, each.role, each.utterances) for each in sets}
     return finish_draft(
         Layout.KALDI,
-        check_rows(rows.values(), problems, without_audio=without_audio, audio_remedy=_AUDIO_REMEDY),
+        check_rows(
+            rows.values(),
+            problems,
+            without_audio=without_audio,
+            audio_remedy=_AUDIO_REMEDY,
+            audio_place=f" below the folder of the {'audio files' if audio_root else 'corpus'}",
+        ),
         list(data_sets.values()),
         listing=Place("."),
         licence=stated_licence(folder),

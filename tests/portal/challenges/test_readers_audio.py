@@ -51,7 +51,8 @@ def test_another_rate_is_accepted_where_conversion_is_allowed():
     assert codes(rate_hz=44100, samples=88200, resample=True) == []
     (problem,) = check_utterance_audio(UTTERANCE, dataclasses.replace(GOOD, rate_hz=8000))
     assert problem.sentence() == (
-        "a/a_0.flac: expected 16000 Hz, found 8000 Hz. Allow conversion at import (resample), or convert the corpus."
+        "a/a_0.flac: expected 16000 Hz, found 8000 Hz. Let the import convert it (“Convert audio that is not 16 kHz”, "
+        "--resample), or convert the corpus."
     )
 
 

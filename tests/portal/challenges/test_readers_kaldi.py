@@ -56,7 +56,8 @@ def test_real_directories_without_their_audio_say_where_to_look():
     draft = read_corpus(DATA)
     assert not draft.is_usable
     assert len(found(draft, "missing-file")) == len(draft.utterances)
-    assert "audio root" in draft.problems[0].remedy
+    assert "“Folder of the audio files”, --audio-root" in draft.problems[0].remedy
+    assert draft.problems[0].found.endswith(" below the folder of the corpus")
 
 
 def test_toy_directories_are_read_with_their_audio(tmp_path):

@@ -1,6 +1,7 @@
 """Editions: who sees them, what cannot be saved, what the first submission fixes, copies, and the audit log."""
 
 import csv
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from django.utils import timezone
 
+from evaluation.app.objective.services import recipe_hash
 from evaluation.protocols.recipes import FOLDER
 from portal.challenges import services
 from portal.challenges.models import Edition
@@ -113,7 +115,7 @@ def test_own_recipe_as_a_file_takes_the_place_of_the_text(client, organizer):
     sent = filled_in(organizer, protocol="own", recipe_file=file, recipe_text="nonsense", corpus=corpus.name)
     assert client.post("/editions/new/", sent).status_code == 302
     edition = Edition.objects.get()
-    assert (edition.protocol, edition.recipe.title, edition.corpus) == ("", "Tones", corpus)
+    assert (edition.protocol, edition.recipe.edition, edition.corpus) == ("", "tones", corpus)
 
 
 @pytest.mark.parametrize(
@@ -248,14 +250,25 @@ def test_first_submission_fixes_the_recipe_and_a_copy_opens_it_again(client, org
     assert client.post("/editions/mine/edit/", sent).status_code == 302
     edition.refresh_from_db()
     assert (edition.name, edition.protocol, edition.title) == ("mine", "2022", "Renamed")
-    assert "Copy the edition to try another recipe" in client.get("/editions/mine/edit/").content.decode()
+    page = client.get("/editions/mine/edit/").content.decode()
+    assert "Copy the edition</a> to try another recipe" in page
+    for fact in (
+        "<dt>Short name</dt><dd>mine</dd>",
+        "<dt>Recipe</dt><dd>VoicePrivacy 2022</dd>",
+        "<dt>Corpus</dt><dd>none",
+    ):
+        assert fact in page
+    assert [f'name="{name}"' in page for name in ("name", "protocol", "recipe_text", "recipe_file", "track")] == [
+        False
+    ] * 5
+    assert 'name="title"' in page
     with pytest.raises(services.InvalidEdition, match="Copy the edition to try something else"):
         services.change_edition(edition=edition, by=organizer, protocol="2020")
 
     assert client.post("/editions/mine/copy/", {"name": "mine-low", "title": "Lower"}).url == "/editions/mine-low/"
     copied = Edition.objects.get(name="mine-low")
     assert copied.recipe_text == RECIPE
-    assert copied.recipe == edition.recipe
+    assert copied.recipe == replace(edition.recipe, title="Lower")
     assert (copied.is_listed, copied.teams.count(), copied.systems.count()) == (False, 0, 0)
     assert (copied.leaderboard_policy, list(copied.organizers.all())) == ({"late": "ranked"}, [organizer])
     text = RECIPE.replace("[15, 20, 25, 30]", "[5]")
@@ -313,14 +326,21 @@ def test_unlisted_edition_is_seen_by_its_organizers_and_teams_only(client):
     assert "Hidden" not in client.get("/editions/").content.decode()
 
 
-def test_recipe_is_handed_out_as_its_organizer_wrote_it(client):
+def test_recipe_is_handed_out_as_its_organizer_wrote_it_under_the_title_of_the_edition(client, organizer):
     make_edition(name="shipped")
-    own = RECIPE.replace("VoicePrivacy 2022", "Ünser eigenes")
-    make_edition(name="own", recipe_text=own)
     assert client.get("/editions/shipped/recipe/").content.decode() == RECIPE
+    own = RECIPE.replace('title = "VoicePrivacy 2022"', "title = 'Ünser eigenes'  # kept")
+    edition = make_edition(organizers=[organizer], name="own", title="Ünser eigenes", recipe_text=own)
+    hashed = recipe_hash(edition)
+    services.rename_edition(thing=edition, by=organizer, title='The "new" \\ title')
+    edition = Edition.objects.get(name="own")
     response = client.get("/editions/own/recipe/")
-    assert response.content.decode() == own
+    assert response.content.decode() == own.replace("'Ünser eigenes'", r'"The \"new\" \\ title"')
     assert response["Content-Disposition"] == 'attachment; filename="own.toml"'
+    assert edition.recipe.title == edition.title
+    assert (edition.recipe_text, recipe_hash(edition)) == (own, hashed)  # its results are still of this recipe
+    page = client.get("/editions/own/").content.decode()
+    assert ("Custom recipe" in page, "Ünser eigenes" in page) == (True, False)
 
 
 def test_recipe_broken_by_hand_is_a_sentence_not_a_problem(client, organizer):
@@ -362,6 +382,11 @@ def test_each_visitor_reads_what_to_do_next(client):
     assert steps_for(client, make_user(), edition) == ["No team can register now"]
     Edition.objects.update(is_listed=False)
     assert steps_for(client, organizer, edition) == ["List the edition"]
+    for shares, words in ((True, "can"), (False, "cannot")):
+        Edition.objects.update(shares_data=shares)
+        text = f"Approved teams {words} download the speech of the corpus; the same page decides it."
+        assert text in client.get(edition.get_absolute_url()).context["steps"][0].text
+        assert text in client.get("/").content.decode()
 
 
 @pytest.mark.parametrize("count", [1, 3])

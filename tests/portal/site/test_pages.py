@@ -626,7 +626,11 @@ def test_import_form_takes_a_name_below_an_open_folder_and_no_way_out_of_it(clie
     below = f"{tmp_path}/import or {tmp_path}/more"
     for named in ("../../..", "deep/../../..", "link", "/etc"):
         errors = _import_errors(client, found="other", folder=named, name="tones")
-        told = f"Expected a folder below {below}, found {named}." if named != "link" else "There is no folder link."
+        told = (
+            f"Expected a folder below {below}, found {named}."
+            if named != "link"
+            else f"There is no folder “link” below {below}."
+        )
         assert errors == {"folder": [told]}
     client.post("/corpora/import/", {"found": "other", "folder": "deep/speech", "name": "tones"})
     assert Job.objects.get().parameters["folder"] == str(folder)
