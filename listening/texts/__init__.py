@@ -8,6 +8,7 @@ changes them there.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -79,4 +80,6 @@ def render_markdown(text: str, *, below: int = 0) -> str:
 
 @cache
 def _read(language: str, name: str) -> str:
-    return (FOLDER / language / f"{name}.md").read_text(encoding="utf-8").strip()
+    """Each paragraph on one line: who edits it sees no breaks of the file."""
+    text = (FOLDER / language / f"{name}.md").read_text(encoding="utf-8").strip()
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", text)

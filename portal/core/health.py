@@ -29,6 +29,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from portal.core.clock import read_clock
+from portal.core.labels import duration
 from portal.core.models import Pulse
 from portal.core.storage import SPARE_BYTES
 
@@ -180,7 +181,7 @@ def check_scheduler() -> str | None:
         return f"The scheduler has never run. Start it with {settings.PROGRAM} scheduler (serve does)."
     silence = read_clock() - pulse
     if silence > timedelta(seconds=settings.SWEEP_EVERY_S * 3 + 10):
-        return f"The scheduler has been silent for {silence.seconds} s. Start {settings.PROGRAM} scheduler."
+        return f"The scheduler has been silent for {duration(silence)}. Start {settings.PROGRAM} scheduler."
     return None
 
 

@@ -6,7 +6,7 @@ Conventions: durations in seconds or as timedelta; a value that is missing reads
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -134,8 +134,20 @@ def count_severities(problems: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{n} {severity}{'' if n == 1 else 's'}" for severity, n in counts if n)
 
 
+# What the end of a name says of its number; the first that fits.
+UNITS: Mapping[str, Callable[[float], str]] = {
+    "_per_s": lambda value: f"{value:g} per s",
+    "_s": duration,
+    "_hz": lambda value: f"{value:,} Hz",
+    "_dbov": lambda value: f"{decimals(value, 1)} dBov",
+}
+
+
 def as_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A small JSON object as (label, value) pairs; objects inside it are opened, what is empty or false is left out."""
+    """A small JSON object as (label, value) pairs; objects inside it are opened.
+
+    What is empty or false is left out, and so are lists of objects: rows of a table that another page shows.
+    """
     facts: list[tuple[str, str]] = []
     for key, value in values.items():
         label = _title(key)
@@ -143,9 +155,11 @@ def as_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             facts += [(f"{label}: {inner.lower()}", text) for inner, text in as_facts(value)]
         elif value is True:
             facts.append((_title(key.removeprefix("is_")), "yes"))
-        elif isinstance(value, list) and value:
+        elif isinstance(value, list) and value and not isinstance(value[0], Mapping):
             facts.append((label, ", ".join(map(str, value))))
-        elif value is not False and value not in ("", None, []):
+        elif unit := next((one for one in UNITS if key.endswith(one) and isinstance(value, int | float)), ""):
+            facts.append((_title(key.removesuffix(unit)), UNITS[unit](value)))
+        elif not isinstance(value, list) and value is not False and value not in ("", None, []):
             facts.append((label, f"{value:,}" if isinstance(value, int) else str(value)))
     return facts
 

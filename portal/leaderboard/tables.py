@@ -250,7 +250,7 @@ def published_table(numbers: Sequence[PublishedNumber]) -> Table:
         for one in numbers
     )
     words = "Numbers as they were printed. Where sources differ, each has its row."
-    return plain_table("Published numbers", columns, rows, caption=words, styles="stack systems", is_tall=True)
+    return plain_table("Published numbers", columns, rows, caption=words, styles="stack dense", is_tall=True)
 
 
 def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[Line]) -> Table:

@@ -183,7 +183,7 @@ def _systems_table(rows: list[SystemRow]) -> Table:
         "Systems with their results",
         columns,
         map(_system_cells, rows),
-        styles="stack systems",
+        styles="stack dense",
         caption="Systems",
         is_caption_hidden=True,
         missing="–",

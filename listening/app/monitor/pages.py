@@ -208,7 +208,7 @@ def _sessions_table(request: HttpRequest, study: Study, lines: list[Line], trial
                 Cell(drawing=format_html("<span>{}</span>", flags)) if line.flags else Cell("–"),
             )
         )
-    return plain_table("Each session of the study", columns, rows, styles="strip")
+    return plain_table("Each session of the study", columns, rows, styles="strip dense")
 
 
 def _block_cell(request: HttpRequest, line: Line) -> Cell:

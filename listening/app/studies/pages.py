@@ -32,6 +32,7 @@ from listening.design.certificate import describe_power
 from listening.design.plan import DesignError
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
 from portal.core.clock import read_clock
+from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import with_estimates
 
@@ -396,7 +397,7 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
         ("Files", f"{facts.get('files', 0):,}"),
         ("Speech", f"{facts.get('speech_s', 0) / 60:.1f} min"),
         ("Form", f"{form}, {channels} channel{'s' * (channels != 1)}"),
-        ("Level", f"{facts.get('level_dbov')} dBov"),
+        ("Level", f"{decimals(facts.get('level_dbov'), 1)} dBov"),
     ]
 
 

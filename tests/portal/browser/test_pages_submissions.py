@@ -98,11 +98,11 @@ def test_running_check_renews_itself_and_then_shows_the_report(new_page, check_p
     page = new_page(owner)
     page.clock.install()
     page.goto(submission.get_absolute_url())
-    expect(page.locator("#progress")).to_contain_text("310 of 16000")
+    expect(page.locator("#progress")).to_contain_text("310 of 16,000")
     check_page(page, "submission-checking")
     job.done = 900
     job.save()
-    leap_until(page, page.get_by_text("900 of 16000").is_visible)
+    leap_until(page, page.get_by_text("900 of 16,000").is_visible)
     job.state = State.SUCCEEDED
     job.save()
     submission.report, submission.report_summary, submission.errors = faulty.report, faulty.report_summary, 3

@@ -8,6 +8,7 @@ from django.core.management import BaseCommand, CommandError, call_command
 from django.utils import timezone
 
 from portal.core import health
+from portal.core.models import Pulse
 from portal.core.storage import SPARE_BYTES, ModuleManifestStorage
 
 PARTS = ["database", "migrations", "static files", "disk", "clock", "files", "queue", "scheduler", "workers"]
@@ -73,3 +74,11 @@ def test_clock_that_differs_from_the_databases_is_seen(monkeypatch, ahead_s, sen
     monkeypatch.setattr(timezone, "now", lambda: now)
     monkeypatch.setattr(health, "read_clock", lambda: now - timedelta(seconds=ahead_s))
     assert health.check_clock() == sentence
+
+
+@pytest.mark.django_db
+def test_scheduler_that_was_stopped_days_ago_is_told_in_days():
+    health.beat("scheduler")
+    assert health.check_scheduler() is None
+    Pulse.objects.filter(name="scheduler").update(at=timezone.now() - timedelta(days=2, hours=4))
+    assert health.check_scheduler() == "The scheduler has been silent for 2 d 4 h. Start manage.py scheduler."

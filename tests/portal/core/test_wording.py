@@ -37,6 +37,11 @@ def test_facts_open_inner_objects_and_leave_out_what_is_empty():
         "layout": "",
         "missing": [],
         "sets": ["a", "b"],
+        "rows": [{"eer": 4.2}],
+        "speech_s": 250.5,
+        "rate_hz": 16000,
+        "level_dbov": -26.0,
+        "kbit_per_s": 256.0,
     }
     assert wording.as_facts(values) == [
         ("Corpus", "tones"),
@@ -44,6 +49,10 @@ def test_facts_open_inner_objects_and_leave_out_what_is_empty():
         ("Gained: trials", "0"),
         ("Synthetic", "yes"),
         ("Sets", "a, b"),
+        ("Speech", "4 min 10 s"),
+        ("Rate", "16,000 Hz"),
+        ("Level", "−26.0 dBov"),
+        ("Kbit", "256 per s"),
     ]
 
 
