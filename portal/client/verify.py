@@ -76,6 +76,9 @@ def read_expected(path: Path) -> ExpectedSubmission:
     Raises:
         CommandError: no such file, or another one.
     """
+    if path.is_dir():
+        remedy = f"Name the JSON file from the page of the edition; to ask the portal, write --edition {path.name}."
+        raise CommandError(f"{path}: expected a file, found a folder. {remedy}")
     try:
         return ExpectedSubmission.from_json(path.read_bytes())
     except OSError as error:

@@ -181,6 +181,7 @@ def test_hostile_archive_is_refused_with_its_sentence(vp, expected, tmp_path):
     [
         ("nowhere.zip", "autumn.json", "nowhere.zip: expected an archive or a folder, found nothing there."),
         ("T1.zip", "nowhere.json", "nowhere.json: expected a readable file, found “No such file or directory”."),
+        ("T1.zip", "demo", "demo: expected a file, found a folder. Name the JSON file from the page of the edition; "),
         ("T1.zip", "T1.zip", "T1.zip: expected the JSON of what an edition expects, found: "),
         ("T1.zip", "other.json", "other.json: expected JSON of the format “voiceprivacy-expected-submission”"),
     ],
@@ -191,6 +192,7 @@ def test_what_cannot_run_ends_with_2_and_one_sentence(
     monkeypatch.chdir(tmp_path)
     pack_zip(tmp_path / "T1.zip", [("u0.wav", flac(SPOKEN["u0"]))])
     Path("other.json").write_text("{}")
+    Path("demo").mkdir()
     answer = vp("verify", archive, "--expected", expectation)
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert answer.err.startswith(sentence)

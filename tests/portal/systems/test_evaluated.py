@@ -242,6 +242,8 @@ def test_published_numbers_stay_while_they_are_computed_again(client, system):
     assert "12.0 to 16.5" in text_of(get(client, None, system))
     system.submissions.update(state=Submission.State.WITHDRAWN)
     assert get(client, None, system).status_code == 302
+    owner = system.team.memberships.get(role="owner").user
+    assert "Withdrawn: no leaderboard shows this version" in text_of(get(client, owner, system))
 
 
 def test_list_is_of_ones_own_systems(client, system):
