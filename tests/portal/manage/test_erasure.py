@@ -6,6 +6,7 @@ import json
 import pickle
 import zipfile
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.measures.services import start_measures
 from evaluation.app.models import Hypothesis, MetricValue, SpeakerVector, UtteranceMeasure
 from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study
+from listening.app.results import handlers
 from listening.app.results.services import start_analysis
 from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import DataFile, TrialList, Utterance
@@ -39,6 +41,15 @@ from tests.portal.objective import tones_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("few_resamples")]
 TRIALS = "tones_trials_f"
+
+
+@pytest.fixture(autouse=True)
+def figures_on_pages(monkeypatch):
+    """The figures of an analysis in the form in which their words can be searched, and in no other."""
+    real = handlers.list_figures
+    monkeypatch.setattr(
+        handlers, "list_figures", lambda results: [replace(one, formats=("svg",)) for one in real(results)]
+    )
 
 
 @pytest.fixture
