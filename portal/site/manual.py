@@ -49,6 +49,7 @@ MOST_FOUND = 30
 WHOLE_WORD, PHRASE = 20, 10_000  # how much more they count than the beginning of a word
 EXCERPT_BEFORE, EXCERPT_LENGTH = 60, 220
 NOTHING = "–"  # in a cell, which phones leave out
+LONGEST_NUMBER = 12  # characters of a number with its interval or unit, which is not broken
 _FIELD_HEADS = ("Type", "Meaning", "Example")
 _TABLE = '<div class="table-scroll" role="region" tabindex="0" aria-label="{}"><table class="data stack">\n'
 
@@ -245,6 +246,8 @@ def _name_cells(tokens: list[Any]) -> None:
                 token.attrs["data-label"] = labels[column]
             if text == NOTHING:
                 token.attrs["class"] = "none"
+            elif column and re.match(r"[-−+]?\d", text) and len(text) <= LONGEST_NUMBER:
+                token.attrs["class"] = "figures"
             column += 1
 
 
