@@ -76,7 +76,7 @@ def utterances_table(corpus: Corpus, utterances: Iterable[Utterance]) -> Table:
         ]
         for one in utterances
     ]
-    return plain_table("Utterances found", columns, rows, caption="Utterances", is_caption_hidden=True)
+    return plain_table("Utterances found", columns, rows, caption="Utterances", is_caption_hidden=True, styles="strip")
 
 
 def versions_table(files: Iterable[Any]) -> Table:

@@ -104,7 +104,8 @@ def check_migrations() -> str | None:
     except DatabaseError:
         return "The database does not tell which migrations are applied."
     if pending:
-        return f"{len(pending)} migrations are not applied. Run {settings.PROGRAM} migrate."
+        are = "migration is" if len(pending) == 1 else "migrations are"
+        return f"{len(pending)} {are} not applied. Run {settings.PROGRAM} migrate."
     return None
 
 

@@ -57,6 +57,7 @@ from portal.systems.tables import (
 from portal.teams.selectors import data_access
 
 PAGE_SIZE = 50
+SYSTEMS_ON_A_PAGE = 20
 FIGURE_FILES: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
 RUNS_THAT_TELL_THE_PACE = 20
 ENDED_JOBS_THAT_TELL_THE_PACE = 50
@@ -128,7 +129,7 @@ class SystemRow:
 def list_page(request: HttpRequest) -> dict[str, Any]:
     newest = Submission.objects.filter(system=OuterRef("pk")).order_by("-version").values("state")[:1]
     systems = listed_systems_for(request.user).annotate(newest_state=Subquery(newest))
-    page = Paginator(systems, PAGE_SIZE).get_page(request.GET.get("page"))
+    page = Paginator(systems, SYSTEMS_ON_A_PAGE).get_page(request.GET.get("page"))
     rows = system_rows(list(page.object_list))
     return {
         "page": page,
@@ -183,7 +184,7 @@ def _systems_table(rows: list[SystemRow]) -> Table:
         "Systems with their results",
         columns,
         map(_system_cells, rows),
-        styles="stack dense",
+        styles="strip dense",
         caption="Systems",
         is_caption_hidden=True,
         missing="–",

@@ -15,7 +15,7 @@ from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from common.tables import Table, number_table
+from common.tables import Column, Table, plain_table
 from evaluation.figures.style import for_page, leads_anywhere
 from listening.analysis.figures import Figure
 from listening.analysis.reading.inputs import ORIGINAL
@@ -136,9 +136,17 @@ def _numbers(figure: Figure) -> Table:
     table = figure.numbers
     hidden = {place for place, name in enumerate(table.columns) if name != "label" and _label_of(name) in table.columns}
     kept = [place for place in range(len(table.columns)) if place not in hidden]
-    heads = [_words(table.columns[place]) for place in kept]
-    rows = ([_cell(row[place]) for place in kept] for row in table.rows)
-    return number_table(f"Numbers of: {figure.title}", heads, rows, styles="")
+    held = list(table.rows)
+    columns = [
+        Column(
+            table.columns[place],
+            _words(table.columns[place]),
+            kind="" if any(isinstance(row[place], str) for row in held) else "num",
+        )
+        for place in kept
+    ]
+    rows = ([_cell(row[place]) for place in kept] for row in held)
+    return plain_table(f"Numbers of: {figure.title}", columns, rows, styles="")
 
 
 def _label_of(name: str) -> str:

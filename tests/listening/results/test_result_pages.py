@@ -7,17 +7,20 @@ import re
 import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 
 from common.rounding import round_to_interval
+from common.tables import DataTable
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON, make_table
 from listening.app.models import Study
 from listening.app.results import context as result_shown
-from listening.app.results.figures import Reader, _words
+from listening.app.results.figures import Reader, _numbers, _words
 from listening.app.results.forms import AnalyseForm
 from listening.app.results.labels import rate_in_words
 from listening.app.results.pages import _sections, list_asked
@@ -544,6 +547,26 @@ def test_transcripts_alone_have_no_switch_of_scores():
 def test_numbers_of_figures_are_headed_as_their_tables_are():
     names = ("recogniser_wer", "wer_low", "n_target", "sd", "first_label", "label")
     assert [_words(name) for name in names] == ["Recogniser WER", "WER low", "n target", "SD", "First", "System"]
+
+
+def test_text_in_the_numbers_of_a_figure_stands_at_the_left():
+    rows = [["ours", "A", "raw", 0.5, None], ["ours", "A", "raw", None, None]]
+    table = DataTable(("system", "label", "source", "value", "low"), rows)
+    shown = _numbers(SimpleNamespace(title="Groups", numbers=table))
+    assert [(one.heading, one.is_number) for one in shown.columns] == [
+        ("System", False),
+        ("Source", False),
+        ("Value", True),
+        ("Low", True),
+    ]
+
+
+def test_a_figure_whose_title_asks_has_no_full_stop_after_it():
+    figure = {"image": "/figure.svg", "caption": "Groups.", "alt": ""}
+    shown = [
+        render_to_string("components/figure.html", {"figure": figure | {"title": title}}) for title in ("Why?", "So")
+    ]
+    assert ["<b>Why?</b>" in shown[0], "<b>So.</b>" in shown[1]] == [True, True]
 
 
 def test_figures_of_screening_rules_alone_say_that_no_rule_is_in_force():

@@ -144,7 +144,7 @@ def test_list_costs_eleven_queries_whatever_its_length(organizer, system, django
         if length in (1, 3, 41):
             with django_assert_num_queries(11, info=f"of {length} systems"):
                 page = organizer.get("/systems/")
-            assert len(page.context["rows"]) == length
+            assert len(page.context["rows"]) == min(length, 20)
         other = make_system(system.corpus, name=f"b2-{length}")
         measured(other, data_set_of(system, "trials_f"))
 
