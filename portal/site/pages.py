@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -45,6 +46,8 @@ from portal.teams.selectors import managed_teams_for, teams_for
 
 SHOWN = 8
 FAILURES_CONCERN_FOR = timedelta(days=7)
+# Of the jobs that import something, the parameters that say what they import and from what.
+IMPORTS = {"import-corpus": ("name", "folder"), "import-ratings": ("study", "file")}
 
 
 @dataclass(frozen=True)
@@ -161,17 +164,23 @@ def _unfinished_uploads(user: Any, now: datetime) -> QuerySet[Upload]:
 def open_failures(user: Any, now: datetime) -> list[Job]:
     """The failed jobs that still concern somebody, newest first.
 
-    Not the older ones, nor the import of a corpus that a later import of the same name has fixed, nor what others
+    Not the older ones, nor an import after which one of the same name or the same files succeeded, nor what others
     started and only an operator can act on.
     """
     recent = jobs_for(user).filter(finished_at__gt=now - FAILURES_CONCERN_FOR)
-    imports = recent.filter(kind="import-corpus", state=State.SUCCEEDED, finished_at__isnull=False)
-    imported = dict(imports.order_by("finished_at").values_list("parameters__name", "finished_at"))
+    imports = recent.filter(kind__in=IMPORTS, state=State.SUCCEEDED).order_by("finished_at")
+    found = imports.values_list("kind", "parameters", "finished_at")
+    imported = {one: at for kind, parameters, at in found if at for one in _things_imported(kind, parameters)}
     own = Q() if user.is_staff else Q(created_by=user) | ~Q(failure_actor=Actor.OPERATOR)
     failed = recent.filter(own, state=State.FAILED).defer("problems", "result").order_by(F("finished_at").desc(), "pk")
     return [job for job in failed if not _is_fixed(job, imported)]
 
 
-def _is_fixed(job: Job, imported: dict[str, Any]) -> bool:
-    later = imported.get(job.parameters.get("name", "")) if job.kind == "import-corpus" else None
-    return later is not None and job.finished_at is not None and later > job.finished_at
+def _things_imported(kind: str, parameters: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What a job imports, and from what: its kind, the parameter and its value."""
+    return [(kind, one, parameters[one]) for one in IMPORTS.get(kind, ()) if one in parameters]
+
+
+def _is_fixed(job: Job, imported: Mapping[tuple[str, str, str], datetime]) -> bool:
+    later = [imported[one] for one in _things_imported(job.kind, job.parameters) if one in imported]
+    return job.finished_at is not None and any(at > job.finished_at for at in later)

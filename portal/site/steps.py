@@ -389,8 +389,14 @@ def teams_with_data(teams: Iterable[Team]) -> set[int]:
 
 
 def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
-    """The newest submission of each team that has one, withdrawn ones apart, by the key of the team."""
-    of_one = Submission.objects.filter(system__team=OuterRef("pk")).exclude(state=Submission.State.WITHDRAWN)
+    """The newest submission of each team that has one, by the key of the team; none that is withdrawn, nor one that was
+    refused before a later version of its system."""
+    states, later = (
+        Submission.State,
+        Submission.objects.filter(system=OuterRef("system"), version__gt=OuterRef("version")),
+    )
+    of_one = Submission.objects.filter(system__team=OuterRef("pk")).exclude(state=states.WITHDRAWN)
+    of_one = of_one.exclude(Exists(later), state=states.REFUSED)
     keys = Team.objects.filter(pk__in=[team.pk for team in teams]).annotate(
         newest=Subquery(of_one.order_by("-created_at", "-pk").values("pk")[:1])
     )

@@ -428,6 +428,16 @@ def test_home_says_what_of_a_team_is_on_a_published_leaderboard(fields, said):
     assert (step.url, step.text.endswith(said)) == ("/editions/over/leaderboard/", True), step.text
 
 
+def test_home_passes_over_what_was_refused_before_a_version_that_was_withdrawn():
+    member = make_user()
+    team = make_team(make_edition(name="open"), owner=member)
+    system = make_team_system(team)
+    make_submission(system, state="refused")
+    assert "was refused" in _steps(member)[0][0]
+    make_submission(system, version=2, state="withdrawn")
+    assert [url for _, url in _steps(member)] == ["/editions/open/submit/"]
+
+
 def test_home_without_a_team_leads_to_open_registrations():
     make_edition(name="open", title="Open one")
     make_edition(name="hidden", is_listed=False)
@@ -849,6 +859,11 @@ def test_failures_leave_the_home_page_when_they_are_fixed_or_old(organizer):
     assert open_failures(organizer, now) == [again, recent]
     assert open_failures(organizer, now - timedelta(seconds=2)) == [again, recent, old]
     assert fixed not in open_failures(organizer, now)
+    make_job("failed", parameters={"name": "toms", "folder": "/speech"}, finished_at=now - timedelta(hours=2))
+    make_job("succeeded", parameters={"name": "voices", "folder": "/speech"}, finished_at=now - timedelta(hours=1))
+    make_job("failed", kind="import-ratings", parameters={"file": "a.csv"}, finished_at=now - timedelta(hours=2))
+    make_job("succeeded", kind="import-ratings", parameters={"file": "a.csv"}, finished_at=now - timedelta(hours=1))
+    assert open_failures(organizer, now) == [again, recent]
     make_job("failed", kind="backup", failure_actor="operator")
     own = make_job("failed", kind="measure", parameters={"run": 2}, failure_actor="operator", created_by=organizer)
     assert open_failures(organizer, now) == [own, again, recent]
