@@ -183,7 +183,8 @@ class UploadSerializer(Shape):
 class CountsSerializer(Shape):
     """What an archive held."""
 
-    files = speech = expected = received = inherited = missing = converted = documents = serializers.IntegerField()
+    files = speech = expected = received = inherited = missing = converted = serializers.IntegerField()
+    documents = inherited_documents = serializers.IntegerField()
 
 
 class FindingSerializer(Shape):

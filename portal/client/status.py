@@ -169,9 +169,10 @@ def say_report(report: IntakeReport, *, conclusion: str = "") -> None:
     counts = report.counts
     print_text(f"{report.archive} for {report.edition}")
     with_errors = f" ({len(report.faulty):,} came with an error)" if report.faulty else ""
+    inherited = f", {counts.inherited_documents:,} inherited" if counts.inherited_documents else ""
     print_text(
         f"{counts.files:,} files: {counts.received:,} of {counts.expected:,} utterances in data sets{with_errors}, "
-        f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}"
+        f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}{inherited}"
     )
     if counts.inherited:
         print_text(f"{counts.inherited:,} of the utterances in data sets are inherited from earlier versions.")

@@ -160,9 +160,9 @@ class ArchiveCheck:
         nothing_came = not self._speech and not any(inherited.values())
         for finding in missing_findings(missing, self._expected, nothing_came=nothing_came):
             self._found.add(finding.data_set, finding.problem)
-        return self._finished(sum(map(len, missing.values())), self._roll.served())
+        return self._finished(sum(map(len, missing.values())), self._roll.served(), inherited_documents=len(beside))
 
-    def _finished(self, missing: int, received: int) -> IntakeReport:
+    def _finished(self, missing: int, received: int, *, inherited_documents: int = 0) -> IntakeReport:
         expected, is_refused = sum(map(len, self._expected.data_sets.values())), self.refusal is not None
         counts = Counts(
             files=self._files,
@@ -173,6 +173,7 @@ class ArchiveCheck:
             missing=missing,
             converted=self._converted,
             documents=len(self.paths),
+            inherited_documents=inherited_documents,
         )
         faulty = tuple(sorted(self._roll.faulty))
         return IntakeReport(self._name, self._expected.edition, self._found.findings(), counts, faulty, is_refused)

@@ -43,6 +43,7 @@ class Counts:
         missing: of these, how many nothing serves.
         converted: speech files that became 16-bit samples at the rate of the challenge.
         documents: files that are not speech and were kept.
+        inherited_documents: those of earlier versions beside them.
     """
 
     files: int = 0
@@ -53,6 +54,7 @@ class Counts:
     missing: int = 0
     converted: int = 0
     documents: int = 0
+    inherited_documents: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,8 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
         messages.success(request, f"{made.ratings:,} ratings are imported, and their analysis has started.")
         return redirect("studies:results", made.study.name)
     told = {"form": form, "columns": COLUMNS, "needed": NEEDED}
+    if not form.fields["edition"].queryset.exists():  # type: ignore[attr-defined]
+        told["no_edition"] = "Imported ratings belong to an edition that you organise. Create one first."
     return render(request, "listening/results/import.html", told, status=UNUSABLE if form.errors else 200)
 
 

@@ -233,7 +233,9 @@ def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_p
     alone = {code for _, code in find_problems(checked(tmp_path, files))}
     there = [f"{stamp}.orig/results.txt", f"{stamp}.orig/ASV-a-b/scores", "old.pdf"]
     required = {"scores_required": True, "description_required": True}
-    beside = {code for _, code in find_problems(checked(tmp_path, files, beside=lambda _: there, **required))}
+    report = checked(tmp_path, files, beside=lambda _: there, **required)
+    beside = {code for _, code in find_problems(report)}
+    assert (report.counts.documents, report.counts.inherited_documents) == (1, 3)
     assert "missing-directory" in alone
     assert not beside & {"missing-directory", "missing-scores", "missing-description", "not-a-pdf"}
 

@@ -154,7 +154,8 @@ def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
 def test_corpus_without_training_set_is_told(organizer, submission):
     submission.system.corpus.data_sets.update(role="trial")
     assert "The corpus has no data set of the role training" in text_of(organizer.get(FORM))
-    assert "No training data" in text_of(organizer.get(LIST))
+    listed = text_of(organizer.get(LIST))
+    assert ("No training data" in listed, 'href="/corpora/import/?name=' in listed) == (True, True)
 
 
 @needs_torch
