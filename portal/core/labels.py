@@ -146,13 +146,14 @@ UNITS: Mapping[str, Callable[[float], str]] = {
 def as_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A small JSON object as (label, value) pairs; objects inside it are opened.
 
-    What is empty or false is left out, and so are lists of objects: rows of a table that another page shows.
+    What is empty or false is left out, and so are lists of objects: rows of a table that another page shows. What an
+    object inside it names stays as it is written: the names of data sets.
     """
     facts: list[tuple[str, str]] = []
     for key, value in values.items():
         label = _title(key)
         if isinstance(value, Mapping):
-            facts += [(f"{label}: {inner.lower()}", text) for inner, text in as_facts(value)]
+            facts += [(f"{label}: {name}", text) for name, one in value.items() for _, text in as_facts({name: one})]
         elif value is True:
             facts.append((_title(key.removeprefix("is_")), "yes"))
         elif isinstance(value, list) and value and not isinstance(value[0], Mapping):

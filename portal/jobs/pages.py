@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from django.utils.html import format_html, format_html_join
 
@@ -13,10 +14,11 @@ from portal.jobs.models import Job, State
 from portal.jobs.selectors import QueueState
 from portal.jobs.workers import Worker
 
-# Parameters that are keys of rows and of stored files, which tell a reader nothing.
+# Parameters and results that are keys of rows, of stored files and of code, which tell a reader nothing, or a number
+# that another page shows with its meaning.
 KEYS = {
-    *("analysis", "besides", "content", "edition", "members", "number"),
-    *("run", "sha256", "study", "submission", "team", "upload"),
+    *("analysis", "besides", "content", "edition", "engine", "kind", "members", "number"),
+    *("own_eer", "recipe", "rule", "run", "sha256", "study", "submission", "team", "upload", "url"),
 }
 COLUMNS = (
     Column("job", "Job", kind="text"),
@@ -49,10 +51,21 @@ def find_purpose(job: Job, titles: Mapping[str, str]) -> str:
 
 def job_facts(job: Job) -> list[tuple[str, str]]:
     """What a job was started with, as (label, value) pairs; an archive by the name that it was uploaded with."""
-    told = {name: value for name, value in job.parameters.items() if name not in KEYS}
+    told = _without_keys(job.parameters)
     if "upload" in job.parameters:
         told = {"archive": told.pop("folder")} | told
+    if "lines" in told:
+        told["text"] = " ".join(told.pop("lines"))
     return as_facts(told)
+
+
+def result_facts(job: Job) -> list[tuple[str, str]]:
+    """What came of a job, as (label, value) pairs."""
+    return as_facts(_without_keys(job.result))
+
+
+def _without_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in KEYS}
 
 
 def _job_row(job: Job) -> Row:

@@ -16,7 +16,7 @@ from portal.core.exports import problem_response
 from portal.jobs import selectors, services
 from portal.jobs.kinds import upload_address
 from portal.jobs.models import Job, State
-from portal.jobs.pages import job_facts, jobs_table
+from portal.jobs.pages import job_facts, jobs_table, result_facts
 from portal.jobs.retries import MAX_ATTEMPTS
 from portal.jobs.rules import can_cancel, can_run_again
 
@@ -117,4 +117,5 @@ def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "can_run_again": can_run_again(job),
         "upload_address": upload_address(job) if can_run_again(job) else "",
         "facts": job_facts(job),
+        "result_facts": result_facts(job),
     }

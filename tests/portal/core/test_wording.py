@@ -31,7 +31,7 @@ def test_decimals_have_a_true_minus_and_no_negative_zero():
 def test_facts_open_inner_objects_and_leave_out_what_is_empty():
     values = {
         "corpus": "tones",
-        "gained": {"audio_files": 1200, "trials": 0},
+        "voices": {"demo_trials_f": 1200, "demo_trials_m": 0},
         "resample": False,
         "is_synthetic": True,
         "layout": "",
@@ -45,8 +45,8 @@ def test_facts_open_inner_objects_and_leave_out_what_is_empty():
     }
     assert wording.as_facts(values) == [
         ("Corpus", "tones"),
-        ("Gained: audio files", "1,200"),
-        ("Gained: trials", "0"),
+        ("Voices: demo_trials_f", "1,200"),
+        ("Voices: demo_trials_m", "0"),
         ("Synthetic", "yes"),
         ("Sets", "a, b"),
         ("Speech", "4 min 10 s"),

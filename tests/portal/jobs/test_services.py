@@ -12,7 +12,7 @@ from portal.core.models import AuditEvent
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor, Job, JobEvent, Queue, State
-from portal.jobs.pages import job_facts
+from portal.jobs.pages import job_facts, result_facts
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -342,3 +342,7 @@ def test_run_again_leaves_a_follower_cancelled_that_somebody_cancelled_by_itself
 def test_facts_of_a_job_hold_no_keys_of_rows_and_files():
     told = {"study": 3, "edition": 7, "members": [1, 2], "content": "ab/cd.csv", "data_set": "x_trials_f"}
     assert job_facts(Job(parameters=told)) == [("Data set", "x_trials_f")]
+    mail = {"kind": "heard", "url": "/teams/1/", "to": "organizers", "lines": ["A team", "registered."]}
+    assert job_facts(Job(parameters=mail)) == [("To", "organizers"), ("Text", "A team registered.")]
+    result = {"engine": "moonshine-tiny@0.1.0", "rule": "written-english-1", "voices": {"x_trials_f": 4}}
+    assert result_facts(Job(result=result)) == [("Voices: x_trials_f", "4")]
