@@ -24,7 +24,7 @@ def _own_editions(user: Any) -> QuerySet[Edition]:
 
 
 def _corpus_problem(corpus: Corpus) -> str:
-    return rules.corpus_removal_problem(list(corpus.editions.order_by("name").values_list("title", flat=True)))
+    return rules.corpus_removal_problem([(one.title, was_published(one)) for one in corpus.editions.order_by("name")])
 
 
 def _edition_problem(edition: Edition) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -123,12 +123,19 @@ def edition_removal_problem(*, was_published: bool) -> str:
     return PUBLISHED if was_published else ""
 
 
-def corpus_removal_problem(editions: list[str]) -> str:
-    """Why a corpus cannot be deleted: editions, given by their titles, run on it."""
+def corpus_removal_problem(editions: Sequence[tuple[str, bool]]) -> str:
+    """Why a corpus cannot be deleted: editions run on it.
+
+    Args:
+        editions: the title of each, and whether its leaderboard was ever published, so that it has to stay.
+    """
     if not editions:
         return ""
     run, them = ("Editions run", "them") if len(editions) > 1 else ("An edition runs", "it")
-    return f"{run} on this corpus: {_some(editions)}. Delete {them} first, or archive the corpus."
+    remedy = f"Delete {them} first, or archive the corpus."
+    if any(was_published for _, was_published in editions):
+        remedy = "What was published cannot be deleted, nor can its corpus: archive the corpus instead."
+    return f"{run} on this corpus: {_some(title for title, _ in editions)}. {remedy}"
 
 
 def _times(edition: Edition, part: str) -> tuple[datetime | None, datetime | None, datetime | None]:

@@ -16,7 +16,8 @@ from listening.app.models import Session, Study
 from listening.app.sessions.forms import WithdrawalForm
 from listening.app.sessions.pages import choose_language, list_languages, session_frame
 from listening.app.sessions.views import session_view, visitor_address
-from listening.app.studies.views import study_post
+from listening.app.studies.pages import forgetting
+from listening.app.studies.views import study_page
 from portal.core.clock import read_clock
 from portal.jobs.services import NotPossible
 
@@ -55,9 +56,11 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@study_post
+@study_page
 def forget(request: HttpRequest, study: Study) -> HttpResponse:
-    """Delete what leads to the evaluators of a closed study."""
+    """Asks first; a post deletes what leads to the evaluators of a closed study."""
+    if request.method != "POST":
+        return render(request, "confirm.html", forgetting(study))
     try:
         services.forget_people(study=study, by=request.user)
         messages.success(request, "Personal data is deleted; answers and results stay.")

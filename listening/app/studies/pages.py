@@ -35,6 +35,7 @@ from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import with_estimates
+from portal.jobs.services import NotPossible
 
 State = Study.State
 BADGES = {
@@ -279,6 +280,49 @@ def _is_busy(study: Study) -> bool:
         return False
     with_estimates([study.job])
     return True
+
+
+def launching(study: Study) -> dict[str, Any]:
+    """What a page says before a study is launched."""
+    counts = [("Evaluators", study.blocks.count()), ("Trials of each", study.trials_per_evaluator)]
+    return _asking(study, [State.PREPARED], "launched") | {
+        "question": f"Launch {study}?",
+        "sentences": ["Evaluators can then begin, and the plan cannot change any more."],
+        "facts_title": "What is launched",
+        "are_counts": True,
+        "facts": [(name, f"{count:,}") for name, count in counts],
+        "action": "Launch",
+        "kind": "",
+    }
+
+
+def forgetting(study: Study) -> dict[str, Any]:
+    """What a page says before personal data of evaluators is deleted."""
+    told = _asking(study, [State.CLOSED], "emptied of personal data")
+    if not told["problems"] and not selectors.knows_people(study):
+        told["problems"] = ["No personal data of its evaluators is here."]
+    sentences = [
+        f"This deletes {rules.PERSONAL_DATA} of all its evaluators. It cannot be undone.",
+        "Answers and results stay, without a link to a person.",
+    ]
+    return told | {
+        "question": f"Delete personal data of {study}?",
+        "sentences": [*sentences, *(["Pay everybody first."] if study.pay_per_hour else [])],
+        "action": "Delete personal data",
+        "kind": "danger",
+    }
+
+
+def _asking(study: Study, states: Iterable[State], action: str) -> dict[str, Any]:
+    """What the pages that ask before something is done to a study have in common."""
+    problems = []
+    try:
+        selectors.require_state(study, states, action)
+    except NotPossible as reason:
+        problems.append(str(reason))
+    address = study.get_absolute_url()
+    trail = [("Listening tests", reverse("studies:list")), (str(study), address)]
+    return {"trail": trail, "problems": problems, "back": address}
 
 
 def close_page(study: Study) -> dict[str, Any]:

@@ -48,16 +48,21 @@ def _with_study(view: View) -> View:
     return found
 
 
-def study_action(act: Callable[[Study, Any], Any], *, leads_on: bool = False) -> View:
+def study_action(
+    act: Callable[[Study, Any], Any], *, leads_on: bool = False, asks: Callable[[Study], dict[str, Any]] | None = None
+) -> View:
     """A post that does something to a study; its page then shows what came of it, or everything that stands in the way.
 
     Args:
         act: what is done, by whom.
         leads_on: to what came of it, instead of the page of the study.
+        asks: what a page says before it is done; without it there is no such page.
     """
 
-    @study_post
+    @(study_page if asks else study_post)
     def acting(request: HttpRequest, study: Study) -> HttpResponse:
+        if asks and request.method != "POST":
+            return render(request, "confirm.html", asks(study))
         try:
             made = act(study, request.user)
         except StudyProblems as error:
@@ -173,7 +178,9 @@ def certificate(request: HttpRequest, study: Study) -> HttpResponse:  # noqa: AR
 
 prepare = study_action(services.prepare_study)
 preview = study_action(lambda study, by: services.preview_session(study=study, by=by), leads_on=True)
-launch = study_action(lambda study, by: services.launch_study(study=study, by=by, now=timezone.now()))
+launch = study_action(
+    lambda study, by: services.launch_study(study=study, by=by, now=timezone.now()), asks=pages.launching
+)
 pause = study_action(lambda study, by: services.pause_study(study=study, by=by))
 resume = study_action(lambda study, by: services.resume_study(study=study, by=by))
 

@@ -84,7 +84,11 @@ def test_people_are_forgotten_and_answers_stay(client, study, organizer):
     for pay in (0, 9):
         type(study).objects.update(pay_per_hour=pay)
         assert ("Pay everybody first" in client.get(study.get_absolute_url()).content.decode()) == bool(pay)
-    page = client.post(reverse("studies:forget", args=[study.name]), follow=True).content.decode()
+    address = reverse("studies:forget", args=[study.name])
+    asked = client.get(address).content.decode()
+    assert ("This deletes platform IDs" in asked, "Pay everybody first." in asked) == (True, True)
+    page = client.post(address, follow=True).content.decode()
+    assert "No personal data of its evaluators is here." in client.get(address).content.decode()
     session = study.sessions.select_related("participant").get()
     assert (session.device, session.platform_data, session.participant.platform_id) == ({}, {}, "")
     assert session.participant.person_key != key

@@ -385,6 +385,8 @@ def test_preview_of_a_draft_is_refused_with_a_sentence(client, study):
 
 def test_refused_launch_says_why_on_the_page(client, edition):
     study = make_prepared(edition)
+    assert "and the plan cannot change any more" in read_page(client.get(page("launch", study)))
+    assert Study.objects.get(pk=study.pk).state == "prepared"
     study.blocks.last().delete()
     response = client.post(page("launch", study))
     assert response.status_code == 409

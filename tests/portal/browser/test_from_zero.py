@@ -201,8 +201,8 @@ def launch_study(page, look):
     page.get_by_text("Every check passes").wait_for()
     look(page, "study-design")
     page.get_by_role("button", name="Prepare the stimuli").click()
-    page.get_by_role("button", name="Launch").click(timeout=1000 * EVALUATION_S)
-    page.get_by_role("dialog").get_by_role("button", name="Launch").click()
+    page.get_by_role("link", name="Launch").click(timeout=1000 * EVALUATION_S)
+    page.get_by_role("button", name="Launch").click()
     link = page.locator("#link").inner_text()
     look(page, "study-open")
     return link

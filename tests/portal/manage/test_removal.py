@@ -291,8 +291,11 @@ def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
 def test_corpus_of_an_edition_stays(client):
     owner = make_organizer()
     corpus = make_corpus(created_by=owner)
-    make_edition(corpus)
-    with pytest.raises(NotPossible, match="runs on this corpus"):
+    edition = make_edition(corpus)
+    with pytest.raises(NotPossible, match=r"runs on this corpus: .* Delete it first, or archive the corpus\.$"):
+        remove("corpora", corpus, owner)
+    type(edition).objects.update(published_at=timezone.now())
+    with pytest.raises(NotPossible, match=r"runs on this corpus: .* nor can its corpus: archive the corpus instead\.$"):
         remove("corpora", corpus, owner)
 
 
