@@ -22,6 +22,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 from rest_framework.throttling import BaseThrottle
 
+from listening import texts
 from listening.app.models import Session, Study
 from listening.app.sessions import answers, pages, screening, services
 from listening.app.sessions.assignment import is_complete
@@ -52,6 +53,21 @@ def session_view(view: View) -> View:
         return finish_response(response, session.study, may_submit=session.state != Session.State.ACTIVE)
 
     return guarded
+
+
+def not_found(request: HttpRequest, status: int) -> HttpResponse:
+    """The page of an address below those of evaluators that is none, in the language of its session if it has one."""
+    token = request.path.split("/")[2]
+    session = Session.objects.filter(token=token).select_related("study").first() if slug_re.fullmatch(token) else None
+    if session is None:
+        language = pages.choose_language(request, texts.LANGUAGES)
+        shown: dict[str, Any] = {"languages": pages.list_languages(texts.LANGUAGES, language, request.GET)}
+    else:
+        language, shown = session.language, pages.session_frame(session) | {"steps_total": 0}
+    with translation.override(language):
+        response = render(request, "listening/sessions/not_found.html", shown, status=status)
+    patch_cache_control(response, private=True, no_store=True)
+    return response
 
 
 def finish_response(response: HttpResponse, study: Study, *, may_submit: bool = False) -> HttpResponse:

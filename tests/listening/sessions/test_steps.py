@@ -13,7 +13,7 @@ from listening.app.sessions.forms import language_choices
 from listening.app.sessions.selectors import clip_address
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
 from listening.tasks import Task
-from tests.listening.factories import make_study
+from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
 from tests.pages import read_page
 
@@ -303,3 +303,18 @@ def test_native_languages_have_their_own_names_in_the_order_of_letters():
     told = list(names.values())
     assert told.index("Català") < told.index("Čeština") < told.index("Cymraeg") < told.index("Ελληνικά")
     assert told.index("isiZulu") < told.index("Íslenska") < told.index("Italiano")
+
+
+def test_address_that_is_none_says_so_in_the_language_of_its_session(client):
+    session = make_session(make_study(languages=["en", "fr"]), language="fr")
+    browser = {"accept": "text/html", "accept-language": "fr-CA,en;q=0.5"}
+    for address, status, back in (
+        (f"/listen/{session.token}/nowhere/", 404, f'href="/listen/{session.token}/">Retour au test'),
+        (f"/listen/{session.token}/step/consent/", 405, f'href="/listen/{session.token}/">Retour au test'),
+        ("/listen/nobody/", 404, "Vérifiez le lien que vous avez reçu."),
+        ("/listen/a%00b/", 404, "Vérifiez le lien que vous avez reçu."),
+    ):
+        response = client.get(address, headers=browser)
+        text = response.content.decode()
+        assert (response.status_code, '<html lang="fr"' in text, back in text) == (status, True, True), address
+        assert "Cette page est introuvable" in text, address
