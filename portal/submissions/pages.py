@@ -209,6 +209,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "can_evaluate": is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE,
         "withdrawal_problem": withdrawal_problem(submission, relation),
         "report": report_sections(submission),
+        "is_repeated": any(cause["code"] == "same-archive" for cause in submission.report_summary),
         "data_sets": data_sets_table(submission),
         "document_groups": document_groups(submission),
         "versions": versions,
@@ -219,17 +220,14 @@ def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
     """What a page says before a submission is withdrawn."""
     problem = withdrawal_problem(submission, relation)
     later = submission.system.submissions.filter(version__gt=submission.version).order_by("version")
-    facts = [("State", submission.get_state_display().capitalize())]
+    facts = [("Title", submission.system.title), ("State", submission.get_state_display().capitalize())]
     facts += [("Later versions", ", ".join(f"version {one.version}" for one in later))] if later else []
     return {
         "question": f"Withdraw {submission}?",
         "trail": [(str(submission), submission.get_absolute_url())],
         "problems": [problem] if problem else [],
         "sentences": [
-            "It no longer counts: it leaves the leaderboard, its jobs under way are cancelled, and later versions "
-            "inherit nothing from it.",
-            "Published results of listening tests in which it was heard are hidden until they are analysed and "
-            "published without it.",
+            *_consequences(submission),
             "Its files and its report stay for its team and the organizers. A withdrawal cannot be undone.",
         ],
         "facts_title": "The submission",
@@ -238,6 +236,27 @@ def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
         "kind": "danger",
         "back": submission.get_absolute_url(),
     }
+
+
+def _consequences(submission: Submission) -> list[str]:
+    """What a withdrawal changes for this submission."""
+    if submission.state == Submission.State.REFUSED:
+        return [
+            "It was refused, so no leaderboard shows it, and it does not count against the quota. Later versions "
+            "inherit nothing from it any more."
+        ]
+    found = [
+        "It leaves the leaderboard, its jobs under way are cancelled, and later versions inherit nothing from it.",
+        "Published results of listening tests in which it was heard are hidden until they are analysed and "
+        "published without it.",
+    ]
+    if submission.system.team is not None:
+        found.append(
+            "It still counts against the quota of the team, because it was evaluated."
+            if submission.evaluated_at
+            else "It no longer counts against the quota of the team, because it was not evaluated."
+        )
+    return found
 
 
 def _is_on_behalf(submission: Submission) -> bool:

@@ -219,7 +219,7 @@ def withdrawing_problem(
         published_at=published_at, frozen_at=frozen_at, evaluated_at=evaluated_at, is_held=is_held
     )
     if relation is Relation.TEAM and on_leaderboard:
-        return "This submission is on the published leaderboard; ask the organizer to withdraw it."
+        return "The leaderboard is published and this version was evaluated: only the organizer can withdraw it."
     return ""
 
 

@@ -32,6 +32,7 @@ def team_page(user: Any, team: Team, now: datetime) -> dict[str, Any]:
         "is_organizer": is_organizer,
         "steers": steers,
         "may_invite": steers and not rules.joining_problem(team),
+        "may_hand_over": is_owner and len(memberships) > 1 and not rules.frozen_problem(team),
         "may_leave": own is not None and not rules.leaving_problem(team, is_owner=is_owner),
         "may_approve": is_organizer and not rules.approval_problem(team),
         "may_decline": is_organizer and not rules.declining_problem(team),
@@ -95,7 +96,8 @@ def withdrawing(team: Team) -> dict[str, Any]:
         "problems": ["This team is withdrawn already."] if is_over else [],
         "sentences": [
             f"{team} can submit nothing more to {team.edition}, and its open invitations are revoked.",
-            "What it submitted stays as it is; each submission is withdrawn on its own page. This cannot be undone.",
+            "What it submitted stays as it is; each submission is withdrawn on its own page, after the leaderboard is "
+            "published by the organizer only. This cannot be undone.",
         ],
         "action": "Withdraw the team",
         "kind": "danger",

@@ -358,6 +358,7 @@ def test_member_withdraws(client, submission, member):
     assert link in client.get(submission.get_absolute_url()).content.decode()
     asked = client.get(address).content.decode()
     assert "A withdrawal cannot be undone." in asked
+    assert f"<dd>{submission.system.title}</dd>" in asked
     assert '<button class="button danger">Withdraw</button>' in asked
     submission.refresh_from_db()
     assert submission.state != S.WITHDRAWN
@@ -388,17 +389,46 @@ def test_member_withdraws_while_measures_and_the_numbers_that_follow_them_wait(c
     assert S.FAILED not in submission.events.values_list("state", flat=True)
 
 
+def test_withdrawal_of_a_refused_version_promises_only_what_it_changes(client, submission, member):
+    Submission.objects.update(state=S.REFUSED, errors=2)
+    client.force_login(member)
+    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
+    assert "It was refused, so no leaderboard shows it, and it does not count against the quota." in asked
+    assert "leaves the leaderboard" not in asked
+    Submission.objects.update(state=S.EVALUATED, evaluated_at=submission.created_at)
+    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
+    assert "It still counts against the quota of the team, because it was evaluated." in asked
+    Submission.objects.update(state=S.ACCEPTED, evaluated_at=None)
+    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
+    assert "It no longer counts against the quota of the team, because it was not evaluated." in asked
+
+
+def test_report_says_what_was_kept_and_asks_nothing_of_a_withdrawn_version(client, team, member):
+    bare = make_submission(make_team_system(team), state=S.REFUSED, errors=2, report=store_bytes(b"{}", ".json"))
+    nothing, kept = "No file of the archive was kept", "Files without errors were kept"
+    text = page(client, member, "detail", bare.pk).content.decode()
+    assert (nothing in text, kept in text) == (True, False)
+    same = {"data_set": "", "code": "same-archive", "severity": "error", "title": "", "count": 1, "remedy": ""}
+    Submission.objects.update(report_summary=[same | {"examples": []}])
+    text = page(client, member, "detail", bare.pk).content.decode()
+    assert (nothing in text, kept in text) == (False, False)
+    Submission.objects.update(state=S.WITHDRAWN)
+    text = page(client, member, "detail", bare.pk).content.decode()
+    assert "This version is withdrawn: nothing is to be" in text
+    assert "from being evaluated" not in text
+
+
 def test_what_stands_on_the_published_leaderboard_stays(client, edition, submission, member):
     Submission.objects.update(state=S.EVALUATED, evaluated_at=edition.created_at)
     edition.published_at = edition.created_at
     edition.save()
     client.force_login(member)
     response = client.post(reverse("submissions:withdraw", args=[submission.pk]), follow=True)
-    assert "ask the organizer to withdraw it" in response.content.decode()
+    assert "only the organizer can withdraw it" in response.content.decode()
     submission.refresh_from_db()
     assert submission.state == S.EVALUATED
     page = client.get(submission.get_absolute_url()).content.decode()
-    assert "No withdrawal: This submission is on the published leaderboard; ask the organizer to withdraw it." in page
+    assert "The leaderboard is published and this version was evaluated: only the organizer can withdraw it." in page
 
 
 def test_submission_whose_check_was_cancelled_is_shown_as_stopped(client, edition, submission, member, organizer):

@@ -109,7 +109,9 @@ def test_what_the_first_submission_fixes_is_said_before(log_in, edition, team, o
     assert "The first accepted submission fixes the name and the members" in read_page(log_in(owner).get(upload))
     services.freeze_members(team=team, now=timezone.now())
     assert "The first accepted submission fixes the name" not in read_page(log_in(owner).get(upload))
-    assert "Invitations that were open then are revoked." in read_page(log_in(owner).get(f"/teams/{team.pk}/"))
+    fixed = read_page(log_in(owner).get(f"/teams/{team.pk}/"))
+    assert "Invitations that were open then are revoked." in fixed
+    assert "you can leave" not in fixed
 
 
 def test_team_page_offers_no_upload_while_none_is_taken(log_in, edition, team, owner):
@@ -475,6 +477,8 @@ def test_member_of_another_team_of_the_edition_cannot_join(log_in, edition, team
 def test_member_leaves_and_owner_hands_over_first(log_in, team, owner):
     member = make_user(name="Mia")
     membership = team.memberships.create(user=member)
+    offer = "you can leave after you have handed the team over"
+    assert offer in read_page(log_in(owner).get(team.get_absolute_url()))
     response = log_in(owner).post(f"/teams/{team.pk}/leave/", follow=True)
     assert said(response) == [
         ("error", "Hand the team over to another member first, or withdraw it: a team has an owner.")
@@ -485,6 +489,7 @@ def test_member_leaves_and_owner_hands_over_first(log_in, team, owner):
     response = log_in(owner).post(f"/teams/{team.pk}/leave/")
     assert response.url == "/editions/vpc/"
     assert [one.user for one in team.memberships.all()] == [member]
+    assert offer not in read_page(log_in(member).get(team.get_absolute_url()))  # nobody is there to hand it to
     assert log_in(owner).get(team.get_absolute_url()).status_code == 404
 
 
