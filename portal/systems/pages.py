@@ -179,7 +179,7 @@ def _systems_table(rows: list[SystemRow]) -> Table:
         Column("state", "State"),
         *PITCH_COLUMNS,
     ]
-    columns += [Column("method", "Method", kind="text"), *number_columns("Files"), Column("begun", "Begun")]
+    columns += [*number_columns("Files"), Column("begun", "Begun"), Column("method", "Method", kind="text")]
     return plain_table(
         "Systems with their results",
         columns,
@@ -198,9 +198,9 @@ def _system_cells(row: SystemRow) -> list[Cell | str]:
         home_cell(system.edition or system.corpus, system.corpus),
         Cell(row.state_text, badge=row.state) if row.state else Cell(aside=row.state_text),
         *pitch_cells(row.pitch),
-        system.title,
         f"{row.files:,}",
         moment_cell(system.created_at),
+        system.title,
     ]
 
 
