@@ -211,7 +211,7 @@ def _create(edition: Edition, plan: Plan, organizer: User) -> Study:
         name=f"{edition.name}-{plan.name}",
         title=plan.title,
         form=plan.form,
-        responsible="The operator of this demo",
+        responsible="VoicePrivacy Portal (demo)",
         contact=organizer.email,
         keep_months=12,
         **plan.numbers,

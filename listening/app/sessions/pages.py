@@ -75,8 +75,8 @@ def session_frame(session: Session) -> dict[str, Any]:
     """What every page of a session needs."""
     languages = list_languages(session.study.languages, session.language)
     frame: dict[str, Any] = {"session": session, "languages": languages}
-    steps = list_steps(session.study)
-    if session.state == Session.State.ACTIVE and session.step in steps and session.step != Step.TRIALS:
+    steps = list_steps(session.study)[:-1]  # the trials count themselves
+    if session.state == Session.State.ACTIVE and session.step in steps:
         frame |= {"step_number": steps.index(Step(session.step)) + 1, "steps_total": len(steps)}
     return frame
 

@@ -31,6 +31,7 @@ from listening.app.sessions.media import Unavailable, clip_for, send
 from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
 from listening.app.sessions.platforms import ArrivalError, allow_platform, network_key, read_arrival
 from listening.app.sessions.selectors import describe_state, session_for
+from listening.app.studies.selectors import expected_effort
 from listening.app.studies.settings import parse_platform
 from portal.core.addresses import plain_address
 from portal.core.clock import read_clock
@@ -98,7 +99,7 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
 
 def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
     plan = parse_platform(study)
-    shown = {"languages": pages.list_languages(study.languages, language, request.GET)}
+    shown: dict[str, Any] = {"languages": pages.list_languages(study.languages, language, request.GET)}
     try:
         arrival = read_arrival(plan, request.GET)
         if arrival.is_preview:
@@ -109,9 +110,8 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
                 return redirect(known)
         if study.platform == Study.Platform.OWN and request.method != "POST":
             # Only a tap makes a session: programs that look at links make none.
-            return render(
-                request, "listening/sessions/welcome.html", shown | {"study": study, "is_complete": is_complete(study)}
-            )
+            shown |= {"study": study, "is_complete": is_complete(study), "facts": expected_effort(study)}
+            return render(request, "listening/sessions/welcome.html", shown)
         told = {"agent": request.headers.get("User-Agent", ""), "network": _network(request, study)}
         session = services.join(study, plan, arrival, language=language, now=read_clock(), **told)
     except (ArrivalError, services.NotOpenError) as reason:

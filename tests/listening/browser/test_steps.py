@@ -237,7 +237,7 @@ def test_criterion_23_withdrawal_from_a_page_and_by_code(new_page, check_page):
     check_page(page, "listen-withdraw-by-code")
     page.get_by_label("Withdrawal code").fill(later.withdrawal_code)
     page.get_by_role("button", name="Withdraw and delete my answers").click()
-    page.get_by_text("Your answers are deleted").wait_for()
+    page.get_by_role("heading", name="Your answers are deleted").wait_for()
     assert set(Session.objects.values_list("state", flat=True)) == {"withdrawn"}
 
 

@@ -44,6 +44,7 @@ def test_full_study_goes_through_every_step_in_order():
     assert [status for _, status in seen] == [200] * 6
     session = visit.session
     assert session.step == "trials"
+    assert f"kept for {session.study.lease_minutes} minutes" in visit.text()
     assert session.trials_started_at == session.heard_until is not None
     assert session.questionnaire == ABOUT
     assert set(session.texts) == {"consent", "role-play", "instructions"}
@@ -51,10 +52,10 @@ def test_full_study_goes_through_every_step_in_order():
 
 def test_steps_without_anything_to_do_are_left_out_and_counted_rightly():
     visit = Visit(make_study(screening=PLAIN))
-    assert "Step 1 of 3" in visit.text()
+    assert "Before the test: step 1 of 2" in visit.text()
     visit.consent()
     assert visit.session.step == "role-play"
-    assert "Step 2 of 3" in visit.text()
+    assert "Before the test: step 2 of 2" in visit.text()
 
 
 def test_no_step_can_be_jumped_to_or_taken_twice():

@@ -121,6 +121,7 @@ def test_criterion_23_withdrawal_after_completion_by_code_frees_the_block():
     letters = session.withdrawal_code.replace("-", "")
     typed = f"  {letters[:4].upper()} –{letters[4:8]}..{letters[8:]} "
     answer = Client().post(BY_CODE, {"code": typed})
+    assert "<h1>Your answers are deleted</h1>" in answer.content.decode()
     assert (answer.status_code, "Your answers are deleted" in text_of(answer)) == (200, True)
     assert left(session) == (0, {}, {}, {}, {})
     block = study.blocks.get()

@@ -34,6 +34,9 @@ def test_criterion_30_consent_tells_everything_in_both_languages():
     for words in (
         "What is stored",
         "your ID there",
+        "browser and system, the size of your screen, the sample rate and state of its sound",
+        "the page in the background, a lost connection, another tab or a refused paste",
+        "a cookie for two weeks",
         "24 months after",
         "Withdraw and delete my answers",
     ):
@@ -48,6 +51,15 @@ def test_criterion_30_consent_tells_everything_in_both_languages():
         "Droit de retrait",
     ):
         assert words in french
+
+
+def test_welcome_says_how_long_the_test_takes_and_what_it_pays():
+    study = make_told()
+    told = text_of(Client().get(link_of(study)))
+    assert f"about {expected_effort(study)['minutes']} minutes, questions and checks before the test included" in told
+    assert "for the whole test (12.00 EUR an hour)" in told
+    type(study).objects.update(pay_per_hour=0)
+    assert "Nobody is paid for taking part in this study." in text_of(Client().get(link_of(study)))
 
 
 def test_criterion_30_previewer_of_the_platform_reads_the_same():
