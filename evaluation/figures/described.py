@@ -18,7 +18,7 @@ from evaluation.figures.drawing_process import answer_lines
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import find_metric
 
-VERSION = 8  # of the drawings: a new one makes every kept figure again
+VERSION = 9  # of the drawings: a new one makes every kept figure again
 
 
 def describe_tradeoff(points: Sequence[SystemPoint], **look: Any) -> str:

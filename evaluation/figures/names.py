@@ -11,6 +11,7 @@ from collections.abc import Sequence
 Box = tuple[float, float, float, float]
 
 _RINGS = (1.0, 1.9, 3.0, 4.4, 6.0, 8.0, 10.5, 13.5)
+_STEPS = tuple(step / 20 for step in range(1, 21))  # shares of the way from a point to its name
 _ANGLES = tuple(math.radians(degrees) for degrees in (0, 180, 90, 270, 45, 315, 135, 225, 22, 338, 158, 202, 67, 113))
 
 
@@ -40,6 +41,7 @@ def place_names(
             + 3 * _cover(box, taken)
             + 60 * _beyond(box, inside)
             + sizes[one][1] * (0.05 * rank + _is_nearer_to_another(points, one, box, gap))
+            + 30 * sizes[one][1] * _line_crosses(points, one, box, gap, names)
             for rank, box in enumerate(boxes)
         ]
         placed[one] = boxes[costs.index(min(costs))]
@@ -58,6 +60,18 @@ def _is_nearer_to_another(points: Sequence[tuple[float, float]], one: int, box: 
         math.hypot(max(left - x, x - right, 0), max(bottom - y, y - top, 0)) for x, y in [points[one], *apart]
     )
     return min(others, default=away) < away
+
+
+def _line_crosses(points: Sequence[tuple[float, float]], one: int, box: Box, gap: float, names: Sequence[Box]) -> bool:
+    """Whether the straight way from a point to its name leads across another point or another name."""
+    start, end = points[one], ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+    steps = [(start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])) for share in _STEPS]
+    marks = [other for other in points if math.dist(start, other) > gap]
+    return any(
+        any(math.dist(step, mark) < 0.7 * gap for mark in marks)
+        or any(left < step[0] < right and bottom < step[1] < top for left, bottom, right, top in names)
+        for step in steps
+    )
 
 
 def _list_places(point: tuple[float, float], size: tuple[float, float], gap: float) -> list[Box]:
