@@ -54,7 +54,7 @@ declare_kind(
         names=lambda _: {"title": "Title"},
         rename=services.rename_edition,
         jobs=lambda edition: Q(edition=edition.name),
-        hides="Its systems and listening tests leave the lists with it.",
+        archiving_note=lambda _: "Its systems and listening tests leave the lists with it.",
         edition=lambda edition: edition,
         trail=lambda _: edition_trail(None),
     )

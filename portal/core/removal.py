@@ -50,7 +50,7 @@ class Kind:
         jobs: which jobs are of it beside those that its rows name.
         archiving_problem: why it cannot be archived now.
         archives: whether it can be archived at all.
-        hides: a sentence on what else leaves lists while it is archived; empty where nothing does.
+        archiving_note: what else leaves lists while it is archived, or what stays public; empty where nothing does.
         root: what is really deleted, where that is more than the thing.
         edition: the edition whose audit log tells of it, or None.
         trail: the pages above its own, each with its name and address.
@@ -69,7 +69,7 @@ class Kind:
     jobs: Callable[[Any], Q] | None = None
     archiving_problem: Rule = lambda _thing: ""
     archives: bool = True
-    hides: str = ""
+    archiving_note: Rule = lambda _thing: ""
     root: Callable[[Any], Any] = lambda thing: thing
     edition: Callable[[Any], Any] = lambda _thing: None
     trail: Callable[[Any], Sequence[tuple[str, str]]] = lambda _thing: ()

@@ -65,8 +65,15 @@ def publish_page(edition: Edition) -> dict[str, Any]:
         "n_systems": len(systems),
         "n_under_way": Submission.objects.filter(system__edition=edition, state__in=UNDER_WAY).exclude(STOPPED).count(),
         "teams": sorted({entry.team_name for entry in systems}),
+        "heard": _published_tests(edition),
         "n_ranked": len({row.entry.key for table in leaderboard.table.tables for row in table.ranked}),
     }
+
+
+def _published_tests(edition: Edition) -> str:
+    """The listening tests whose published results are public only while the leaderboard is, as words; else empty."""
+    tests = edition.studies.filter(results_published_at__isnull=False).order_by("results_published_at", "pk")
+    return " and ".join(f"“{title}”" for title in tests.values_list("title", flat=True))
 
 
 def freeze_page(edition: Edition, at: datetime | None) -> dict[str, Any]:

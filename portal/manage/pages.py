@@ -38,6 +38,11 @@ class Managed:
         return str(getattr(self.thing, self.kind.lookup))
 
     @property
+    def archiving_note(self) -> str:
+        """What else leaves lists while it is archived, or what stays public."""
+        return self.kind.archiving_note(self.thing)
+
+    @property
     def edit(self) -> str:
         """The address of the form that changes its names, where it has one."""
         return self.kind.edit(self.thing)
@@ -69,7 +74,7 @@ def archiving(found: Managed) -> dict[str, Any]:
         "trail": [(str(found.thing), found.thing.get_absolute_url()), ("Manage", found.address)],
         "problems": [problem] if problem else [],
         "sentences": [
-            f"The {found.kind.word} leaves all lists and cannot be chosen. {found.kind.hides}",
+            f"The {found.kind.word} leaves all lists and cannot be chosen. {found.archiving_note}",
             "Its address still works for everybody who may see it, nothing is deleted, and you can restore it.",
         ],
         "facts_title": "What belongs to it and stays",

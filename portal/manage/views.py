@@ -58,7 +58,7 @@ def archive(request: HttpRequest, kind: str, key: str) -> HttpResponse:
     if request.method != "POST":
         return render(request, "confirm.html", pages.archiving(found))
     if _done(request, services.archive, kind=found.kind, thing=found.thing, now=read_clock()) is not None:
-        messages.success(request, f"{found.thing} is archived: it is no longer in any list; its address still works.")
+        messages.success(request, f"{found.thing} is archived. Its address still works. {found.archiving_note}".strip())
     return redirect(found.address)
 
 

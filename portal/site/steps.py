@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, Exists, OuterRef, QuerySet, Subquery, When
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, When
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from common.memory import format_size
 from listening.app.models import Block, Study, StudySystem
-from listening.app.studies.rules import LAUNCHED
+from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
 from portal.challenges.selectors import CorpusSummary
@@ -54,7 +54,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 _OF_A_STOPPED = ("was not checked to its end", "The organizer can start its check again.", "See the submission")
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
-OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at", "blocks_all", "blocks_finished")
+OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at", "archived_at", "blocks_all", "blocks_finished")
 # Of a listening test in a state: its badge, and what is said beside it.
 OF_A_STUDY: dict[str, tuple[str, str]] = {
     Study.State.DRAFT: ("waiting", "draft"),
@@ -99,7 +99,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     soon = baselines.filter(state__in=EVALUATED_SOON).exclude(STOPPED)
     at_work = soon.filter(system__edition=OuterRef("pk")).order_by("-pk").values("system__name")[:1]
     evaluated = baselines.filter(state__in=STANDING, evaluated_at__isnull=False)
-    studies = Study.objects.filter(is_simulated=False, archived_at=None, edition=OuterRef("pk"))
+    counted = Q(archived_at=None) | Q(results_published_at__isnull=False)
+    studies = Study.objects.filter(counted, is_simulated=False, edition=OuterRef("pk"))
     offered = SharedPart.objects.filter(
         released_at=None, submission__state__in=STANDING, submission__system__archived_at=None
     )
@@ -108,7 +109,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
         Exists(Submission.objects.filter(system=OuterRef("pk"), state__in=ACCEPTED)), archived_at=None
     ).exclude(team=None)
     heard = StudySystem.objects.filter(submission__system=OuterRef("pk"), study__is_simulated=False)
-    by_need = studies.order_by(Case(When(state__in=LAUNCHED, then=0), default=1), "-pk")
+    order = Case(When(state__in=LAUNCHED, then=0), When(archived_at=None, then=1), default=2)
+    by_need = studies.order_by(order, "-pk")
     by_need = by_need.annotate(
         blocks_all=count_rows(Block.objects.all(), "study"),
         blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
@@ -182,7 +184,7 @@ def _baseline_step(edition: Any, edit: str) -> PathStep:
 
 
 def _listening_step(edition: Any) -> PathStep:
-    """As the newest launched listening test of the edition stands, else the newest."""
+    """As the newest launched listening test of the edition stands, else the newest; archived ones come last."""
     if edition.study_state is None:
         return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
     state, note = OF_A_STUDY[edition.study_state]
@@ -191,8 +193,10 @@ def _listening_step(edition: Any) -> PathStep:
     if edition.study_state in (Study.State.DRAFT, Study.State.PREPARED) and edition.not_heard:
         systems = "1 accepted system is" if edition.not_heard == 1 else f"{edition.not_heard} accepted systems are"
         note += f"; {systems} in no listening test"
+    if edition.study_archived_at is not None:
+        note = "archived"
     if edition.study_results_published_at is not None and edition.published_at is None:
-        note = "its results are hidden until the leaderboard is published again"
+        note = f"its results are {HIDDEN_WITH_LEADERBOARD}"
     return PathStep("Listening test", state, note, reverse("studies:detail", args=[edition.study_name]))
 
 

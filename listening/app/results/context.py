@@ -32,12 +32,14 @@ from listening.app.results.selectors import (
     figures_in,
     is_open_to_all,
     list_notes,
+    names_withdrawn,
     parsed_results,
     systems_named,
 )
 from listening.app.results.system_pages import heard_page, system_page
 from listening.app.results.tables import Shape, chosen_sorting
 from listening.app.sessions.selectors import read_screening
+from listening.app.studies.rules import describe_published_results
 from portal.core.exports import as_download
 from portal.core.media import CONTENT_TYPES, secured
 from portal.submissions.models import SubmittedFile
@@ -113,6 +115,8 @@ def page_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
         "is_published": shown.is_published,
         "has_published": shown.study.results_published_at is not None,
         "is_open": is_open_to_all(shown.study),
+        "names_withdrawn": names_withdrawn(shown.study),
+        "results_are": describe_published_results(shown.study),
         "scores": scores,
         "has_scores": shown.analysis is not None and any(path.startswith("raw/") for path in shown.results.tables),
         "reader": Reader(shown.study.name, scores, shown.is_organizer, tables),

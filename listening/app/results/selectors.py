@@ -30,6 +30,7 @@ from listening.app.results.rules import (
     part_of_table,
     rows_for_everybody,
 )
+from listening.app.studies.selectors import was_published
 from portal.challenges.models import Edition
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
@@ -120,8 +121,8 @@ def shown_analysis_for(user: Any, name: str, part: Part = Part.RESULTS) -> Shown
 
 def find_hidden(name: str) -> Study | None:
     """A study of a listed edition whose results were published and are hidden now, which everybody may know."""
-    study = _studies().filter(name=name, edition__is_listed=True, results_published_at__isnull=False).first()
-    return None if study is None or is_open_to_all(study) else study
+    study = _studies().filter(name=name, edition__is_listed=True).first()
+    return study if study is not None and was_published(study) and not is_open_to_all(study) else None
 
 
 def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
@@ -150,13 +151,16 @@ def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
 
 def is_open_to_all(study: Study) -> bool:
     """Whether everybody sees the results: they are public, and no system that they name has been withdrawn since."""
-    if not is_public(study):
-        return False
+    return is_public(study) and not names_withdrawn(study)
+
+
+def names_withdrawn(study: Study) -> bool:
+    """Whether a system that the published results name has been withdrawn since."""
     has_withdrawn: bool | None = getattr(study, "has_withdrawn", None)  # known where `_studies` found it
     if has_withdrawn is False or study.published_analysis is None:
-        return True
+        return False
     withdrawn = study.systems.filter(submission__state=Submission.State.WITHDRAWN).values_list("code", flat=True)
-    return not systems_named(study.published_analysis.results).intersection(withdrawn)
+    return bool(systems_named(study.published_analysis.results).intersection(withdrawn))
 
 
 def current_analysis(study: Study) -> Analysis | None:

@@ -30,14 +30,7 @@ UNUSABLE = 422
 @open_page
 def results(request: HttpRequest, study: str) -> HttpResponse:
     """What listeners said in a study; for its organizers also what they may do with it."""
-    try:
-        shown = selectors.shown_analysis_for(request.user, study)
-    except Http404:
-        if hidden := selectors.find_hidden(study):
-            messages.info(
-                request, f"The results of “{hidden}” are not public at present: only its organizers see them."
-            )
-        raise
+    shown = _shown(request, study)
     if request.headers.get("HX-Request"):
         return _progress(request, shown)
     told = context.study_context(shown, request.GET) | organizer_actions(shown)
@@ -48,7 +41,7 @@ def results(request: HttpRequest, study: str) -> HttpResponse:
 @open_page
 def system_results(request: HttpRequest, study: str, system: str) -> HttpResponse:
     """What listeners said of one system; its team and organizers also meet its utterances."""
-    shown = selectors.shown_analysis_for(request.user, study)
+    shown = _shown(request, study)
     return render(request, "listening/results/system.html", context.system_context(shown, system, request))
 
 
@@ -58,6 +51,18 @@ def listeners(request: HttpRequest, study: str) -> HttpResponse:
     """Each listener, and whom screening rules would leave out: for organizers alone."""
     shown = selectors.shown_analysis_for(request.user, study, Part.LISTENERS)
     return render(request, "listening/results/listeners.html", context.listeners_context(shown, request.GET))
+
+
+def _shown(request: HttpRequest, study: str) -> selectors.Shown:
+    """The results for this person, or "not found"; of published ones that are hidden now the next page says so."""
+    try:
+        return selectors.shown_analysis_for(request.user, study)
+    except Http404:
+        if hidden := selectors.find_hidden(study):
+            messages.info(
+                request, f"The results of “{hidden}” are not public at present: only its organizers see them."
+            )
+        raise
 
 
 def _progress(request: HttpRequest, shown: selectors.Shown) -> HttpResponse:

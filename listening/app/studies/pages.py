@@ -128,6 +128,8 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "too_small": _explain_smallness(study, places) if study.state in (State.DRAFT, State.PREPARED) else [],
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
+        "results_are": rules.describe_published_results(study),
+        "archiving_note": rules.note_on_archiving(study),
         "link": link,
         "link_note": note,
         "kept": selectors.describe_keeping(study, timezone.now()) if study.state == State.CLOSED else None,

@@ -73,6 +73,7 @@ declare_kind(
         names=lambda _: {"title": "Title"},
         rename=rename_study,
         archiving_problem=rules.study_archiving_problem,
+        archiving_note=rules.note_on_archiving,
         edition=lambda study: study.edition,
         trail=lambda _: [("Listening tests", reverse("studies:list"))],
     )

@@ -16,6 +16,7 @@ State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
 DESIGNABLE = (State.DRAFT, State.PREPARED)
 LAUNCHED = (State.OPEN, State.PAUSED)
+HIDDEN_WITH_LEADERBOARD = "hidden until the leaderboard is published again"
 # The numbers of a plan that can be checked without knowing the recordings.
 NUMBERS = (
     *("form", "tasks", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
@@ -79,6 +80,17 @@ def kept_until(study: Study) -> datetime | None:
     months = study.closed_at.month - 1 + study.keep_months
     year, month = study.closed_at.year + months // 12, months % 12 + 1
     return study.closed_at.replace(year=year, month=month, day=min(study.closed_at.day, monthrange(year, month)[1]))
+
+
+def describe_published_results(study: Study) -> str:
+    """What published results are, as pages say it: public as long as the leaderboard is."""
+    return "published" if study.edition.published_at is not None else HIDDEN_WITH_LEADERBOARD
+
+
+def note_on_archiving(study: Study) -> str:
+    """What stays in the lists for readers when a study is archived; empty where nothing does."""
+    is_public = study.results_published_at is not None and study.edition.published_at is not None
+    return "Its published results stay public: home and the leaderboard show them." if is_public else ""
 
 
 def study_archiving_problem(study: Study) -> str:

@@ -95,6 +95,12 @@ def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[S
     ).order_by("-created_at", "-pk")
 
 
+def has_archived(user: Any, edition: Edition | None = None) -> bool:
+    """Whether one of the studies that a list leaves out is archived, itself or with its edition."""
+    studies = studies_for(user) if edition is None else studies_for(user).filter(edition=edition)
+    return studies.exclude(archived_at=None, edition__archived_at=None).exists()
+
+
 def find_played(*, submission: Submission, utterances: Iterable[int]) -> set[int]:
     """Which of these utterances no page lets others hear as this system, since a test that is under way plays them.
 

@@ -95,6 +95,7 @@ def study_list(request: HttpRequest) -> HttpResponse:
     page = Paginator(studies, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"page": page, "table": pages.studies_table(page.object_list), "edition": edition}
     context["no_edition"] = no_edition
+    context["has_archived"] = not page.object_list and selectors.has_archived(request.user, edition)
     context["query"] = f"?{urlencode({'edition': edition.name})}" if edition else ""
     return render(request, "listening/studies/list.html", context)
 

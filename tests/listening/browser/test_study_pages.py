@@ -48,7 +48,7 @@ def launch(study):
 def test_list_and_new(page, check_page, edition, organizer):
     page.goto("/studies/")
     check_page(page, "studies-empty")
-    page.get_by_role("link", name="Make the first study").click()
+    page.get_by_role("link", name="Make the first listening test").click()
     check_page(page, "study-new")
     page.get_by_role("button", name="Make the study").click()
     check_page(page, "study-new-faulty")
@@ -111,7 +111,7 @@ def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     edition = make_heard_edition(organizer=organizer, with_audio=True, speakers=8, utterances=8)
     page.goto(edition.get_absolute_url())
     page.locator("main").get_by_role("link", name="Listening tests").click()
-    page.get_by_role("link", name="Make the first study").click()
+    page.get_by_role("link", name="Make the first listening test").click()
     page.get_by_label("Title").fill("First hearing")
     page.get_by_label("Short name").fill("first-hearing")
     page.get_by_label("small:").check()

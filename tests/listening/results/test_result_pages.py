@@ -604,6 +604,19 @@ def test_results_that_a_leaderboard_hides_are_said_to_be_not_public(place):
         assert (said in read_page(place.get("team"))) == is_listed
 
 
+def test_organizer_reads_why_published_results_are_hidden(place):
+    board, withdrawn = (
+        "The published results are hidden until the leaderboard is published again.",
+        "and its results are hidden: analyse",
+    )
+    type(place.study.edition).objects.update(published_at=None)
+    page = page_of(place.get("organizer"))
+    assert (board in page, withdrawn in page, "which is possible after" in page) == (True, False, False)
+    Study.objects.update(published_analysis=None, results_published_at=None)
+    page = page_of(place.get("organizer"))
+    assert (board in page, "which is possible after the" in page) == (False, True)
+
+
 def test_an_organizer_publishes_and_takes_back(place):
     study = make_analysed(organizer=place.people["organizer"])
     client, address = place.client("organizer"), lambda name: reverse(f"studies:{name}", args=[study.name])
@@ -624,7 +637,10 @@ def test_an_organizer_publishes_and_takes_back(place):
     assert Client().get(address("results")).status_code == 200
     assert ">Take them back</button>" in page_of(client.get(address("unpublish-results")))
     client.post(address("unpublish-results"))
-    assert Client().get(address("results")).status_code == 302
+    said = f"The results of “{study}” are not public at present"
+    visited = page_of(Client().get(address("results"), follow=True))
+    assert (said in visited, "Log in to see that page" in visited) == (True, False)
+    assert said in read_page(place.client("member").get(address("results")))
     study.refresh_from_db()
     assert (study.published_analysis, study.results_published_at) == (None, None)
 

@@ -83,7 +83,9 @@ def test_pages_are_not_found_and_organizers_are_told_why(client, study):
     assert {client.get(address).status_code for address in addresses} == {404}
     client.force_login(organizer)
     page = client.get(addresses[0]).content.decode()
-    assert "a submission that was heard was withdrawn" in page
+    assert "A submission that was heard was withdrawn" in " ".join(page.split())
+    assert "and its results are hidden: analyse" in " ".join(page.split())
+    assert "the leaderboard is published again" not in page
     assert "Teams and readers see the one that was published before it" not in page
 
 

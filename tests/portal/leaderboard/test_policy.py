@@ -253,7 +253,12 @@ def test_publishing_again_within_a_day_tells_nobody_a_second_time(edition, organ
 
 
 def test_leaderboard_is_published_and_taken_back_once(client, edition, address):
+    heard = "The results of “Autumn listening” are"
+    assert heard not in read_page(client.get(f"{address}publish/"))
+    edition.studies.create(name="autumn", title="Autumn listening", state="closed", results_published_at=timezone.now())
+    assert f"{heard} public again with it." in read_page(client.get(f"{address}publish/"))
     client.post(f"{address}publish/")
+    assert f"{heard} hidden with it" in read_page(client.get(f"{address}publish/"))
     response = client.post(f"{address}publish/", follow=True)
     assert "The leaderboard is published already." in read_page(response)
     assert "Take it back" in read_page(client.get(f"{address}publish/"))

@@ -286,7 +286,7 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     assert study.name in "".join(step.url for step in home_page(organizer)["paths"][0].steps)
 
 
-def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organizer):
+def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(client, organizer):
     corpus = make_corpus(speakers=1, utterances=1)
     edition = make_edition(name="mine", organizers=[organizer], corpus=corpus)
     system = System.objects.create(name="b2", title="B2", corpus=corpus, edition=edition, is_baseline=True)
@@ -318,6 +318,22 @@ def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(organi
     Submission.objects.filter(pk=submission.pk).update(state="evaluated")
     hidden = ("succeeded", "its results are hidden until the leaderboard is published again")
     assert found() == (hidden, ("waiting", ""), "Publish the leaderboard")
+    page = read_page(client.get("/studies/heard/"))
+    assert "are hidden until the leaderboard is published again." in page
+    assert "are published." not in page
+    type(edition).objects.update(published_at=timezone.now())
+    assert "are published." in read_page(client.get("/studies/heard/"))
+    assert "Its published results stay public" in read_page(client.get("/manage/studies/heard/archive/"))
+    Study.objects.update(archived_at=timezone.now())
+    assert found()[0] == ("succeeded", "archived")
+    assert "Its published results stay public" in read_page(client.get("/studies/heard/"))
+    page = read_page(client.get("/studies/"))
+    assert ("Every listening test is archived" in page, "No listening test yet" in page) == (True, False)
+    draft = Study.objects.create(name="next", title="Next", edition=edition)
+    assert found()[0][0] == "waiting", "one that is not archived comes first"
+    draft.delete()
+    Study.objects.update(archived_at=None)
+    type(edition).objects.update(published_at=None)
     check = make_job(kind="intake", state="running")
     Submission.objects.filter(pk=submission.pk).update(state="checking", job=check)
     assert found()[1:] == (("waiting", "not before 1 submission is evaluated"), "")
