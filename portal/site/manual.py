@@ -158,13 +158,18 @@ def _sections(name: str) -> list[Section]:
     tokens = _parse(name)
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
-            found.append(Section(part, title, heading, " ".join(texts)))
+            found.append(Section(part, title, heading, _run_on(texts)))
             heading, texts = _plain(tokens[place + 1]), []
             part = address if token.tag == "h1" else f"{address}#{token.attrs['id']}"
         elif token.type == "fence" or (token.type == "inline" and tokens[place - 1].type != "heading_open"):
             texts.append(" ".join(_plain(token).split()))
-    found.append(Section(part, title, heading, " ".join(texts)))
+    found.append(Section(part, title, heading, _run_on(texts)))
     return [section for section in found if section.text]
+
+
+def _run_on(texts: list[str]) -> str:
+    """Paragraphs and cells as one text; a point stands after those that end without a sign."""
+    return " ".join(one if one.endswith((".", ":", ";", "?", "!")) else f"{one} ·" for one in texts if one).rstrip(" ·")
 
 
 @cache

@@ -134,13 +134,17 @@ def _of_step(session: Session, form: Any) -> dict[str, Any]:
 
 def _end(session: Session) -> dict[str, Any]:
     is_finished = session.state == Session.State.FINISHED
+    answered = session.answers.values("trial").distinct().count()
+    gave_nothing = session.state == Session.State.EXPIRED and not answered
+    is_gone = session.state in {Session.State.WITHDRAWN, Session.State.SCREENED_OUT}
     return {
         "thanks": show_text(session, StudyText.Kind.THANKS) if is_finished else None,
         "end": describe_end(session),
         "way_back": platforms.way_back(session),
         "mturk": platforms.mturk_form(session),
         "may_start_again": may_start_again(session),
-        "answered": session.answers.values("trial").distinct().count(),
+        "answered": answered,
+        "has_withdrawal_code": not (is_gone or gave_nothing),
     }
 
 

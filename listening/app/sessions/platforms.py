@@ -86,7 +86,7 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
     if problems:
         names = ", ".join(dict.fromkeys(problems))
         raise ArrivalError(
-            _("This address is not complete: %(names)s is missing or not valid. Open the study from the platform.")
+            _("This link is not complete. Open the study again from the platform. (Missing or not valid: %(names)s)")
             % {"names": names}
         )
     data = {part: value for part, value in found.items() if value and part != "person"}

@@ -129,6 +129,7 @@ def _no_entry(request: HttpRequest, study: Study, reason: Exception, shown: dict
         status = 429
         services.note_refusal(study, reason.kind, read_clock())
     shown |= {"reason": str(reason), "study": study, "is_over": isinstance(reason, services.OverError)}
+    shown["is_incomplete"] = isinstance(reason, ArrivalError)
     return render(request, "listening/sessions/no_entry.html", shown, status=status)
 
 

@@ -39,6 +39,15 @@ def test_criterion_20_each_outcome_of_prolific_has_its_code(state, code):
     assert session.completion_code == code
 
 
+def test_who_lost_the_place_without_an_answer_gets_no_code_to_delete_answers():
+    session = make_session(make_study(screening=PLAIN))
+    end_session(session, "expired", timezone.now())
+    page = text_of(Client().get(session.get_absolute_url()))
+    assert ("this withdrawal code" in page, "Withdraw and delete my answers" in page) == (False, True)
+    end_session(other := make_session(make_study(screening=PLAIN)), "finished", timezone.now())
+    assert "this withdrawal code" in text_of(Client().get(other.get_absolute_url()))
+
+
 def test_who_failed_the_attention_checks_is_paid_where_the_study_has_no_code_for_it():
     session = make_session(make_prolific({"complete": "ALLDONE1"}))
     end_session(session, "failed-attention", timezone.now())

@@ -103,7 +103,7 @@ def test_parameters_of_prolific_may_have_other_names():
 def test_address_without_sound_parameters_is_refused_with_a_sentence(query):
     response = Client().get(link_of(make_prolific()), query)
     assert (response.status_code, Session.objects.count()) == (400, 0)
-    assert "This address is not complete" in text_of(response)
+    assert "This link is not complete. Open the study again from the platform" in text_of(response)
     assert b"<script>" not in response.content
 
 

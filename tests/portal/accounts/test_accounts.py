@@ -442,6 +442,8 @@ def test_guessing_of_a_password_is_stopped_with_a_sentence(client):
         assert errors == ["No account has this e-mail address with this password. Passwords are case-sensitive."]
     [sentence] = errors_of(log_in(client, user.email))
     assert sentence.startswith("Too many failed attempts. Wait five minutes")
+    page = log_in(client, user.email).content.decode()
+    assert ("You are not logged in" in page, "Please correct this first" in page) == (True, False)
     assert not is_logged_in(client), "not even with the right password"
     other = make_user()
     assert log_in(client, other.email).headers["Location"] == "/"

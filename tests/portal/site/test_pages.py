@@ -709,6 +709,7 @@ def test_job_list_is_filtered_by_state_and_ignores_unknown_states(client, organi
     assert [job.title for job in found] == ["The failed one"]
     assert len(client.get("/jobs/", {"state": "odd"}).context["jobs"]) == 2
     assert "No job is cancelled." in client.get("/jobs/", {"state": "cancelled"}).content.decode()
+    assert "No job succeeded." in client.get("/jobs/", {"state": "succeeded"}).content.decode()
 
 
 def test_job_list_comes_in_pages(client, organizer):
@@ -790,7 +791,7 @@ def test_job_page_groups_problems_and_the_csv_has_all_of_them(client, organizer)
     job = make_job("failed", problems=problems, failure="It failed.")
     page = read_page(client.get(f"/jobs/{job.pk}/"))
     assert "61 errors, 1 note, by cause." in page
-    assert [page.count(text) for text in ("60 ×", "1 ×", "The first 50 of 60")] == [1, 2, 1]
+    assert [page.count(text) for text in ("60 ×", "1 ×", "scrolls through the first 50 of 60")] == [1, 2, 1]
     table = list(csv.DictReader(io.StringIO(client.get(f"/jobs/{job.pk}/problems.csv").content.decode())))
     assert [row["file"] for row in table[:60]] == [f"{number}.wav" for number in range(60)]
     assert len(table) == 62

@@ -72,3 +72,9 @@ def test_query_is_text_and_not_long(client):
     assert "<b>portal" not in page
     assert "x" * 300 not in page
     assert "Nothing with" in read_page(client.get("/docs/", {"q": "portal" * 100}))
+
+
+def test_cells_of_a_table_do_not_run_into_the_sentence_after_them(client):
+    text = " ".join("".join(one.excerpt) for one in search_manual("equal error rate"))
+    assert " · " in text
+    assert "these words: “equal error rate”" in client.get("/docs/?q=equal+error+rate").content.decode()

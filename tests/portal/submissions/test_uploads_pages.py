@@ -159,6 +159,12 @@ def test_stranger_is_told_to_register(client, edition):
     assert "You belong to no team of this edition" in page(client, make_user())
 
 
+def test_menu_marks_editions_where_an_archive_is_submitted(client, team):
+    client.force_login(owner_of(team))
+    page = read_page(client.get(PAGE))
+    assert re.search(r'aria-current="true">Editions</a>', page)
+
+
 def test_unlisted_edition_looks_like_an_unknown_one(client, edition):
     edition.is_listed = False
     edition.save()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
@@ -650,6 +651,10 @@ def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
     assert "Fix them. Who acts next: you, as an organizer." in page
     assert "1 job of this system was cancelled" in page
     assert "hx-get" not in page
+    Job.objects.filter(pk=failed.job_id).update(failure_actor="operator")
+    assert "Who acts next: the operator." in text_of(organizer.get("/systems/b2-tones/"))
+    get_user_model().objects.update(is_staff=True)
+    assert "Who acts next: you, as the operator." in text_of(organizer.get("/systems/b2-tones/"))
 
 
 def _took(jobs, seconds):
