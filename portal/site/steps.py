@@ -394,13 +394,12 @@ def teams_with_data(teams: Iterable[Team]) -> set[int]:
 
 def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
     """The newest submission of each team that has one, by the key of the team; none that is withdrawn, nor one that was
-    refused before a later version of its system."""
-    states, later = (
-        Submission.State,
-        Submission.objects.filter(system=OuterRef("system"), version__gt=OuterRef("version")),
-    )
+    refused before a later version of its system, or as the same archive as an earlier one."""
+    states = Submission.State
+    later = Submission.objects.filter(system=OuterRef("system"), version__gt=OuterRef("version"))
+    repeated = Submission.objects.filter(pk=OuterRef("pk"), report_summary__0__code="same-archive")
     of_one = Submission.objects.filter(system__team=OuterRef("pk")).exclude(state=states.WITHDRAWN)
-    of_one = of_one.exclude(Exists(later), state=states.REFUSED)
+    of_one = of_one.exclude(Exists(later) | Exists(repeated), state=states.REFUSED)
     keys = Team.objects.filter(pk__in=[team.pk for team in teams]).annotate(
         newest=Subquery(of_one.order_by("-created_at", "-pk").values("pk")[:1])
     )

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.files.storage import default_storage
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
@@ -116,7 +116,7 @@ def shown_submission(
 ) -> Submission | None:
     """The submission whose numbers somebody meets: the newest evaluated one; for others, the one on the leaderboard.
 
-    While none has been evaluated, team and organizer meet the newest.
+    While none has been evaluated, team and organizer meet the newest, one that was withdrawn last.
 
     Args:
         submissions: of the system, the newest first, where they are at hand.
@@ -125,13 +125,21 @@ def shown_submission(
         submissions = list(system.submissions.order_by("-version"))
     evaluated = [one for one in submissions if one.evaluated_at and one.state != Submission.State.WITHDRAWN]
     if relation is not Relation.OTHER:
-        return next(iter([*evaluated, *submissions]), None)
+        standing = [one for one in submissions if one.state != Submission.State.WITHDRAWN]
+        return next(iter([*evaluated, *standing, *submissions]), None)
     edition = system.edition
     if edition is None:
         return None
     times = {"published_at": edition.published_at, "frozen_at": edition.frozen_at}
     shown = (one for one in evaluated if is_on_leaderboard(**times, evaluated_at=one.evaluated_at, is_held=one.is_held))
     return next(shown, None)
+
+
+def submissions_shown(system: str) -> QuerySet[Submission]:
+    """As `shown_submission` for its own people, first: those of the system that a field of an outer query names."""
+    withdrawn, evaluated = Q(state=Submission.State.WITHDRAWN), Q(evaluated_at__isnull=False)
+    rank = Case(When(withdrawn, then=2), When(evaluated, then=0), default=1)
+    return Submission.objects.filter(system=OuterRef(system)).order_by(rank, "-version")
 
 
 def with_stopped(submissions: QuerySet[Submission]) -> QuerySet[Submission]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 from django.core.paginator import Paginator
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, Q, Subquery
 from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString, mark_safe
 
@@ -43,6 +43,7 @@ from portal.submissions.selectors import (
     listed_systems_for,
     propose_samples,
     relation_to,
+    submissions_shown,
 )
 from portal.systems.selectors import View
 from portal.systems.tables import (
@@ -86,6 +87,10 @@ EXPECTATIONS = {
 # The list of systems -------------------------------------------------------------------------------
 
 
+# What became of a submission, whatever jobs of its earlier or later versions did.
+BADGES = {Submission.State.EVALUATED: "succeeded", Submission.State.WITHDRAWN: "cancelled"}
+
+
 @dataclass(frozen=True)
 class SystemRow:
     """A system in a list: its files, how far its jobs are, and its pitch correlation where trial sets were measured."""
@@ -105,15 +110,18 @@ class SystemRow:
 
     @property
     def submission_state(self) -> str:
-        """State of the newest submission to an edition; empty without an edition or a submission."""
-        state = getattr(self.system, "newest_state", None) if self.system.edition_id else None
+        """State of the submission to an edition whose numbers its own people meet; empty where there is none."""
+        state = getattr(self.system, "shown_state", None) if self.system.edition_id else None
         return str(Submission.State(state).label).lower() if state else ""
 
     @property
     def state(self) -> str:
         """The state that most asks for attention; nothing where there is no job."""
         order = (State.RUNNING, State.WAITING, State.FAILED, State.CANCELLED, State.SUCCEEDED)
-        return next((state.value for state in order if self.jobs.get(state)), "")
+        of_jobs = next((state.value for state in order if self.jobs.get(state)), "")
+        if of_jobs and self.submission_state and of_jobs not in {State.RUNNING, State.WAITING}:
+            return BADGES.get(self.submission_state, of_jobs)
+        return of_jobs
 
     @property
     def state_text(self) -> str:
@@ -127,8 +135,8 @@ class SystemRow:
 
 
 def list_page(request: HttpRequest) -> dict[str, Any]:
-    newest = Submission.objects.filter(system=OuterRef("pk")).order_by("-version").values("state")[:1]
-    systems = listed_systems_for(request.user).annotate(newest_state=Subquery(newest))
+    shown = submissions_shown("pk").values("state")[:1]
+    systems = listed_systems_for(request.user).annotate(shown_state=Subquery(shown))
     page = Paginator(systems, SYSTEMS_ON_A_PAGE).get_page(request.GET.get("page"))
     rows = system_rows(list(page.object_list))
     return {
@@ -141,9 +149,9 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
 
 
 def system_rows(systems: list[System]) -> list[SystemRow]:
-    """Files of the newest submission, jobs and results of these systems, in as many queries whatever their number."""
-    newest = Submission.objects.filter(system=OuterRef("submission__system")).order_by("-version").values("pk")[:1]
-    counted = SubmittedFile.objects.filter(submission__system__in=systems, submission=Subquery(newest)).order_by()
+    """Files of the submission that is shown, jobs and results of these systems, in as many queries for any number."""
+    shown = submissions_shown("submission__system").values("pk")[:1]
+    counted = SubmittedFile.objects.filter(submission__system__in=systems, submission=Subquery(shown)).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
     jobs = _count_jobs(systems)
     pitch = selectors.compare_systems(systems)

@@ -454,6 +454,16 @@ def test_home_passes_over_what_was_refused_before_a_version_that_was_withdrawn()
     assert [url for _, url in _steps(member)] == ["/editions/open/submit/"]
 
 
+def test_home_passes_over_a_repeated_archive():
+    member = make_user()
+    system = make_team_system(make_team(make_edition(name="open"), owner=member))
+    make_submission(system)
+    make_submission(system, version=2, state="refused", report_summary=[{"code": "same-archive"}])
+    assert "is evaluated" in _steps(member)[0][0]
+    make_submission(system, version=3, state="refused", report_summary=[{"code": "missing-file"}])
+    assert "was refused" in _steps(member)[0][0]
+
+
 def test_home_without_a_team_leads_to_open_registrations():
     make_edition(name="open", title="Open one")
     make_edition(name="hidden", is_listed=False)

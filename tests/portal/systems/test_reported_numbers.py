@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from django.urls import reverse
@@ -192,6 +193,9 @@ def test_list_of_systems_counts_the_files_of_the_newest_submission(client, editi
     client.force_login(people(submission)[1])
     [row] = client.get("/systems/").context["rows"]
     assert row.files == 1
+    make_submission(system, version=4, state="withdrawn")
+    [row] = client.get("/systems/").context["rows"]
+    assert (row.files, row.state_text, replace(row, jobs={"cancelled": 2}).state) == (1, "evaluated", "succeeded")
 
 
 # The minimum of a recipe ---------------------------------------------------------------------------
