@@ -88,7 +88,7 @@ EXPECTATIONS = {
 
 
 # What became of a submission, whatever jobs of its earlier or later versions did.
-BADGES = {Submission.State.EVALUATED: "succeeded", Submission.State.WITHDRAWN: "cancelled"}
+BADGES: dict[str, str] = {Submission.State.EVALUATED: "succeeded", Submission.State.WITHDRAWN: "cancelled"}
 
 
 @dataclass(frozen=True)
