@@ -53,7 +53,7 @@ from portal.submissions.requirements import (
     find_inheritance,
     write_trials,
 )
-from portal.submissions.services import CHECKABLE, accept_submission, change_state
+from portal.submissions.services import CHECKABLE, accept_submission, carry_offers, change_state
 from portal.submissions.staging import Staging, copy_documents
 from portal.submissions.uploads import UNCOUNTED, hash_upload, remove_upload_file, upload_path
 from portal.teams.notifications import notify_organizers, notify_team
@@ -398,6 +398,7 @@ def _settle(submission: Submission, files: list[SubmittedFile], documents: list[
         change_state(submission=submission, state=Submission.State.REFUSED, note=counts_in_words(submission))
     else:
         accept_submission(submission=submission, note=counts_in_words(submission))
+        carry_offers(submission=submission)
         if submission.system.team is not None:
             freeze_members(team=submission.system.team, now=read_clock())
     _tell_team(submission, Submission.State.REFUSED if submission.errors else Submission.State.ACCEPTED)

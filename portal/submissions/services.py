@@ -319,8 +319,44 @@ def offer_parts(
 
 
 @transaction.atomic
+def carry_offers(*, submission: Submission) -> None:
+    """What was offered of the version before goes on for an accepted one that holds the same recording or document.
+
+    What waits for its release moves; what is released stays with the version that others meet meanwhile, too.
+    """
+    earlier = SharedPart.objects.filter(
+        submission__system=submission.system_id, submission__version__lt=submission.version
+    ).exclude(submission__state=Submission.State.WITHDRAWN)
+    newest = earlier.order_by("-submission__version").values("submission")[:1]
+    carried = []
+    for part in earlier.filter(submission__in=newest).select_related("file", "document"):
+        same = _same_part(part, submission)
+        if same is None:
+            continue
+        part.submission, carried = submission, [*carried, str(same)]
+        part.file, part.document = (same, None) if isinstance(same, SubmittedFile) else (None, same)
+        if part.released_at is not None:
+            part.pk, part._state.adding = None, True
+        part.save()
+    if carried:
+        audit.record("submission.offers_carried", submission, parts=carried)
+
+
+def _same_part(part: SharedPart, submission: Submission) -> SubmittedFile | SubmittedDocument | None:
+    """The same recording of the same utterance, or the same document, in another version."""
+    if part.file is not None:
+        of_file = {"data_set": part.file.data_set_id, "utterance": part.file.utterance_id, "audio": part.file.audio}
+        return submission.files.filter(**of_file).first()
+    if part.document is None:
+        return None
+    return submission.documents.filter(kind=part.document.kind, key=part.document.key).first()
+
+
+@transaction.atomic
 def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]) -> None:
     """Nobody else hears or reads this part any more, nor does it wait for its release; its team may offer it again.
+
+    The same recording or document of other versions is taken back with it.
 
     Raises:
         NotPossible: the submission is none of theirs.
@@ -328,7 +364,12 @@ def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]
     submission, name = part.submission, str(part)
     if Relation.OTHER in relations:
         raise NotPossible(sharing_problem(relations, is_baseline=False, is_accepted=True))
-    part.delete()
+    others = SharedPart.objects.filter(submission__system=submission.system_id)
+    if part.file is not None:
+        others = others.filter(file__data_set=part.file.data_set_id, file__utterance=part.file.utterance_id)
+        others.filter(file__audio=part.file.audio).delete()
+    elif part.document is not None:
+        others.filter(document__kind=part.document.kind, document__key=part.document.key).delete()
     audit.record("submission.part_taken_back", submission, actor=by, part=name)
 
 

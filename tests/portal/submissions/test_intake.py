@@ -33,7 +33,7 @@ from portal.submissions.periodic_tasks import tidy_staging, tidy_uploads
 from portal.submissions.requirements import describe_requirements
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
-from portal.submissions.services import check_again, withdraw
+from portal.submissions.services import check_again, take_part_back, withdraw
 from portal.submissions.uploads import upload_path, used_submissions
 from tests.portal.api.calls import Api
 from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav, zip_of
@@ -421,6 +421,24 @@ def test_newest_sound_file_of_each_utterance_is_inherited(team, members):
     note = next(cause for cause in third.report_summary if cause["code"] == "inherited-older")
     assert note["examples"] == [f"{name}: expected the recording of version 2, found one with errors there."]
     assert "version 1" in note["remedy"]
+
+
+def test_offers_go_on_with_the_version_that_holds_the_same(team, members):
+    first = hand_in(team, members | {"system.pdf": DESCRIPTION})
+    offered, released, changed = first.files.order_by("pk")[:3]
+    for one in (offered, released, changed):
+        first.shared_parts.create(file=one, released_at=timezone.now() if one == released else None)
+    first.shared_parts.create(document=first.documents.get())
+    sent = {"system.pdf": DESCRIPTION + b"% second", f"wav/{changed.utterance.name}.wav": wav(1234)}
+    second = hand_in(team, sent, system=first.system)
+    assert second.state == ACCEPTED
+    kept = {(part.file.utterance_id, part.released_at is None) for part in second.shared_parts.all()}
+    assert kept == {(offered.utterance_id, True), (released.utterance_id, False)}
+    assert {part.file or part.document.path for part in first.shared_parts.all()} == {released, changed, "system.pdf"}
+    part = second.shared_parts.exclude(released_at=None).get()
+    take_part_back(part=part, by=None, relations=[Relation.TEAM])
+    assert not first.shared_parts.filter(file=released).exists()
+    assert second.shared_parts.count() == 1
 
 
 def test_same_archive_is_refused_and_does_not_count(team, members):
