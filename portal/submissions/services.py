@@ -328,7 +328,7 @@ def carry_offers(*, submission: Submission) -> None:
         submission__system=submission.system_id, submission__version__lt=submission.version
     ).exclude(submission__state=Submission.State.WITHDRAWN)
     newest = earlier.order_by("-submission__version").values("submission")[:1]
-    carried = []
+    carried: list[str] = []
     for part in earlier.filter(submission__in=newest).select_related("file", "document"):
         same = _same_part(part, submission)
         if same is None:
