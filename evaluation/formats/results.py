@@ -37,6 +37,21 @@ class AttackModel(StrEnum):
     SEMI_INFORMED = "semi-informed"
 
 
+# What each attacker knows, to stand behind a colon.
+ATTACKS_EXPLAINED = {
+    AttackModel.UNPROTECTED: "nothing is anonymised",
+    AttackModel.IGNORANT: "the attacker enrols speakers with original speech",
+    AttackModel.LAZY_INFORMED: "the attacker anonymises its enrolment speech with the same system",
+    AttackModel.SEMI_INFORMED: "the attacker anonymises its enrolment speech with the same system, and was trained on "
+    "speech anonymised with it",
+}
+
+
+def explain_attack(attack: str) -> str:
+    """Such as ``Ignorant attacks: the attacker enrols speakers with original speech.``"""
+    return f"{attack.capitalize()} attacks: {ATTACKS_EXPLAINED[AttackModel(attack)]}."
+
+
 @dataclass(frozen=True, slots=True)
 class NumberIdentity:
     """What a number measures.

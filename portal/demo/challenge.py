@@ -122,7 +122,8 @@ def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say
         name=corpus.name,
         title=f"{title} (simulated teams)",
         description=f"This challenge shows the portal at work. Its speech is {kind} and its teams are simulated. The "
-        "portal itself attacks, recognises and ranks what they submit; so few voices say little about anonymisers.",
+        "portal itself attacks, recognises and ranks what they submit. Its numbers rest on few voices and say little "
+        "about anonymisers.",
         recipe_text=write_recipe(recipe, corpus),
         corpus=corpus,
         is_listed=True,

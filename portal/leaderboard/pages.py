@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
@@ -18,6 +18,7 @@ from evaluation.metrics.catalogue import Direction
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
+from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.ranking.rankings import Measured
 from evaluation.scoring.values import SATURATED, is_saturated
 from portal.core.labels import decimals
@@ -159,7 +160,7 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
     found = [(one, own.get(one.name, (None, None)) if one.kind != "published" else (None, None)) for one in points]
     return {
         "title": "Privacy against utility",
-        "caption": _tradeoff_caption(leaderboard, drawing.column),
+        "caption": _tradeoff_caption(leaderboard, drawing),
         "alt": f"EER against {label} of {len(points)} points, one for each system; the numbers follow as a table.",
         "numbers": number_table(
             "Privacy and utility of each system",
@@ -216,9 +217,15 @@ def _digits_of(value: float, measured: Measured | None, unit: str) -> str:
     return round_average(measured, unit)[0] if measured else decimals(value, DIGITS)
 
 
-def _tradeoff_caption(leaderboard: Leaderboard, column: ShownAverage) -> str:
-    """In at most 20 words."""
-    side = "down" if column.metric.direction == Direction.LOWER else "up"
+def _tradeoff_caption(leaderboard: Leaderboard, drawing: Drawing) -> str:
+    """In at most 20 words, without those on EERs above 50 %."""
+    side = "down" if drawing.column.metric.direction == Direction.LOWER else "up"
     lines = " Dashed: minimum EERs." if leaderboard.policy.minimum_eers else ""
     grey = "Grey: baselines, open if published."
-    return f"Right: more private; {side}: more useful. {grey}{lines} Thin lines: intervals."
+    above = above_chance_note(one.eer for one in drawing.points)
+    return f"Right: more private; {side}: more useful.{above} {grey}{lines} Thin lines: intervals."
+
+
+def above_chance_note(eers: Iterable[float]) -> str:
+    """For the caption of a figure of EERs where one is above 50 %."""
+    return " Above 50 %, the attacker is likely at fault." if any(eer > CHANCE_EER for eer in eers) else ""

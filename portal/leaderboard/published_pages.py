@@ -39,6 +39,7 @@ from evaluation.protocols.published_view import (
 from evaluation.protocols.ranking.rankings import Entry, Measured
 from portal.challenges.models import Edition
 from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, link_of
+from portal.leaderboard.pages import above_chance_note
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, build_leaderboard, list_public_editions
 from portal.leaderboard.tables import average_cell, measured_of
 
@@ -414,6 +415,7 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
 def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     label = drawing.column.metric.label
     ours = "; in colour: systems of this portal" if choice.leaderboard else ""
+    above = above_chance_note(one.eer for one in drawing.points)
     rows = (
         (
             one.name,
@@ -424,7 +426,7 @@ def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     )
     return {
         "title": "Privacy against utility",
-        "caption": f"Right: more private. Open: published; filled: original speech{ours}.",
+        "caption": f"Right: more private.{above} Open: published; filled: original speech{ours}.",
         "alt": f"EER against {label} of {len(drawing.points)} systems; the numbers follow as a table.",
         "numbers": number_table("The plane in numbers", ["System", "EER, %", drawing.column.heading], rows, styles=""),
     }
@@ -433,10 +435,11 @@ def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
 def _bar_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     heading = drawing.column.heading
     ours = " In colour: systems of this portal, with 95 % intervals." if choice.leaderboard else ""
+    above = above_chance_note(one.value for one in drawing.bars) if drawing.column.key == EER else ""
     rows = ((one.name, _rounded(one.value, (one.lower, one.upper), drawing.column.metric.unit)) for one in drawing.bars)
     return {
         "title": drawing.column.metric.label,
-        "caption": f"Hatched: published.{ours}",
+        "caption": f"Hatched: published.{ours}{above}",
         "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
         "numbers": number_table(f"{heading} in numbers", ["System", heading], rows, styles=""),
     }

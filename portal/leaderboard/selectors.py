@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 
 from evaluation.app.objective.selectors import Extent, read_objective_values
@@ -28,6 +29,7 @@ from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
 from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, Number, ObjectiveValues
+from portal.accounts.models import User
 from portal.challenges.models import Edition
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Part, Relation, may_see
@@ -220,11 +222,11 @@ def list_held(edition: Edition) -> list[Submission]:
     return list(found.filter(state__in=STANDING).select_related("system__team").order_by("evaluated_at", "pk"))
 
 
-def describe_under_way(leaderboard: Leaderboard, *, with_names: bool) -> str:
+def describe_under_way(leaderboard: Leaderboard, user: User | AnonymousUser, *, with_names: bool) -> str:
     """Which systems will be on the leaderboard once they are evaluated, as a sentence; empty for none.
 
     Args:
-        with_names: for organizers; everybody else reads how many.
+        with_names: for organizers; everybody else reads how many, and teams the names of their own.
     """
     if leaderboard.as_of:
         return ""
@@ -232,8 +234,12 @@ def describe_under_way(leaderboard: Leaderboard, *, with_names: bool) -> str:
     found = list(evaluating.exclude(STOPPED).select_related("system__team").order_by("created_at", "pk"))
     if not found:
         return ""
-    systems = "1 system is" if len(found) == 1 else f"{len(found)} systems are"
-    names = f": {', '.join(map(str, found))}" if with_names else ""
+    systems = "A system is" if len(found) == 1 else f"{len(found)} systems are"
+    teams = set() if user.is_anonymous else set(user.memberships.values_list("team", flat=True))
+    named = [str(one) for one in found if with_names or one.system.team_id in teams]
+    names = f": {', '.join(named)}" if named else ""
+    if names and len(named) < len(found):
+        names = f", among them {', '.join(named)}"
     return f"{systems} being evaluated{names}. A system appears here as soon as its numbers have been computed."
 
 

@@ -17,7 +17,7 @@ from django.urls import reverse
 from common.rounding import few_digits, fixed, has_width, round_to_interval
 from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_table
 from common.tables import Row as TableRow
-from evaluation.formats.results import AttackModel
+from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
@@ -34,8 +34,8 @@ from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
 WEAKER_ATTACK = (
-    "The EERs are those of {attack} attacks. No attacker was trained on anonymised speech, so the strongest attack, "
-    "semi-informed, is not among them: the true EER of a system may be lower."
+    " No attacker was trained on anonymised speech, so the strongest attack, semi-informed, is not among them: the "
+    "true EER of a system may be lower."
 )
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
 ANCHOR = "ranking"
@@ -301,8 +301,16 @@ def answer(leaderboard: Leaderboard, ranking: RankingTable | None) -> list[str]:
         return ["No condition has been set, so nothing is ranked; every system is listed with its numbers."]
     said = [_leading(leaderboard, ranking)] if ranking.ranked else [_nobody(leaderboard, ranking)]
     said += [_missed(leaderboard, miss) for miss in ranking.just_missed]
-    attack = leaderboard.policy.attack_model
-    return said if attack == AttackModel.SEMI_INFORMED else [*said, WEAKER_ATTACK.format(attack=attack)]
+    return [*said, _attacks_in_words(leaderboard)]
+
+
+def _attacks_in_words(leaderboard: Leaderboard) -> str:
+    """Whose EERs these are, and what the attackers know that rows name."""
+    attack = AttackModel(leaderboard.policy.attack_model)
+    said = f"The EERs are those of {attack} attacks: {ATTACKS_EXPLAINED[attack]}."
+    weaker = "" if attack == AttackModel.SEMI_INFORMED else WEAKER_ATTACK
+    others = dict.fromkeys(entry.lower_attack[0] for entry in leaderboard.entries if entry.lower_attack)
+    return " ".join([f"{said}{weaker}", *map(explain_attack, others)])
 
 
 def letters_of(row: Row) -> str:

@@ -59,7 +59,7 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
     page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
-    page["under_way"] = describe_under_way(leaderboard, with_names=manages)
+    page["under_way"] = describe_under_way(leaderboard, request.user, with_names=manages)
     return render(request, "leaderboard/detail.html", page)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.formats.results import AttackModel, Speech
+from evaluation.formats.results import AttackModel, Speech, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.rankings import Place
@@ -36,7 +36,9 @@ def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     weak = judge_average(values, policy)
     doubt = "" if weak.is_reliable else f" That attack is {weak.word}: {' '.join(weak.reasons)}"
     more = f"{_turned(values, policy)}{doubt}{_lower(values, policy)}"
-    return f"{said}{known}; 50 % would be no better than a guess.{more}"
+    lower = find_lower_attack(values, policy)
+    attacks = " ".join(map(explain_attack, [policy.attack_model, *([lower[0]] if lower else [])]))
+    return f"{said}{known}; 50 % would be no better than a guess.{more} {attacks}"
 
 
 def _lower(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:

@@ -220,7 +220,7 @@ class TableMaker:
             rows = [self._attack_row(data_set, attack, rules) for attack in averaged_attacks(self.recipe)]
             if kept := [row for row in rows if row]:
                 groups.append(number_group(data_set.name, kept))
-        words = "By trial set and attack model; n counts trials. Higher EERs are better."
+        words = "By trial set and attack model; n counts trials. Higher EERs are better, up to 50 %."
         caption = f"{words}{self._intervals(of_averages=False)}"
         note = ""
         if any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells):

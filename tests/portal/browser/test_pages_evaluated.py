@@ -60,6 +60,11 @@ def test_public_reads_numbers_of_a_published_leaderboard(system, new_page, check
     expect(page.get_by_role("heading", name="Privacy: speaker verification")).to_be_visible()
     expect(page.get_by_text("reported 12.3")).to_have_count(0)
     check_page(page, "system-evaluated-public")
+    page.emulate_media(media="print")
+    for closed in ("Conditions", "Utility: speech recognition", "Method and downloads"):
+        expect(page.get_by_role("heading", name=closed)).to_be_visible()
+    expect(page.get_by_text("Ranges are 95 % intervals")).to_be_visible()
+    page.emulate_media(media="screen")
     page.get_by_text("DET curves of the other data sets").click()
     expect_drawn(page, "DET curves of tones_trials_m")
 

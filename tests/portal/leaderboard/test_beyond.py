@@ -61,7 +61,18 @@ def test_leaderboard_by_an_attack_without_training_says_that_the_true_eer_may_be
     ranking = leaderboard.table.tables[0]
     assert not any("may be lower" in sentence for sentence in answer(leaderboard, ranking))
     weaker = replace(leaderboard, policy=replace(leaderboard.policy, attack_model="lazy-informed"))
-    assert answer(weaker, ranking)[-1].startswith("The EERs are those of lazy-informed attacks.")
+    assert answer(weaker, ranking)[-1].startswith(
+        "The EERs are those of lazy-informed attacks: the attacker anonymises its enrolment speech with the same "
+        "system. No attacker was trained"
+    )
+
+
+def test_captions_of_eers_above_50_percent_say_that_the_attacker_is_likely_at_fault(client, edition):
+    add_system(edition, 30.0)
+    address, words = f"/editions/{edition.name}/leaderboard/", "Above 50 %, the attacker is likely at fault."
+    assert words not in client.get(address).context["tradeoff"]["caption"]
+    add_system(edition, 74.0)
+    assert words in client.get(address).context["tradeoff"]["caption"]
 
 
 def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and_in_api(client, edition):

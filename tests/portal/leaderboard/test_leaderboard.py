@@ -262,15 +262,19 @@ def test_leaderboard_before_any_number_says_what_is_evaluated(client):
     make_submission(make_team_system(make_team(edition), label="p1"), state="evaluating")
     address = f"/editions/{edition.name}/leaderboard/"
     page = client.get(address).content.decode()
-    assert "1 system is being evaluated. A system appears" in page
+    assert "A system is being evaluated. A system appears" in page
     assert ("No system has been evaluated yet" in page, "T01-p1" in page) == (False, False)
     make_baseline(edition, "B1", eer=9.0, wer=8.0)
     page = client.get(address).content.decode()
-    assert "1 system is being evaluated. A system appears" in page
+    assert "A system is being evaluated. A system appears" in page
     assert ("No team’s system has been evaluated yet." in page, "came nearest" in page) == (True, False)
     assert "<strong>Evaluation under way</strong>" in page
     client.force_login(organizer)
-    assert "1 system is being evaluated: T01-p1" in client.get(address).content.decode()
+    assert "A system is being evaluated: T01-p1" in client.get(address).content.decode()
+    submission = make_submission(make_team_system(make_team(edition), label="p1"), state="evaluating")
+    client.force_login(submission.system.team.memberships.first().user)
+    page = client.get(address).content.decode()
+    assert f"2 systems are being evaluated, among them {submission}. A system" in page
 
 
 def test_empty_leaderboard_says_so(client):

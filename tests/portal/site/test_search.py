@@ -37,6 +37,12 @@ def test_whole_words_come_before_beginnings_and_letters_inside_words_are_nothing
         assert re.search(r"\bwer", f"{one.section.title} {one.section.heading} {one.section.text}", re.IGNORECASE)
     whole = [bool(re.search(r"\bwer\b", f"{one.section.heading} {one.section.text}", re.IGNORECASE)) for one in found]
     assert whole == sorted(whole, reverse=True)
+    for query, address in (
+        ("lazy-informed", "/docs/methods/#attack-models-ignorant-lazy-informed-semi-informed"),
+        ("ignorant attack", "/docs/methods/#attack-models-ignorant-lazy-informed-semi-informed"),
+        ("compare two systems", "/docs/methods/#compare-two-systems"),
+    ):
+        assert search_manual(query)[0].section.address == address
     assert search_manual("equal error rate")[0].section.address.startswith("/docs/methods/")
 
 

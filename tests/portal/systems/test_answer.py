@@ -28,7 +28,8 @@ def test_page_says_how_private_how_useful_and_how_it_ranks(client):
     answer = page_of(client, "T01-p1").context["answer"]
     assert answer == [
         "The semi-informed attacker has an equal error rate of 22.5 % (22.1 to 22.9); "
-        "50 % would be no better than a guess.",
+        "50 % would be no better than a guess. Semi-informed attacks: the attacker anonymises its enrolment speech "
+        "with the same system, and was trained on speech anonymised with it.",
         "WER is 8.3 % (7.9 to 8.7) (lower is better).",
         "It meets 2 of 4 conditions and is ranked 1 of 1 at ≥ 20 %. "
         "No rank at ≥ 15 %: Of this team T01-c1 is ranked, which has the lower WER.",
@@ -41,15 +42,18 @@ def test_page_names_another_attack_model_with_a_lower_eer(client):
     for system, eer in zip(systems, (9.0, 40.0), strict=True):
         put_on_leaderboard(system, eer=20.0, wer=8.0, ignorant=eer)
     lower, higher = (page_of(client, system.label).context["answer"][0] for system in systems)
-    assert lower.endswith(
+    assert lower.endswith(" Ignorant attacks: the attacker enrols speakers with original speech.")
+    assert (
         " The ignorant attacker reaches 9.0 % (8.0 to 10.0), which is lower: a system is only as private as the lowest "
         "EER. The rank rests on the semi-informed attacker all the same, by which the edition ranks every system."
-    )
-    assert "ignorant" not in higher
+    ) in lower
+    assert "gnorant" not in higher
     board = build_leaderboard(edition)
     said = leaderboard_answer(board, next(one for one in board.table.tables if one.ranked))[0]
     assert "The ignorant attacker reaches a lower EER on T01-p1: 9.0 % (8.0 to 10.0)." in said
     assert "lower EER on T02-p1" not in said
+    last = leaderboard_answer(board, board.table.tables[0])[-1]
+    assert last.endswith(" Ignorant attacks: the attacker enrols speakers with original speech.")
     page = text_of(client.get(f"/editions/{edition.name}/leaderboard/"))
     assert "ignorant attack: 9.0 %" in page
     assert "The ignorant attack already gives a lower EER, 9.0 %, which misses the limits of 15 and 20 %;" in page
