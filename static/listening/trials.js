@@ -23,6 +23,7 @@ let progress = { done: 0, total: 0 };
 let effort = { left_s: 0, paces: [] }; // usual time of the rest; times of own trials over the usual
 let spent_ms = 0; // on the earlier pages of a trial
 let page = null; // TrialPage
+let isAnswered = false; // anything, here or before
 let isBeginning = false;
 let isReporting = false;
 let isLeaving = false;
@@ -93,7 +94,8 @@ function showConnection(isReached) {
   const { state } = queue;
   if (state === "kept") showSaved(queue.isKept === false ? "unkept" : "kept");
   else if (!isReached && state === "saved") showSaved("offline");
-  else if (!queue.isStopped) showSaved(state); // before it is open, nobody knows what this device kept
+  else if (queue.isStopped) return; // before it is open, nobody knows what this device kept
+  else showSaved(state === "saved" && !isAnswered ? "" : state);
 }
 
 // The order of trials ----------
@@ -167,6 +169,7 @@ function submit(body) {
   page.close();
   store.remove("draft");
   showNotice("");
+  isAnswered = true;
   queue.add({ position, tasks, body: { position, ...body } });
   notePace(page.trial);
   advance();
@@ -264,8 +267,12 @@ function open(state) {
   progress = { done: state.done, total: state.total };
   effort = state.effort;
   spent_ms = 0;
+  isAnswered ||= state.done > 0 || known.some(({ answered }) => Object.keys(answered).length);
   queue.open();
-  return advance();
+  isAnswered ||= queue.entries.length > 0;
+  advance();
+  if (store.read("paused") && page) rest();
+  return undefined;
 }
 
 function freeze() {
@@ -285,18 +292,24 @@ function leave(address, isTold = true) {
   connection.stop();
   queue.close();
   player.stop("stopped");
-  if (isTold) ["queue", "draft"].forEach((name) => store.remove(name));
+  if (isTold) ["queue", "draft", "paused"].forEach((name) => store.remove(name));
   location.replace(address);
 }
 
 function pause() {
   events.add("pause");
+  store.write("paused", true); // until somebody goes on, whatever happens to the page
+  rest();
+}
+
+function rest() {
   page?.rest();
   showPanel("paused");
 }
 
 function resume() {
   events.add("resume");
+  store.remove("paused");
   page?.goOn();
   if (page) showPanel("trial");
   else advance();
@@ -318,7 +331,10 @@ function onKey(event) {
 function listen() {
   onTap("pause", pause);
   onTap("resume", resume);
-  onTap("here", begin);
+  onTap("here", () => {
+    store.remove("paused");
+    begin();
+  });
   onTap("retry", () => page?.retryBroken());
   onTap("skip", () => report(true, page.brokenSlot(), "clip"));
   onTap("wrong-tell", () => reportSound(false));

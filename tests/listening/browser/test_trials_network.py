@@ -264,6 +264,7 @@ def test_criterion_05_two_minutes_offline_in_mid_trial_lose_no_answer(page):
     page.clock.install()
     session = make_session(make_study(trials=5))
     open_trials(page, session)
+    expect(page.locator("#saved")).to_be_empty()
     answer(page, 2)
     expect_number(page, 2)
     expect_saved(page)

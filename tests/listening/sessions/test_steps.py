@@ -6,13 +6,15 @@ import pytest
 from django.conf.locale import LANG_INFO
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext
 
 from listening import texts
 from listening.app.models import Session, StudyText
 from listening.app.sessions.forms import language_choices
 from listening.app.sessions.selectors import clip_address
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
-from listening.tasks import Task
+from listening.tasks import RATED_TASKS, Task
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
 from tests.pages import read_page
@@ -203,6 +205,10 @@ def test_every_wording_is_shipped_in_every_language(language, role_play):
     every = ["verifiability", "naturalness", "intelligibility", "linkability", "transcription"]
     told = texts.shipped_text("instructions", role_play, language, tasks=every, scale_points=7)
     assert (told.count("**"), "7" in told, "10" in told) == (10, True, False)
+    with translation.override(language):
+        for task in RATED_TASKS.values():
+            for asked in (task.question, task.hint, task.lowest, task.highest):  # as the page of a trial asks it
+                assert gettext(asked).replace("\u00a0", " ") in told.replace("\u00a0", " ")
     assert texts.shipped_text("role-play", "own", language) == ""
 
 
