@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from shlex import quote
@@ -48,8 +49,8 @@ from portal.submissions.uploads import (
     unfinished_uploads,
     used_submissions,
 )
-from portal.teams.models import Team
-from portal.teams.selectors import team_of, teams_for
+from portal.teams.models import Membership, Team
+from portal.teams.selectors import list_open_invitations, team_of, teams_for
 
 PAGE_SIZE = 50
 SHOWN_OF_A_CHANGE = 50
@@ -426,8 +427,18 @@ def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
         "is_public_at_once": publishes_at_once(edition),
         "ranked_systems": _ranked_systems(edition),
         "used": used_submissions(team) if team is not None else None,
+        "ending_invitations": _ending_invitations(team, is_organizer=is_organizer, now=now, by=user),
         **_ARCHIVES,
     }
+
+
+def _ending_invitations(team: Team | None, *, is_organizer: bool, now: datetime, by: Any) -> list[str]:
+    """The open invitations that the first accepted submission revokes: their addresses for those who steer the team."""
+    if team is None or team.members_frozen_at is not None:
+        return []
+    steers = is_organizer or team.memberships.filter(user=by, role=Membership.Role.OWNER).exists()
+    found = list(list_open_invitations(team, now).values_list("email", flat=True))
+    return found if steers or not found else [f"{len(found)} of the team"]
 
 
 def _ranked_systems(edition: Edition) -> str:

@@ -27,6 +27,7 @@ def team_page(user: Any, team: Team, now: datetime) -> dict[str, Any]:
         "facts": _team_facts(team),
         "members": [_member_row(one, own, team, steers, is_organizer=is_organizer) for one in memberships],
         "invitations": _invitation_rows(team, now) if steers else [],
+        "ended_invitations": selectors.list_ended_invitations(team) if steers else [],
         "membership": own,
         "is_owner": is_owner,
         "is_organizer": is_organizer,

@@ -123,12 +123,13 @@ def removing_problem(team: Team, membership: Membership, *, is_organizer: bool) 
 def acceptance_problem(invitation: Invitation, *, email: str, now: datetime) -> str:
     """Why the account of this address cannot accept an invitation, whatever its team."""
     state = invitation_state(invitation, now)
+    next_step = joining_problem(invitation.team) or "Ask the team for another one."
     if state is InvitationState.ACCEPTED:
         return "This invitation was accepted already; each link serves once."
     if state is InvitationState.REVOKED:
-        return "This invitation was revoked. Ask the team for another one."
+        return f"This invitation was revoked. {next_step}"
     if state is InvitationState.EXPIRED:
-        return f"This invitation ended on {moment(invitation.expires_at)}. Ask the team for another one."
+        return f"This invitation ended on {moment(invitation.expires_at)}. {next_step}"
     if invitation.email.casefold() != email.casefold():
         return (
             f"This invitation is for {invitation.email}, and you are logged in as {email}. "

@@ -186,6 +186,17 @@ def get_member(team: Team, pk: int) -> Membership:
     return get_object_or_404(team.memberships.filter(pk=pk).select_related("user"))
 
 
+def list_open_invitations(team: Team, now: datetime) -> QuerySet[Invitation]:
+    """Those that can still be accepted."""
+    return team.invitations.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
+
+
+def list_ended_invitations(team: Team) -> list[str]:
+    """The addresses whose invitations ended when the members were fixed."""
+    frozen = team.members_frozen_at
+    return list(team.invitations.filter(revoked_at=frozen).values_list("email", flat=True)) if frozen else []
+
+
 def get_invitation(team: Team, pk: int) -> Invitation:
     return get_object_or_404(team.invitations, pk=pk)
 

@@ -25,7 +25,7 @@ from portal.jobs.services import NotPossible
 from portal.teams import rules
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 from portal.teams.notifications import notify_organizers, notify_team
-from portal.teams.selectors import data_access, hash_secret, new_secret
+from portal.teams.selectors import data_access, hash_secret, list_open_invitations, new_secret
 
 FIELDS = ("name", "contact", "contact_email", "affiliation", "country", "is_academic")
 INVITATIONS_PER_DAY = 30
@@ -156,7 +156,7 @@ def freeze_members(*, team: Team, now: datetime) -> Team:
     team.refresh_from_db(fields=["members_frozen_at"])
     if frozen:
         members = [str(membership.user) for membership in team.memberships.select_related("user")]
-        waiting = team.invitations.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
+        waiting = list_open_invitations(team, now)
         revoked = list(waiting.values_list("email", flat=True))
         waiting.update(revoked_at=now)
         audit.record("team.members_frozen", team, members=members, revoked_invitations=revoked)
@@ -382,8 +382,7 @@ def _make_invitation(team: Team, email: str, by: Any, now: datetime, secret: str
 def _inviting_problem(team: Team, email: str, now: datetime) -> str:
     if team.memberships.filter(user__email__iexact=email).exists():
         return f"{email} belongs to the team already."
-    open_ones = team.invitations.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
-    if open_ones.filter(email__iexact=email).exists():
+    if list_open_invitations(team, now).filter(email__iexact=email).exists():
         return f"{email} is invited already. Send that invitation again, or revoke it."
     return _daily_problem(team, now)
 

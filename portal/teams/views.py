@@ -16,7 +16,7 @@ from portal.core.mail import if_mailed
 from portal.jobs.services import NotPossible
 from portal.teams import pages, selectors, services
 from portal.teams.forms import DecisionForm, InvitationForm, TeamForm
-from portal.teams.rules import InvitationState, invitation_state
+from portal.teams.rules import InvitationState, invitation_state, joining_problem
 
 
 @member_read
@@ -90,6 +90,7 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     if not request.user.is_authenticated:
         if context["is_open"]:
             remember_invited(request, chosen.email)
+        context["closed"] = joining_problem(chosen.team)
         return render(request, "teams/invitation.html", context)
     accept = services.accept_invitation
     if request.method == "POST" and _done(request, accept, invitation=chosen, now=now):

@@ -128,7 +128,7 @@ def test_organizer_decides_only_what_makes_sense(state, frozen, approve, decline
     ],
 )
 def test_invitation_is_accepted_once_in_time_by_its_own_address(fields, email, said):
-    invitation = Invitation(email="ada@uni.example", **{"expires_at": NOW + TICK} | fields)
+    invitation = Invitation(team=team(), email="ada@uni.example", **{"expires_at": NOW + TICK} | fields)
     refused = rules.acceptance_problem(invitation, email=email, now=NOW)
     assert refused.startswith(said)
     assert bool(refused) == bool(said)

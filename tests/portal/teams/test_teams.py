@@ -526,6 +526,9 @@ def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_
     member, late = make_user(name="Mia"), make_user(email="late@uni.example")
     membership = team.memberships.create(user=member)
     link = invite(log_in(owner), team, "late@uni.example", mailoutbox)
+    Team.objects.update(state="approved", number=1)
+    for person, said in ((owner, "end: late@uni.example. Let"), (member, "end: 1 of the team. Let")):
+        assert said in log_in(person).get(f"/editions/{team.edition.name}/submit/").content.decode()
     first = timezone.now()
     services.freeze_members(team=team, now=first)
     services.freeze_members(team=team, now=first + timedelta(days=1))
@@ -534,7 +537,12 @@ def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_
         "members": ["Owen", "Mia"],
         "revoked_invitations": ["late@uni.example"],
     }
-    assert "This invitation was revoked" in log_in(late).get(link).content.decode()
+    fixed = "The members of “Bats” are fixed since the first accepted submission"
+    assert f"This invitation was revoked. {fixed}" in log_in(late).get(link).content.decode()
+    assert fixed in Client().get(link).content.decode()
+    page = log_in(owner).get(team.get_absolute_url()).content.decode()
+    assert "Their addresses get no mail of it: late@uni.example." in page
+    assert "Nobody can be invited" in page
 
     log_in(late).post(link)
     log_in(member).post(f"/teams/{team.pk}/leave/")
