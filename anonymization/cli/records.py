@@ -145,7 +145,7 @@ class OutputFolder:
         if held - {LOCK} and RECORD not in held:
             raise CommandError(
                 f"{self.folder}: expected an empty folder or one of an earlier call, found other files, such as "
-                f"{min(held)}. Name a new folder."
+                f"{min(held)}. Name a new folder by --out."
             )
         lock = (self.folder / LOCK).open("w", encoding="utf-8")
         try:
@@ -172,7 +172,7 @@ class OutputFolder:
                     raise CommandError(
                         f"{self.folder}: expected an earlier call of the same run, found another: {name} is "
                         f"{_shown(earlier.get(name))} there and {_shown(value)} now. "
-                        f"Name a new folder, or repeat that run."
+                        f"Name a new folder by --out, or repeat that run."
                     )
         else:
             earlier = {}
@@ -220,7 +220,7 @@ def _read_record(path: Path) -> dict[str, Any]:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise CommandError(f"{path}: expected the record of a run, found other content. Name a new folder.")
+        raise CommandError(f"{path}: expected the record of a run, found other content. Name a new folder by --out.")
     return content
 
 

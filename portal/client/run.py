@@ -67,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
     level_help = "what has a voice of its own (default: each utterance for training, else each speaker)"
     parser.add_argument("--level", choices=get_args(Level), help=level_help)
-    out_help = "folder of the anonymised speech, one for each system (default: anonymised in DIR)"
+    out_help = "folder of the anonymised speech, one for each system; "
+    out_help += "a relative path begins in the current folder (default: anonymised in DIR)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=out_help)
     optional_help = "also anonymise data sets that an archive may leave out, such as training speech"
     parser.add_argument("--all", action="store_true", dest="takes_all", help=optional_help)

@@ -124,8 +124,8 @@ def _summary(ladders: Sequence[Ladder]) -> str:
         where = "nowhere" if len(ladders) > 1 else "not here"
         return f"More knowledge should give a lower EER. That holds {where}; each case has its reason below."
     return (
-        f"More knowledge should give a lower EER. That holds in {falling} of {len(ladders)} cases; the others "
-        "have their reasons below."
+        f"More knowledge should give a lower EER. That holds in {falling} of {len(ladders)} cases; why it does "
+        "not in the others, the notes in bold say."
     )
 
 

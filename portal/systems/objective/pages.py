@@ -59,6 +59,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     score_sets = list_score_sets(values)
     targets = {(one.data_set, one.attack_model): one.target_count for one in score_sets}
     maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own, targets=targets)
+    averages, tables = maker.averages(), maker.tables()
     mismatches = list_mismatches(values) if view.is_own else []
     policy = policy_by(edition, edition.leaderboard_policy)
     standing = find_standing(values, policy, list_reasons(view, values))
@@ -79,8 +80,15 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "runs": runs,
         "values": values,
         "hold": explain_hold(submission) if view.is_own else "",
-        "averages": maker.averages(),
-        "tables": maker.tables(),
+        "averages": averages,
+        "tables": tables,
+        "notes": {
+            note
+            for table in (averages, *tables)
+            for row in table.rows
+            for cell in row.cells
+            for note in cell.note.split("; ")
+        },
         "beyond": maker.beyond(),
         "beyond_figures": beyond_figures(request, values, estimator_of(edition.recipe), score_sets),
         "standing": standing,

@@ -146,7 +146,7 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
         groups.append(number_group(data_set, cells))
     groups += _averages(one, len(heads))
     caption = f"{one.engine.title}. n counts words. Small figures: 95 % interval over speakers."
-    caption += " Averages have no difference from the original." if one.averages else ""
+    caption += " Of averages no difference from the original is computed." if one.averages else ""
     note = "" if short else FURTHER_IN_WORDS
     title = f"Word error rates by {one.engine.title}{'' if short else ', in full'}"
     name = f"words-{one.run.pk}{'' if short else '-full'}"
@@ -201,12 +201,16 @@ def _utterance_list(request: HttpRequest, view: View, found: list[RecognitionVal
     page: Page[SpokenRow] = Paginator(read_utterances(chosen.run, data_set), PAGE_SIZE).get_page(
         request.GET.get("page")
     )
+    utterances = _spoken(request, list(page.object_list), chosen.run.parameters["rule"], _unread_sets(view))
     return {
         "chosen": chosen.engine,
         "data_sets": names,
         "data_set": data_set,
         "page": page,
-        "utterances": _spoken(request, list(page.object_list), chosen.run.parameters["rule"], _unread_sets(view)),
+        "utterances": utterances,
+        "has_texts": any(one.may_read for one in utterances),
+        "lacks_texts": not all(one.may_read for one in utterances),
+        "signs": {step.kind for one in utterances for step in one.steps if step.kind},
     }
 
 

@@ -109,7 +109,7 @@ def test_without_script_the_page_says_how_to_send(new_page, owner, team):
     page.goto(PAGE)
     assert "needs JavaScript" in page.inner_text("noscript")
     expect(page.locator("#upload")).to_be_hidden()
-    expect(page.locator("aside")).to_contain_text("vp submit")
+    expect(page.locator("section:has(> #terminal)")).to_contain_text("vp submit")
 
 
 def test_page_says_why_nothing_can_be_submitted(new_page, owner, team, check_page):

@@ -439,7 +439,8 @@ def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(cl
     page = get(client, owner_of(system), system, "recognition/?data_set=tones_trials_f")
     assert {(one.may_read, len(one.steps)) for one in page.context["utterances"]} == {(False, 0)}
     text = text_of(page)
-    assert "What was said is not given to teams of this edition." in text
+    assert text.count("What was said is not given to teams of this edition:") == 1
+    assert "a word that was not said" not in text  # signs that no text has are not explained
     assert "SENTENCE NEW 2 OF LISTENER" in text
     assert not any(one.row.reference in text for one in page.context["utterances"] if one.row.errors)
 
