@@ -44,6 +44,7 @@ GROUPS = {
 }
 RECIPE_FIELDS = ("Fields of a recipe", "Every table and field of a recipe: type, default, meaning, example.")
 PAGES = tuple(name for pages in GROUPS.values() for name in pages)
+EXAMPLE_ADDRESS = "https://portal.example.org"  # in commands of the files; the pages show the address of this portal
 LONGEST_QUERY = 200
 MOST_FOUND = 30
 WHOLE_WORD, PHRASE = 20, 10_000  # how much more they count than the beginning of a word
@@ -274,6 +275,8 @@ def _parse(name: str) -> list[Any]:
     for place, token in enumerate(tokens):
         if token.type == "fence" and token.content.startswith("deploy/"):  # it names the file that stands here
             token.content = (settings.FILES_DIR / token.content.strip()).read_text(encoding="utf-8")
+        elif token.type == "fence":
+            token.content = token.content.replace(EXAMPLE_ADDRESS, settings.SITE_URL.rstrip("/"))
         if token.type == "heading_open":
             token.attrs["id"] = _slug(tokens[place + 1].content)
     return tokens

@@ -6,6 +6,7 @@ import tomllib
 import pytest
 
 from evaluation.protocols.recipes import FOLDER, shipped_editions
+from portal.site import manual
 from portal.site.manual import PAGES
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
@@ -48,6 +49,15 @@ def test_commands_wrap_and_other_blocks_of_code_scroll(client):
     page = client.get("/docs/teams/").content.decode()
     assert '<div class="listing"><pre tabindex="0" class="wraps"><code>vp login' in page
     assert '<div class="listing"><pre tabindex="0"><code>T11/' in page
+
+
+def test_commands_for_teams_name_the_address_of_this_portal(client, settings):
+    manual.manual_page.cache_clear()
+    settings.SITE_URL = "https://vpc.uni.example"
+    page = client.get("/docs/teams/").content.decode()
+    manual.manual_page.cache_clear()
+    assert "vp login --server https://vpc.uni.example\n" in page
+    assert "portal.example.org" not in page
 
 
 def test_there_is_no_other_page_of_the_documentation(client):
