@@ -31,8 +31,8 @@ class RatedTask:
 
     Attributes:
         question, hint: for evaluators, as `lowest` and `highest`, which say what the two ends of the scale mean.
+            Results quote the question.
         listen_again: the slot that can be played again beside the question.
-        asked: what evaluators were asked, for readers of results.
         reading: how its first table is to be read.
         compares_voices: whether sample A is judged against sample B; its first number is then an equal error rate of
             evaluators, and of any other task a mean.
@@ -44,7 +44,6 @@ class RatedTask:
     hint: str
     lowest: str
     highest: str
-    asked: str
     reading: str
     listen_again: str = ""
     compares_voices: bool = False
@@ -70,7 +69,6 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             hint=_("Judge the voice, not the words."),
             lowest=_("surely different speakers"),
             highest=_("surely the same speaker"),
-            asked="Are the two samples of one speaker?",
             reading="The equal error rate of listeners who say whether two samples are of one speaker, both errors "
             "being equally frequent. Near 50 % they guess. The first row is the check: only where the rate of "
             "unprotected speech is low is a high one privacy, else the task was too hard.",
@@ -82,7 +80,6 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             hint=_("Natural speech may have background noise. Judge the sound, not the words."),
             lowest=_("totally unnatural, severe degradation"),
             highest=_("totally natural, no degradation"),
-            asked="How natural does the sample sound?",
             reading="Mean score, higher is more natural. The equal error rate beside it is that of telling "
             "unprotected speech from the system by these ratings alone: near 50 % the system sounds as natural as "
             "unprotected speech.",
@@ -94,7 +91,6 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             hint=_("Judge whether you understand the words, not how the voice sounds."),
             lowest=_("not understandable at all"),
             highest=_("perfectly understandable"),
-            asked="How well can the sample be understood?",
             reading="Mean score, higher is easier to understand. The equal error rate beside it is that of telling "
             "unprotected speech from the system by these ratings alone: near 50 % the system is as easy to understand.",
             listen_again="a",

@@ -36,7 +36,7 @@ CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 EVERY = "all"  # in place of the name of a system
 WORDS: Mapping[str, Mapping[str, str]] = METHOD["words"] | {
     **{key: {name: words.title for name, words in RATED_TASKS.items()} for key in ("first", "second", "task")},
-    "system": {EVERY: "every system"},
+    "system": {EVERY: "all systems together"},
 }
 TRUTHS = frozenset({"is_told_apart", "is_caught"})
 

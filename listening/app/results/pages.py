@@ -132,7 +132,13 @@ def say_trials(study: Study) -> str:
     scored = labels.counted(study.trials_per_evaluator, "board" if study.form == Study.Form.LINKABILITY else "trial")
     counts = ((study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge"))
     others = labels.listed([labels.counted(count, f"{kind} trial") for count, kind in counts if count])
-    return f"Each session had {scored}{f' for the scores; {others} beside them are in no score' if others else ''}."
+    said = f"Each session had {scored}{f' for the scores; {others} beside them are in no score' if others else ''}."
+    said += " Control trials have a known answer." if study.gold_trials else ""
+    return (
+        f"{said} Bridge trials are the same for everybody and show how far listeners agree."
+        if study.bridge_trials
+        else said
+    )
 
 
 # Parts ---------------------------------------------------------------------------------------------

@@ -764,6 +764,7 @@ def test_readers_meet_the_words_that_evaluators_read():
         "You work at a <em>radio station</em>.",
         "How natural does A sound?",
         "for the scores; 2 practice trials, 1 control trial and 3 bridge trials beside them are in no score.",
+        "Control trials have a known answer. Bridge trials are the same for everybody and show how far",
         "1: ",
         "<li>Votre métier</li>",
         "Single ratings are not",
