@@ -20,7 +20,7 @@ from django.utils.text import slugify
 
 from portal.challenges.models import Corpus
 from portal.challenges.services import start_import
-from portal.core.fields import LineField
+from portal.core.fields import NAME_LETTERS, LineField
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
 from portal.intake.corpora.reading import detect_layout
@@ -120,12 +120,12 @@ class UploadForm(forms.Form):
 
     name = forms.CharField(
         label="Name of the corpus",
-        help_text="Letters, digits, hyphens; it becomes part of addresses. An existing name continues that corpus.",
+        help_text=f"Use {NAME_LETTERS}; it becomes part of addresses. An existing name continues that corpus.",
         max_length=60,
         validators=[validate_slug],
         error_messages={
             "required": "Give the corpus a name, such as libri-dev.",
-            "invalid": "Use letters a to z, digits, hyphens and underscores only, such as libri-dev.",
+            "invalid": f"Use {NAME_LETTERS} only, such as libri-dev.",
             "max_length": "Use at most 60 characters.",
         },
     )
@@ -182,7 +182,7 @@ class ImportForm(UploadForm):
         if not corpora:
             del self.fields["found"]
             return
-        self.fields["folder"].help_text += " It replaces what was chosen above for you."
+        self.fields["folder"].help_text += " If filled in, it wins over the corpus that the form chose above."
         self.fields["folder"].required = False
         choices = {str(corpus.folder): f"{corpus.folder} ({LAYOUT_NAMES[corpus.layout]})" for corpus in corpora}
         found = cast("CorpusField", self.fields["found"])

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from portal.challenges import rules, services
 from portal.challenges.models import Corpus, DataFile, DataSet, Edition, Speaker, TrialList, Utterance
-from portal.challenges.selectors import editions_for, was_published
+from portal.challenges.selectors import editions_for, has_submissions, was_published
 from portal.core.removal import Kind, declare_kind, declare_rows, declare_rule
 
 
@@ -51,6 +51,7 @@ declare_kind(
         model=Edition,
         owned=_own_editions,
         edit=lambda edition: reverse("editions:edit", args=[edition.name]),
+        name_problem=lambda edition: rules.name_problem(has_submissions=has_submissions(edition)),
         names=lambda _: {"title": "Title"},
         rename=services.rename_edition,
         jobs=lambda edition: Q(edition=edition.name),

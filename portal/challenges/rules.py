@@ -108,6 +108,19 @@ def locked_fields(*, has_submissions: bool) -> frozenset[str]:
     return frozenset({"name", "protocol", "recipe_text", "track", "corpus"}) if has_submissions else frozenset()
 
 
+NOT_LISTED = "only organizers and teams see it"
+
+
+def name_problem(*, has_submissions: bool) -> str:
+    """Why the name of an edition in addresses cannot change any more."""
+    return "The name in its address is fixed since the first submission." if has_submissions else ""
+
+
+def propose_test_title(edition_title: str) -> str:
+    """What a listening test of an edition is called unless its organizer says otherwise."""
+    return f"Listening test of {edition_title}"[:120]
+
+
 def list_licence_texts(terms: str) -> dict[str, str]:
     """Each licence that terms of use call by a known name, as it stands there, with the address of its text."""
     texts = {

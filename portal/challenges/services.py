@@ -86,9 +86,21 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
         before["organizers"], changed["organizers"] = organizers, sorted(people, key=str)
     if changed:
         audit.record("edition.changed", edition, actor=by, changes=audit.changes(before, changed))
+    if "title" in changed:
+        _rename_tests(edition, before["title"], by)
     if DATA_FIELDS & changed.keys():
         prepare_data_files(edition=edition, by=by)
     return edition
+
+
+def _rename_tests(edition: Edition, before: str, by: Any) -> None:
+    """Let listening tests with the proposed title of an edition follow its new one; results of closed ones name it."""
+    proposed = {"title": rules.propose_test_title(before)}
+    renamed = {"title": rules.propose_test_title(edition.title)}
+    for study in edition.studies.filter(**proposed).exclude(state__in=("preparing", "closed")):
+        study.title = renamed["title"]
+        study.save(update_fields=["title"])
+        audit.record("study.changed", study, actor=by, changes=audit.changes(proposed, renamed))
 
 
 @transaction.atomic

@@ -11,6 +11,8 @@ from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+NAME_LETTERS = "letters a to z, digits, hyphens and underscores"
+
 
 def posted(request: HttpRequest) -> Any:
     """What a form is bound to: what was sent, or nothing."""

@@ -45,6 +45,7 @@ class Kind:
         renamed: those that the person may rename at least.
         lookup: the field that addresses hold.
         edit: the address of the form that changes its other names, or all of them; empty where there is none.
+        name_problem: why the name in its address cannot change any more; empty where `edit` can change it.
         rename: writes other names; takes `thing`, `by` and the fields of `names`.
         names: the fields that `rename` takes, with their labels.
         jobs: which jobs are of it beside those that its rows name.
@@ -64,6 +65,7 @@ class Kind:
     renamed: Callable[[Any], QuerySet[Any]] | None = None
     lookup: str = "name"
     edit: Callable[[Any], str] = lambda _thing: ""
+    name_problem: Rule = lambda _thing: ""
     rename: Callable[..., Any] | None = None
     names: Callable[[Any], Mapping[str, str]] = lambda _thing: {}
     jobs: Callable[[Any], Q] | None = None

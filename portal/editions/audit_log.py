@@ -21,6 +21,7 @@ from portal.teams.models import Team
 
 ACTIONS_ON_JOBS = ("job.cancelled", "job.run_again")  # what people do; that a job was made, its own subject tells
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+\d\d:\d\d|Z)")
+SUBJECTS = {"board": "Leaderboard", "study": "Listening test"}  # as pages call them
 RUNS = "submissions__anonymization_runs__pk"
 COLUMNS = ("time", "person", "action", "subject", "kind", "details")
 
@@ -64,7 +65,8 @@ def export_events(events: Iterable[AuditEvent]) -> Iterable[tuple[Any, ...]]:
 def describe_action(event: AuditEvent) -> str:
     """Such as ``Team: members frozen`` for ``team.members_frozen``."""
     subject, _, action = event.action.partition(".")
-    return f"{subject.capitalize()}: {action}".replace("_", " ")
+    words = action.replace("_", " ").replace("unpublished", "taken back")
+    return f"{SUBJECTS.get(subject, subject.capitalize())}: {words}"
 
 
 def describe_details(event: AuditEvent) -> str:

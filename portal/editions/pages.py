@@ -27,7 +27,14 @@ from evaluation.protocols.ranking.policy import (
 from evaluation.protocols.recipes import Average, DataSet, MetricRule, Recipe, RecipeError, Track
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.models import DataSet as DataSetOfCorpus
-from portal.challenges.rules import Phase, list_licence_texts, missing_sets, phase_in_words, submission_phase
+from portal.challenges.rules import (
+    NOT_LISTED,
+    Phase,
+    list_licence_texts,
+    missing_sets,
+    phase_in_words,
+    submission_phase,
+)
 from portal.challenges.selectors import (
     DataSetRow,
     data_set_rows,
@@ -123,6 +130,7 @@ def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
         "team": team,
         "organizers": edition.organizers.order_by("name", "email"),
         "rules": _rules(edition),
+        "not_listed": "" if edition.is_listed else NOT_LISTED,
     }
     # An organizer who takes part with a team of their own is told what the team does next, too.
     steps = [] if is_organizer and team is None else _steps(user, edition, team, now)
@@ -176,7 +184,7 @@ def _organizer_steps(edition: Edition) -> Iterator[NextStep]:
 
 def listing_words(edition: Edition) -> str:
     """What to decide before an edition is listed: whether it is, and whether its teams download the speech."""
-    text = "Only its organizers see it, and nobody can register. Tick “Listed” when everything is right."
+    text = f"Now {NOT_LISTED}, and teams register by your link only. Tick “Listed” when everything is right."
     if edition.corpus is None:
         return text
     may = "can" if edition.shares_data else "cannot"

@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator, validate_slug
 
-from portal.core.fields import LineField
+from portal.core.fields import NAME_LETTERS, LineField
 from portal.core.removal import Kind
 
 LONGEST = {"title": 120, "name": 60, "licence": 200, "link": 400}
@@ -20,7 +20,7 @@ HELP = {
 OPTIONAL = {"licence", "link"}
 VALIDATORS = {"name": validate_slug, "link": URLValidator(["http", "https"])}
 INVALID = {
-    "name": "Use letters a to z, digits, hyphens and underscores only.",
+    "name": f"Use {NAME_LETTERS} only.",
     "link": "Give an address that begins with https:// or http://.",
 }
 

@@ -48,6 +48,11 @@ class Managed:
         return self.kind.edit(self.thing)
 
     @property
+    def name_problem(self) -> str:
+        """Why that form cannot change the name in its address, or its only name, any more."""
+        return self.kind.name_problem(self.thing)
+
+    @property
     def trail(self) -> Sequence[tuple[str, str]]:
         """The pages above its own, each with its name and address."""
         return self.kind.trail(self.thing)

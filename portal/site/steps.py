@@ -275,7 +275,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
             f"{edition.study_title}: {edition.study_blocks_finished} of {edition.study_blocks_all} blocks are finished"
         )
         text = "Invite evaluators for the others, or close it as it is; its analysis follows."
-        return NextStep(title, text, "See the study", steps["Listening test"].url)
+        return NextStep(title, text, "See the test", steps["Listening test"].url)
     if is_published and steps["Listening test"].state == "succeeded":
         text = "Look at the results. Its page has Copy, for the next edition, and Manage, to archive this one."
         return NextStep("Everything is published", text, "See the leaderboard", steps["Published"].url, is_due=False)
@@ -292,10 +292,22 @@ def _listening_words(edition: Any) -> tuple[str, str, str]:
     if edition.study_state is None:
         return "Plan a listening test", "People rate what computed numbers cannot measure.", "New listening test"
     if edition.study_state == Study.State.PREPARED:
-        return f"Launch {edition.study_title}", "Everything is ready; evaluators then take its link.", "See the study"
+        return (
+            f"Launch {edition.study_title}",
+            "Everything is ready; evaluators then take its link.",
+            "See the test",
+        )
     if edition.study_state in LAUNCHED:
-        return f"Close {edition.study_title}", "Every block is finished; its analysis follows.", "See the study"
-    return f"Prepare {edition.study_title}", "Make its design and its stimuli, then launch it.", "See the study"
+        return (
+            f"Close {edition.study_title}",
+            "Every block is finished; its analysis follows.",
+            "See the test",
+        )
+    return (
+        f"Prepare {edition.study_title}",
+        "Make its design and its stimuli, then launch it.",
+        "See the test",
+    )
 
 
 # A member's teams -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from django.urls import reverse
 from portal.challenges.removal import edition_trail
 from portal.core.removal import Kind, declare_kind, declare_owned, declare_rows
 from portal.jobs.models import Job
+from portal.teams import rules
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 
 
@@ -31,6 +32,7 @@ declare_kind(
         owned=_organized_teams,
         lookup="pk",
         edit=lambda team: reverse("teams:edit", args=[team.pk]),
+        name_problem=rules.renaming_problem,
         edition=lambda team: team.edition,
         trail=lambda team: edition_trail(team.edition),
     )

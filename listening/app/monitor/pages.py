@@ -116,11 +116,9 @@ def _coverage_table(coverage: Any) -> Table:
     rows = []
     for row in coverage.rows:
         meter = format_html(
-            '<span>{} of {} <meter class="quantity" data-voice="{}" min="0" max="100" value="{}" aria-label="{}">'
-            "</meter></span>",
+            '<span>{} of {} <meter class="quantity" min="0" max="100" value="{}" aria-label="{}"></meter></span>',
             f"{row.total.usable:,}",
             f"{row.total.planned:,}",
-            "original" if row.is_original else "anonymised",
             str(row.total.percent),
             f"{row.name}: {row.total.percent} %",
         )

@@ -57,7 +57,6 @@ class Row:
     """A system, or original speech. `same` and `different` speaker: None where no voices are compared."""
 
     name: str
-    is_original: bool
     total: Cell
     same: Cell | None
     different: Cell | None
@@ -137,7 +136,6 @@ def _rows(cells: dict[tuple[str | None, bool | None], Cell]) -> tuple[Row, ...]:
     return tuple(
         Row(
             name=code or ORIGINAL,
-            is_original=code is None,
             total=sum((cell for (owner, _), cell in cells.items() if owner == code), Cell()),
             same=cells.get((code, True)),
             different=cells.get((code, False)),
@@ -307,7 +305,7 @@ def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[
     return [
         Line(
             session=one,
-            step=one.step if one.state == State.ACTIVE else left_at.get(one.pk, {}).get("step") or _last_step(one),
+            step=_step_of(one, left_at.get(one.pk, {})),
             answered=answered.get(one.pk) or left_at.get(one.pk, {}).get("trials", 0),
             is_stalled=is_stalled(one, now),
         )
@@ -347,6 +345,13 @@ def _left_at(study: Study) -> dict[int, dict[str, Any]]:
     """What was noted at the end of each session: its step, and of who withdrew how many trials were answered."""
     ends = SessionEvent.objects.filter(session__study=study, kind__startswith="ended-", is_told=False).order_by("-pk")
     return {session: data for session, data in ends.values_list("session", "data") if data.get("step") in STEPS}
+
+
+def _step_of(session: Session, left: dict[str, Any]) -> str:
+    """The page of a session: where it is, or where it was when it ended."""
+    if session.state == State.ACTIVE:
+        return session.step
+    return Step.END if session.state == State.FINISHED else left.get("step") or _last_step(session)
 
 
 def _last_step(session: Session) -> str:

@@ -289,7 +289,12 @@ def launching(study: Study) -> dict[str, Any]:
     counts = [("Evaluators", study.blocks.count()), ("Trials of each", study.trials_per_evaluator)]
     return _asking(study, [State.PREPARED], "launched") | {
         "question": f"Launch {study}?",
-        "sentences": ["Evaluators can then begin, and the plan cannot change any more."],
+        "sentences": [
+            "Evaluators can then begin, and the plan cannot change any more: "
+            "systems, data sets, numbers, questions and screening.",
+            "“Edit” can still change title, languages, pay, what evaluators are told before they consent, "
+            "completion codes and how long a place is kept.",
+        ],
         "facts_title": "What is launched",
         "are_counts": True,
         "facts": [(name, f"{count:,}") for name, count in counts],

@@ -70,6 +70,7 @@ declare_kind(
         model=Study,
         owned=_organized_studies,
         edit=lambda study: reverse("studies:edit", args=[study.name]),
+        name_problem=rules.name_problem,
         names=lambda _: {"title": "Title"},
         rename=rename_study,
         archiving_problem=rules.study_archiving_problem,

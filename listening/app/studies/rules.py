@@ -82,6 +82,11 @@ def kept_until(study: Study) -> datetime | None:
     return study.closed_at.replace(year=year, month=month, day=min(study.closed_at.day, monthrange(year, month)[1]))
 
 
+def name_problem(study: Study) -> str:
+    """Why the name of a study in addresses cannot change any more."""
+    return "The name in its address is fixed since the launch." if study.is_launched else ""
+
+
 def describe_published_results(study: Study) -> str:
     """What published results are, as pages say it: public as long as the leaderboard is."""
     return "published" if study.edition.published_at is not None else HIDDEN_WITH_LEADERBOARD

@@ -34,6 +34,7 @@ from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
 from listening.tasks import RATED
 from portal.challenges.models import DataSet, Edition, Role, TrialList
+from portal.challenges.rules import propose_test_title
 from portal.core import audit
 from portal.core.steps import Step
 from portal.jobs.models import Job
@@ -389,7 +390,7 @@ def propose_study(edition: Edition) -> dict[str, Any]:
     size = Study(**_sizes(Form.RATING, "2022")[0])
     told = {"keep_months": USUAL_MONTHS} | _known_of(edition, None)
     preset = "small" if _room_problem(size, best_sets(edition)) else "2022"
-    return {"title": f"Listening test of {edition}"[:120], "preset": preset} | told
+    return {"title": propose_test_title(edition.title), "preset": preset} | told
 
 
 def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, preset: str, **consent: Any) -> Study:

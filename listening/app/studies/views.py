@@ -107,7 +107,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
     form = NewStudyForm(data, user=request.user, edition=_chosen_edition(request))
     study = form.save() if form.is_valid() else None
     if study is not None:
-        messages.success(request, f"The study {study} was created from the edition. “Edit” changes its settings.")
+        messages.success(request, f"{study} was created from the edition. “Edit” changes its settings.")
         if reason := services.explain_size(study, form.cleaned_data["preset"]):
             messages.warning(request, reason)
         return redirect(study)
@@ -123,7 +123,7 @@ def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
     form = StudyForm(request.POST if request.method == "POST" else None, study=study)
     changed = form.save(by=request.user) if form.is_valid() else None
     if changed is not None:
-        messages.success(request, "The study is saved.")
+        messages.success(request, "The listening test is saved.")
         return redirect(changed)
     context = {"study": study, "form": form} | pages.planner(study, form, seconds=0)
     return render(request, "listening/studies/edit.html", context, status=422 if form.errors else 200)

@@ -27,7 +27,7 @@ from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import DataSetRow, data_set_table, expected_sets, managed_editions_for
-from portal.core.fields import RadioField, RowField, RowsField
+from portal.core.fields import NAME_LETTERS, RadioField, RowField, RowsField
 from portal.core.labels import extent, missing_line
 from portal.jobs.models import Job
 from portal.submissions.models import System
@@ -289,10 +289,9 @@ class BaselineForm(forms.Form):
         label="Name of the system",
         max_length=60,
         required=False,
-        help_text="Letters, digits, hyphens and underscores; it becomes part of addresses. "
-        "Left empty, it is made from method and corpus.",
+        help_text=f"Use {NAME_LETTERS}; it becomes part of addresses. Left empty, it is made from method and corpus.",
         error_messages={
-            "invalid": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
+            "invalid": f"Use {NAME_LETTERS} only, such as b2-speech.",
             "max_length": "Use at most %(limit_value)s characters; this name has %(show_value)s.",
         },
     )

@@ -235,7 +235,7 @@ def test_criterion_15_session_straight_lined_over_http_stands_flagged_on_the_mon
     text = client.get(address("live", study)).content.decode()
     assert "1 finished, 0 under way" in text
     assert f'href="{address("exclusions", study)}?flag=straight-lining"' in text
-    assert list_lines(study, timezone.now())[0].step == "trials"
+    assert list_lines(study, timezone.now())[0].step == "end"
     assert (session.answers.count(), Session.objects.get(pk=session.pk).state) == (36, "finished")
 
 

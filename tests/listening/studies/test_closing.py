@@ -78,7 +78,11 @@ def test_a_study_that_was_never_launched_offers_no_button_to_close_it(organizer)
     draft = make_study(organizer=organizer, state="draft", launched_at=None)
     response = ask(draft, organizer)
     told = text_of(response)
-    assert (response.status_code, "It was never launched" in told, "Close the study" in told) == (200, True, False)
+    assert (response.status_code, "It was never launched" in told, "Close the listening test" in told) == (
+        200,
+        True,
+        False,
+    )
 
 
 def test_criterion_33_who_listens_is_waited_for_and_nobody_else(study, organizer):

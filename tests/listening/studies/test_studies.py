@@ -363,7 +363,7 @@ def test_actions_in_their_order_and_no_other(edition, organizer):
 def test_actions_stand_in_the_trail_of_the_edition(client, edition):
     study = make_prepared(edition)
     text = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
-    assert "Study: designed" in text
+    assert "Listening test: designed" in text
     assert study.title in text
 
 

@@ -30,6 +30,7 @@ from portal.teams.models import Team
 from tests.listening.factories import make_study
 from tests.listening.heard import make_draft, make_heard_edition
 from tests.listening.results.answered import make_answered
+from tests.pages import read_page
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -576,6 +577,33 @@ def test_title_of_an_edition_and_of_a_study_is_changed_where_they_are_managed(cl
     thing.refresh_from_db()
     assert thing.title == "Another title"
     assert client.post(address(kind, thing.name), {"title": ""}).status_code == 422
+
+
+def test_listening_test_with_the_proposed_title_is_renamed_with_its_edition(client, organizer):
+    study = make_study(organizer=organizer)
+    edition = study.edition
+    client.force_login(organizer)
+    for state, title, found in (
+        ("draft", f"Listening test of {edition.title}", "Listening test of A"),
+        ("draft", "A title of its own", "A title of its own"),
+        ("closed", "Listening test of B", "Listening test of B"),
+    ):
+        type(study).objects.update(state=state, title=title)
+        client.post(address("editions", edition.name), {"title": "B" if edition.title == "A" else "A"})
+        edition.refresh_from_db()
+        study.refresh_from_db()
+        assert study.title == found
+
+
+def test_manage_says_whether_the_name_in_the_address_can_change(client, organizer):
+    study = make_study(organizer=organizer, state="draft", launched_at=None)
+    client.force_login(organizer)
+    fixed = "The name in its address is fixed since the launch."
+    page = read_page(client.get(address("studies", study.name)))
+    assert (fixed in page, "The name in its address can be changed on the page" in page) == (False, True)
+    type(study).objects.update(state="closed", launched_at=timezone.now())
+    page = read_page(client.get(address("studies", study.name)))
+    assert (fixed in page, "can be changed on the page" in page) == (True, False)
 
 
 def test_study_that_is_closed_keeps_its_title_and_says_so(client, organizer):

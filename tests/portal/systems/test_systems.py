@@ -309,7 +309,7 @@ def test_form_names_what_is_wrong_in_its_own_words(organizer):
             {
                 "method": "Choose a method of this list.",
                 "data_sets": "Choose data sets of this list.",
-                "name": "Use letters, digits, hyphens and underscores only, such as b2-speech.",
+                "name": "Use letters a to z, digits, hyphens and underscores only, such as b2-speech.",
                 "seed": "A seed is a whole number from 0 on, such as 2022.",
             },
         ),
