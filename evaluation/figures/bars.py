@@ -90,7 +90,7 @@ class _BarPlot:
             ends.append(self.minimum)
             draw_limit(axes, self.minimum, palette, f"minimum {self.minimum:g}")
         low, high = min(ends), max(ends)
-        room = 0.14 * (high - low or 1.0)
+        room = (0.25 if self.narrow else 0.14) * (high - low or 1.0)  # for the number, which does not shrink
         axes.set_xlim(low - room if low < 0 else 0, high + room if high > 0 else 0)
         axes.axvline(0, color=palette.line, linewidth=0.8)
         axes.set_ylim(len(self.bars) - 0.45, -0.55)

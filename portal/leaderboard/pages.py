@@ -75,7 +75,6 @@ def leaderboard_page(
         "table": leaderboard_table(leaderboard, choice, lines),
         "reasons": list_reasons(lines),
         "has_groups": any(line.group for line in lines),
-        "n_unranked": sum(line.place in ("unranked", "outside") for line in lines),
         "tradeoff": figures[0] if beside else None,
         "bars": figures[1:] if beside else figures,
         "published": _published_table(leaderboard),

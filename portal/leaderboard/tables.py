@@ -267,7 +267,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
     ]
     columns += [Column("met", "Conditions met (rank)", kind="met")] if any(line.met for line in lines) else []
     columns += [Column("group", "Group", kind="letters")] if any(line.group for line in lines) else []
-    columns += [Column("description", "Paper")] if any(line.description for line in lines) else []
+    columns += [Column("description", "Paper", kind="paper")] if any(line.description for line in lines) else []
     rows = (_table_row(leaderboard, line, columns) for line in _sorted(lines, choice))
     return Table(
         columns=tuple(columns),

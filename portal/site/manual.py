@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from common.tables import Column, Table, plain_table
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 from evaluation.protocols.schema import TableText, describe_recipe
+from portal.core.templatetags.portal import words as unbroken_words
 
 # The pages by whom they are for, each with what it tells.
 GROUPS = {
@@ -266,6 +267,9 @@ def _parser() -> Any:
     parser.add_render_rule("table_open", lambda _, tokens, place, *__: _TABLE.format(tokens[place].meta["label"]))
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     parser.add_render_rule("fence", _code)
+    parser.add_render_rule(
+        "code_inline", lambda _, tokens, place, *__: f"<code>{unbroken_words(tokens[place].content)}</code>"
+    )
     return parser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from functools import partial
@@ -60,6 +61,13 @@ def test_negative_bars_go_to_the_left():
     bars = [SystemBar("A", -10.1, -11.0, -9.0), SystemBar("B", -1.6)]
     assert {"−10.10", "−1.60"} <= set(texts(draw_system_bars(bars, GAIN_OF_VOICE_DISTINCTIVENESS)))
     assert describe_systems(bars, GAIN_OF_VOICE_DISTINCTIVENESS) == "A: −10.10 dB. B: −1.60 dB."
+
+
+def test_number_left_of_a_long_interval_does_not_lie_on_the_name_on_a_phone():
+    bars = [SystemBar("A", 0.0, -0.01, 0.01), SystemBar("Pitch shift", -0.13, -1.1, -0.03)]
+    svg = draw_system_bars(bars, GAIN_OF_VOICE_DISTINCTIVENESS, narrow=True).decode()
+    name, number = (float(re.search(rf'<text x="([\d.]+)"[^>]*>{text}<', svg)[1]) for text in ("Pitch shift", "−0.13"))
+    assert number - name > 5 * 0.6 * 8.5, "both end there; the number has five signs"
 
 
 @pytest.mark.parametrize(("bars", "found"), [((), "none"), ((SystemBar("A", float("nan")),), "nan of A")])

@@ -99,3 +99,7 @@ def test_shipped_recipes_are_handed_out_where_an_edition_is_made(client):
         answer = client.get(f"/docs/recipes/{name}.toml")
         assert answer.content.decode() == (FOLDER / f"{name}.toml").read_text()
         assert tomllib.loads(answer.content.decode())["edition"] == name
+
+
+def test_options_do_not_break_after_their_hyphens(client):
+    assert '<code><span class="unbroken">--add</span>' in client.get("/docs/teams/").content.decode()
