@@ -26,6 +26,7 @@ from portal.leaderboard.pages import leaderboard_page
 from portal.leaderboard.selectors import leaderboard_for
 from portal.site.steps import (
     edition_path,
+    invitation_steps,
     look_at_failures,
     newest_submissions,
     next_steps,
@@ -42,7 +43,7 @@ from portal.submissions.selectors import listed_systems_for, submissions_for, up
 from portal.submissions.uploads import UNFINISHED
 from portal.systems.tables import latest_systems_table
 from portal.teams.models import Team
-from portal.teams.selectors import managed_teams_for, teams_for
+from portal.teams.selectors import list_invitations_of, managed_teams_for, teams_for
 
 SHOWN = 8
 FAILURES_CONCERN_FOR = timedelta(days=7)
@@ -115,7 +116,10 @@ def home_page(user: Any) -> dict[str, Any]:
     }
     if not (teams or organized or archived or user.is_organizer or user.is_staff):
         page |= visitor_page(user)
-        page["steps"] = list(registration_steps((line.edition for line in page["editions"]), now))
+        invitations = list(list_invitations_of(user, now))
+        invited = {one.team.edition_id for one in invitations}
+        others = [line.edition for line in page["editions"] if line.edition.pk not in invited]
+        page["steps"] = [*invitation_steps(invitations), *registration_steps(others, now)]
     if user.is_organizer and (failed := open_failures(user, now)):
         page["steps"].append(look_at_failures(failed))
     # Only what a team does next and what failed come before the next step of an edition.

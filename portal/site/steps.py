@@ -19,7 +19,7 @@ from common.memory import format_size
 from listening.app.models import Block, Study, StudySystem
 from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED
 from portal.challenges.models import Edition
-from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
+from portal.challenges.rules import Phase, moment, phase_in_words, registration_phase, submission_phase
 from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
 from portal.core.mail import if_mailed
@@ -29,7 +29,7 @@ from portal.submissions.models import SharedPart, Submission, System, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
 from portal.submissions.rules import is_on_leaderboard
 from portal.submissions.selectors import ACCEPTED, STANDING, STOPPED, with_stopped
-from portal.teams.models import DataAcceptance, Team
+from portal.teams.models import DataAcceptance, Invitation, Team
 
 _MAILED = "You get a mail when it is done."
 _CHECKED = ("is being checked", _MAILED, "See its progress")
@@ -418,6 +418,16 @@ def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
     submissions = with_stopped(Submission.objects.filter(pk__in=keys.values("newest")))
     found = submissions.select_related("system__team", "system__edition")
     return {one.system.team_id: one for one in found if one.system.team_id is not None}
+
+
+def invitation_steps(invitations: Iterable[Invitation]) -> Iterator[NextStep]:
+    """Where a member is invited: only the mail holds the link that lets them join."""
+    for one in invitations:
+        text = (
+            f"Open the link in the mail to {one.email} of {moment(one.created_at)}; it works until "
+            f"{moment(one.expires_at)}. Is it lost? Ask {one.invited_by or 'the team'} to send the invitation again."
+        )
+        yield NextStep(f"Join the team {one.team} in {one.team.edition}", text, "", "")
 
 
 def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[NextStep]:

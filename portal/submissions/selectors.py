@@ -148,11 +148,12 @@ def with_stopped(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 
 
 def with_what_can_be_offered(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Each with `has_files` and `has_description`: whether there are samples and a description to offer to readers."""
+    """Each with `has_files` and `has_description`, which can be offered to readers, and `has_offers` that wait."""
     descriptions = SubmittedDocument.objects.filter(kind=SubmittedDocument.Kind.DESCRIPTION)
     return submissions.annotate(
         has_files=Exists(SubmittedFile.objects.filter(submission=OuterRef("pk"))),
         has_description=Exists(descriptions.filter(submission=OuterRef("pk"))),
+        has_offers=Exists(SharedPart.objects.filter(submission=OuterRef("pk"), released_at=None)),
     )
 
 

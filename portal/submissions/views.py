@@ -117,7 +117,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     relation = relation_to(request.user, submission.system)
     if request.method != "POST":
         return render(request, "confirm.html", pages.withdrawing(submission, relation))
-    return _act(request, submission, services.withdraw, relation=relation)
+    return _act(request, submission, services.withdraw, f"{submission} is withdrawn.", relation=relation)
 
 
 @member_action
@@ -135,10 +135,14 @@ def release(request: HttpRequest, pk: int) -> HttpResponse:
     return _act(request, managed_submission_for(request.user, pk), services.release)
 
 
-def _act(request: HttpRequest, submission: Submission, service: Callable[..., Any], **given: Any) -> HttpResponse:
+def _act(
+    request: HttpRequest, submission: Submission, service: Callable[..., Any], said: str = "", **given: Any
+) -> HttpResponse:
     """Change a submission; its page then shows the state it has come to."""
     try:
         service(submission=submission, by=request.user, **given)
+        if said:
+            messages.success(request, said)
     except NotPossible as reason:
         messages.error(request, str(reason))
     return redirect(submission)

@@ -311,8 +311,7 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
         view.relations, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
     )
     described = next((part for part in parts if part.document), None)
-    waiting = SharedPart.objects.filter(submission__system=system, released_at=None).exclude(submission=submission)
-    waiting = waiting.exclude(submission__state=Submission.State.WITHDRAWN).order_by("submission__version")
+    others = [one for one in view.versions if one.pk != submission.pk and one.state != Submission.State.WITHDRAWN]
     return {
         "samples": [
             _sample(request, system, part, part.file, number, with_original=with_originals)
@@ -327,7 +326,7 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
             PROPOSED_SAMPLES, "" if system.team_id is None else "an organizer has released them and "
         ),
         "offers_description": not problem and not any(one.document for one in all_parts) and submission.has_description,  # type: ignore[attr-defined]
-        "waiting_in": waiting.values_list("submission__version", flat=True).distinct() if view.is_own else (),
+        "waiting_in": [one.version for one in others if one.has_offers],  # type: ignore[attr-defined]
         "n_waiting": sum(part.released_at is None for part in all_parts) if view.is_organizer else 0,
     }
 

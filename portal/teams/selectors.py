@@ -191,6 +191,12 @@ def list_open_invitations(team: Team, now: datetime) -> QuerySet[Invitation]:
     return team.invitations.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
 
 
+def list_invitations_of(user: Any, now: datetime) -> QuerySet[Invitation]:
+    """The open invitations to the address of this person's account."""
+    found = Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
+    return found.filter(email__iexact=user.email).select_related("team__edition", "invited_by")
+
+
 def list_ended_invitations(team: Team) -> list[str]:
     """The addresses whose invitations ended when the members were fixed."""
     frozen = team.members_frozen_at

@@ -464,6 +464,19 @@ def test_home_passes_over_a_repeated_archive():
     assert "was refused" in _steps(member)[0][0]
 
 
+def test_home_names_an_open_invitation_before_registration():
+    invited = make_user(email="new@uni.example")
+    team = make_team(make_edition(name="open", title="Open one"), name="Bats")
+    link = {"secret_hash": "1", "expires_at": timezone.now() + DAY}
+    one = team.invitations.create(email="New@Uni.example", **link)
+    [step] = home_page(invited)["steps"]
+    assert (step.title, step.url) == ("Join the team Bats in Open one", "")
+    assert "the mail to New@Uni.example of" in step.text
+    team.invitations.filter(pk=one.pk).update(revoked_at=timezone.now())
+    [step] = home_page(invited)["steps"]
+    assert step.action == "Register a team"
+
+
 def test_home_without_a_team_leads_to_open_registrations():
     make_edition(name="open", title="Open one")
     make_edition(name="hidden", is_listed=False)

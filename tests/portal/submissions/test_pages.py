@@ -382,7 +382,8 @@ def test_member_withdraws_while_measures_and_the_numbers_that_follow_them_wait(c
     assert {one.state for one in jobs} == {State.WAITING}
     assert any(one.after_id for one in jobs)
     client.force_login(member)
-    client.post(reverse("submissions:withdraw", args=[submission.pk]))
+    done = client.post(reverse("submissions:withdraw", args=[submission.pk]), follow=True)
+    assert f"{submission} is withdrawn." in done.content.decode()
     submission.refresh_from_db()
     assert submission.state == S.WITHDRAWN
     assert {one.state for one in list_jobs(submission)} == {State.CANCELLED}

@@ -364,6 +364,9 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     told = AuditEvent.objects.count()
     assert share(owner, offer="9" * 5000) == 302
     assert AuditEvent.objects.count() == told
+    later = submission.system.submissions.create(version=2, state="evaluated", evaluated_at=timezone.now())
+    assert "What was offered with" in text_of(get(client, owner, system))
+    later.delete()
     share(owner, release="all")  # which is the organizer's
     publish(system)
     assert heard() == (0, 302)
