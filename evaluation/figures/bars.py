@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from common.rounding import fixed
+from common.rounding import fixed, round_to_interval
 from evaluation.figures.style import (
     ImageFormat,
     Look,
@@ -85,7 +85,7 @@ class _BarPlot:
                 ends.append(bar.least)
             side, shift = ("left", 4) if bar.value >= 0 else ("right", -4)
             look = {"textcoords": "offset points", "ha": side, "va": "center", "color": palette.muted}
-            axes.annotate(format_value(bar.value), (furthest, place), xytext=(shift, 0), fontsize=8.5, **look)
+            axes.annotate(_label_of(bar), (furthest, place), xytext=(shift, 0), fontsize=8.5, **look)
         if self.minimum is not None:
             ends.append(self.minimum)
             draw_limit(axes, self.minimum, palette, f"minimum {self.minimum:g}")
@@ -143,6 +143,11 @@ def describe_systems(bars: Iterable[SystemBar], metric: Metric, minimum: float |
     if minimum is not None:
         sentences.append(f"Dashed line: minimum of {minimum:g}.")
     return " ".join(sentences)
+
+
+def _label_of(bar: SystemBar) -> str:
+    """As tables have it: in the digits that its interval leaves meaning to."""
+    return round_to_interval(bar.value, bar.lower, bar.upper, 2)[0]
 
 
 def format_value(value: float) -> str:

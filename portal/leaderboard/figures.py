@@ -192,7 +192,7 @@ def figure_key(description: str, extension: str) -> str:
 def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]:
     """EER and a utility of whatever can be ranked and of the references."""
     unrankable = {one.entry.key for one in leaderboard.table.unrankable}
-    places = _places(leaderboard)
+    places = list_places(leaderboard)
     return [
         SystemPoint(
             name=entry.label,
@@ -211,7 +211,7 @@ def _points(leaderboard: Leaderboard, column: ShownAverage) -> list[SystemPoint]
     ]
 
 
-def _places(leaderboard: Leaderboard) -> dict[str, int]:
+def list_places(leaderboard: Leaderboard) -> dict[str, int]:
     """Of each system among the colours: the same in every figure of the page, and of a study with all systems."""
     return place_systems(entry.label for entry in leaderboard.entries if entry.kind != "original")
 
@@ -248,7 +248,7 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
     """An average that decides no rank, of each system and baseline, the highest first."""
     found = [(entry, measured) for entry in leaderboard.entries if (measured := entry.averages.get(column.key))]
     found.sort(key=lambda pair: (-pair[1].value, pair[0].label))
-    places, unit = _places(leaderboard), f" {column.metric.unit}" if column.metric.unit else ""
+    places, unit = list_places(leaderboard), f" {column.metric.unit}" if column.metric.unit else ""
     return [
         SystemBar(
             entry.label,

@@ -38,7 +38,7 @@ from evaluation.protocols.published_view import (
 )
 from evaluation.protocols.ranking.rankings import Entry, Measured
 from portal.challenges.models import Edition
-from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, link_of
+from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, link_of, list_places
 from portal.leaderboard.pages import above_chance_note
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, build_leaderboard, list_public_editions
 from portal.leaderboard.tables import average_cell, measured_of
@@ -288,19 +288,20 @@ def _points(choice: PublishedChoice, privacy: tuple[str, str]) -> Iterator[Syste
             words = _words(line.system, "published", eer.value, utility.value, find_metric(*choice.utility))
             yield SystemPoint(line.system, eer.value, utility.value, kind, words=words, link="#table")
     utilities = {entry.key: one for entry, one in _overlaid_values(choice, choice.utility[0])}
-    for place, (entry, eer_of) in enumerate(_overlaid_values(choice, EER)):
+    places = list_places(choice.leaderboard) if choice.leaderboard else {}
+    for entry, eer_of in _overlaid_values(choice, EER):
         if measured := utilities.get(entry.key):
             name = _name_here(choice, entry)
             yield SystemPoint(
                 name,
                 eer_of.value,
                 measured.value,
-                "original" if entry.kind == "original" else "system",
+                entry.kind,
                 eer_interval=eer_of.interval,
                 utility_interval=measured.interval,
                 words=_words(name, "here", eer_of.value, measured.value, find_metric(*choice.utility)),
                 link=link_of(entry),
-                place=place,
+                place=places.get(entry.label),
             )
 
 
@@ -309,10 +310,12 @@ def _bars(choice: PublishedChoice, key: tuple[str, str]) -> Iterator[SystemBar]:
         if found := line.values.get(key):
             told = f"{line.system}: {_rounded(found.value, None, find_metric(*key).unit)}, published"
             yield SystemBar(line.system, found.value, is_baseline=True, words=told, link="#table")
-    for place, (entry, one) in enumerate(_overlaid_values(choice, key[0])):
+    places = list_places(choice.leaderboard) if choice.leaderboard else {}
+    for entry, one in _overlaid_values(choice, key[0]):
         name = _name_here(choice, entry)
         told = f"{name}: {_rounded(one.value, one.interval, find_metric(*key).unit)}"
-        yield SystemBar(name, one.value, one.low, one.high, place=place, words=told, link=link_of(entry))
+        look: dict[str, Any] = {"is_baseline": entry.kind != "system", "place": places.get(entry.label, 0)}
+        yield SystemBar(name, one.value, one.low, one.high, words=told, link=link_of(entry), **look)
 
 
 def _words(name: str, of: str, eer: float, utility: float, metric: Metric) -> str:
@@ -414,7 +417,7 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
 
 def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     label = drawing.column.metric.label
-    ours = "; in colour: systems of this portal" if choice.leaderboard else ""
+    ours = "; grey: baselines, in colour: systems of this portal" if choice.leaderboard else ""
     above = above_chance_note(one.eer for one in drawing.points)
     rows = (
         (
@@ -434,12 +437,12 @@ def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
 
 def _bar_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
     heading = drawing.column.heading
-    ours = " In colour: systems of this portal, with 95 % intervals." if choice.leaderboard else ""
+    ours = " In colour: systems of this portal. Thin lines: 95 % intervals." if choice.leaderboard else ""
     above = above_chance_note(one.value for one in drawing.bars) if drawing.column.key == EER else ""
     rows = ((one.name, _rounded(one.value, (one.lower, one.upper), drawing.column.metric.unit)) for one in drawing.bars)
     return {
         "title": drawing.column.metric.label,
-        "caption": f"Hatched: published.{ours}{above}",
+        "caption": f"Hatched: published systems, baselines, original speech.{ours}{above}",
         "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
         "numbers": number_table(f"{heading} in numbers", ["System", heading], rows, styles=""),
     }

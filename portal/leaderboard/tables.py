@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from common.rounding import few_digits, fixed, has_width, round_to_interval
+from common.rounding import few_digits, fixed, has_width, interval_digits, round_to_interval
 from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_table
 from common.tables import Row as TableRow
 from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
@@ -340,15 +340,29 @@ def lower_attack_mark(leaderboard: Leaderboard, entry: Entry) -> str:
     return f"{found[0]} attack: {found[1]} %" if found else ""
 
 
-def average_cell(measured: Measured | None, unit: str) -> Cell:
-    """An average with its interval, in the digits that this allows; all of them in its tooltip."""
+def average_cell(measured: Measured | None, unit: str, most: int = DIGITS) -> Cell:
+    """An average with its interval, in the digits that this allows; all of them in its tooltip.
+
+    Args:
+        most: decimals of one without an interval, which is not to look surer than those that have one.
+    """
     if measured is None:
         return Cell()
     text, around = round_average(measured, unit)
+    if not around and not measured.is_reported and float(fixed(measured.value, most).replace("\u2212", "-")):
+        text = min(text, fixed(measured.value, most), key=len)
     exact = decimals(measured.value, DIGITS)
     title = exact if not around else f"{exact}, from {measured.low:.3f} to {measured.high:.3f}"
     marks = ("reported",) if measured.is_reported else ()
     return Cell(text, around, value=measured.value, marks=marks, title=title)
+
+
+def _most_digits(leaderboard: Leaderboard, column: ShownAverage) -> int:
+    """The most decimals in a column that an interval leaves meaning to."""
+    found = [one for entry in leaderboard.entries if (one := measured_of(entry, column))]
+    ends = [one.interval for one in found if one.interval and has_width(*one.interval)]
+    known = [interval_digits(low, high, DIGITS) for low, high in ends]
+    return max(known, default=DIGITS)
 
 
 def round_average(measured: Measured, unit: str) -> tuple[str, str]:
@@ -503,7 +517,7 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         "met": Cell(marks=line.met),
         "description": Cell("PDF" if line.description else "", link=line.description, title=f"Paper on {line.label}"),
     } | {
-        one.key: average_cell(line.numbers.get(one.key), one.metric.unit)
+        one.key: average_cell(line.numbers.get(one.key), one.metric.unit, _most_digits(leaderboard, one))
         for one in _columns(leaderboard, shows_beyond=True)
     }
     key = leaderboard.policy.privacy.metric

@@ -6,9 +6,10 @@ import pytest
 from django.utils import timezone
 
 from evaluation.formats.results import AttackModel
+from evaluation.protocols.ranking.rankings import Measured
 from portal.leaderboard.exports import leaderboard_as_dict
 from portal.leaderboard.selectors import build_leaderboard
-from portal.leaderboard.tables import answer
+from portal.leaderboard.tables import answer, average_cell
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective import make_objective_run, number, ranked_numbers
 
@@ -65,6 +66,13 @@ def test_leaderboard_by_an_attack_without_training_says_that_the_true_eer_may_be
         "The EERs are those of lazy-informed attacks: the attacker anonymises its enrolment speech with the same "
         "system. No attacker was trained"
     )
+
+
+def test_number_without_an_interval_does_not_look_surer_than_those_with_one():
+    assert average_cell(Measured(47.123), "%").text == "47.1"
+    assert average_cell(Measured(47.123), "%", 0).text == "47"
+    assert average_cell(Measured(0.04), "%", 0).text == "0.04"
+    assert average_cell(Measured(47.123, is_reported=True), "%", 0).text == "47.123"
 
 
 def test_captions_of_eers_above_50_percent_say_that_the_attacker_is_likely_at_fault(client, edition):

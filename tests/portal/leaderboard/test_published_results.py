@@ -12,7 +12,9 @@ from evaluation.protocols.published import load_published
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.templatetags.tables import table_body
+from portal.leaderboard.figures import list_drawings
 from portal.leaderboard.published_pages import PLANE, list_published_drawings, make_table, published_page, read_choice
+from portal.leaderboard.selectors import build_leaderboard
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.objective import make_objective_run, ranked_numbers
 
@@ -111,6 +113,8 @@ def test_systems_of_a_leaderboard_are_laid_over_with_what_differs(client, editio
     assert [(one.name, one.link) for one in originals] == [("Original", "#table"), (f"Original ({edition.name})", "")]
     point = next(one for one in list_published_drawings(choice)[PLANE].points if one.kind == "system")
     assert (point.name, point.eer, point.utility) == (here, 21.5, 7.25)
+    on_leaderboard = list_drawings(build_leaderboard(edition)).values()
+    assert point.place in {one.place for drawing in on_leaderboard for one in drawing.points if one.name == "T01-p1"}
     page = client.get(f"{ADDRESS}?over={edition.name}").content.decode()
     assert f"Evaluator: {edition}: the teams" in page
     assert "Data:" not in page
