@@ -139,7 +139,7 @@ def size_of_system_bars(bars: int, *, narrow: bool = False) -> Size:
 def describe_systems(bars: Iterable[SystemBar], metric: Metric, minimum: float | None = None) -> str:
     """The figure in words, for those who cannot see it."""
     unit = f" {metric.unit}" if metric.unit else ""
-    sentences = [f"{bar.name}: {format_value(bar.value)}{unit}." for bar in bars]
+    sentences = [f"{bar.name}: {_label_of(bar)}{unit}." for bar in bars]
     if minimum is not None:
         sentences.append(f"Dashed line: minimum of {minimum:g}.")
     return " ".join(sentences)

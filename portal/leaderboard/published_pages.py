@@ -1,4 +1,4 @@
-"""Published results: what papers and challenges print, one line a system, beside systems of a leaderboard here.
+"""Results of papers: what papers and challenges print, one line a system, beside systems of a leaderboard here.
 
 What was chosen stands in the address, so that each view can be linked to and downloaded.
 """
@@ -189,7 +189,7 @@ def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
             rows.append((name, *cells, "this portal"))
     words = "As printed; averages by the weights of the recipe, rounded."
     words += " Systems of this portal: 95 % intervals beneath." if choice.leaderboard else ""
-    return plain_table("Published results", columns, rows, caption=words, styles="strip")
+    return plain_table("Results of papers", columns, rows, caption=words, styles="strip")
 
 
 def list_sources(choice: PublishedChoice) -> list[str]:

@@ -318,6 +318,7 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
             for number, part in enumerate(audible, start=1)
             if part.file
         ],
+        "has_originals": with_originals,
         "silent": sum(part.file is not None for part in parts) - len(audible) if view.is_own else 0,
         "description": described,
         "description_state": _release_in_words(described, system) if described else "",

@@ -31,7 +31,7 @@ def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     unprotected = values.average(
         decides.metric, decides.estimator, split=policy.split, attack_model=AttackModel.UNPROTECTED
     )
-    said = f"The {policy.attack_model} attacker has an equal error rate of {_read(standing.average, '%')}"
+    said = f"The {policy.attack_model} attacker has an equal error rate of {_read(standing.average, '%', named='95 % interval ')}"
     known = f", against {_read(unprotected, '%', short=True)} on original speech" if unprotected else ""
     weak = judge_average(values, policy)
     doubt = "" if weak.is_reliable else f" That attack is {weak.word}: {' '.join(weak.reasons)}"
@@ -105,10 +105,10 @@ def _rank(standing: Standing, leaderboard: Leaderboard | None, key: str) -> str:
     return " ".join([said, *(f"No rank at {', '.join(limits)}: {why}" for why, limits in unranked.items())])
 
 
-def _read(number: Number, unit: str, *, short: bool = False) -> str:
-    """Such as ``22.5 % (22.1 to 22.9)``."""
+def _read(number: Number, unit: str, *, short: bool = False, named: str = "") -> str:
+    """Such as ``22.5 % (22.1 to 22.9)``; the first interval of a page is named."""
     text, around = round_number(number, AVERAGE_DIGITS)
     if short and not around:
         text = decimals(number.value, 1)
     value = f"{text} {unit}".strip()
-    return f"{value} ({around})" if around and not short else value
+    return f"{value} ({named}{around})" if around and not short else value

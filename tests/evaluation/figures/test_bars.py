@@ -59,8 +59,8 @@ def test_system_bars_name_systems_values_and_minimum():
 
 def test_negative_bars_go_to_the_left():
     bars = [SystemBar("A", -10.1, -11.0, -9.0), SystemBar("B", -1.6)]
-    assert {"−10.10", "−1.60"} <= set(texts(draw_system_bars(bars, GAIN_OF_VOICE_DISTINCTIVENESS)))
-    assert describe_systems(bars, GAIN_OF_VOICE_DISTINCTIVENESS) == "A: −10.10 dB. B: −1.60 dB."
+    assert {"−10.1", "−1.60"} <= set(texts(draw_system_bars(bars, GAIN_OF_VOICE_DISTINCTIVENESS)))
+    assert describe_systems(bars, GAIN_OF_VOICE_DISTINCTIVENESS) == "A: −10.1 dB. B: −1.60 dB."
 
 
 def test_number_left_of_a_long_interval_does_not_lie_on_the_name_on_a_phone():

@@ -47,7 +47,7 @@ def test_pages_of_errors_pass_the_check(page, check_page, rf):
 
 def test_published_results_pass_the_check_and_are_chosen_in_the_form(page, check_page):
     page.goto("/")
-    page.get_by_role("link", name="Published results").click()
+    page.get_by_role("link", name="Results of papers").click()
     expect(page.locator("h2").first).to_have_text("Published 2022, test: averages")
     check_page(page, "published-results")
     page.get_by_label("Challenge").select_option("2024")

@@ -27,7 +27,7 @@ def test_page_says_how_private_how_useful_and_how_it_ranks(client):
     make_leaderboard(published_at=timezone.now())
     answer = page_of(client, "T01-p1").context["answer"]
     assert answer == [
-        "The semi-informed attacker has an equal error rate of 22.5 % (22.1 to 22.9); "
+        "The semi-informed attacker has an equal error rate of 22.5 % (95 % interval 22.1 to 22.9); "
         "50 % would be no better than a guess. Semi-informed attacks: the attacker anonymises its enrolment speech "
         "with the same system, and was trained on speech anonymised with it.",
         "WER is 8.3 % (7.9 to 8.7) (lower is better).",

@@ -370,11 +370,14 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     share(owner, release="all")  # which is the organizer's
     publish(system)
     assert heard() == (0, 302)
+    assert "There are no samples to hear." in text_of(get(client, None, system))
     share(organizer, release="all")
     assert "for release" not in str(home_page(organizer)["paths"][0].next)
     offered = submission.shared_parts.filter(document=None).count()
     assert offered
     assert heard() == (offered, 200)
+    page, originals = text_of(get(client, None, system)), "Without their originals"
+    assert ("no samples to hear" in page, originals in page, page.count("system, PDF")) == (False, True, 1)
     later = "eleased; public once the leaderboard is published"
     assert later not in text_of(get(client, owner, system))
     type(system.edition).objects.filter(pk=system.edition_id).update(published_at=None)
@@ -388,6 +391,7 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     terms = {"text": terms_of_data(system.edition), "accepted_at": timezone.now()}
     system.edition.data_acceptances.create(team=other, user=member, **terms)
     assert heard(member) == (2 * offered, 200)  # originals beside
+    assert originals not in text_of(get(client, member, system))
     paper = get(client, None, system, "description.pdf")
     assert paper["Content-Type"] == "application/pdf"
     assert paper["Content-Disposition"].startswith("attachment")
