@@ -31,7 +31,8 @@ def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     unprotected = values.average(
         decides.metric, decides.estimator, split=policy.split, attack_model=AttackModel.UNPROTECTED
     )
-    said = f"The {policy.attack_model} attacker has an equal error rate of {_read(standing.average, '%', named='95 % interval ')}"
+    eer = _read(standing.average, "%", named="95 % interval ")
+    said = f"The {policy.attack_model} attacker has an equal error rate of {eer}"
     known = f", against {_read(unprotected, '%', short=True)} on original speech" if unprotected else ""
     weak = judge_average(values, policy)
     doubt = "" if weak.is_reliable else f" That attack is {weak.word}: {' '.join(weak.reasons)}"
