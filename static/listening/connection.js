@@ -1,4 +1,4 @@
-// Talks with the portal: requests with a time limit, the heartbeat, and which tab of this session may write.
+// Requests to the portal with a time limit, the heartbeat, and which tab of this session may write.
 
 const TIMEOUT_MS = 30_000;
 const ALIVE_EVERY_MS = 30_000;

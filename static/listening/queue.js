@@ -1,5 +1,4 @@
-// Answers on their way. Each is kept on this device before it is sent, and until the portal says that it has it;
-// they go one at a time and in order, so that what was answered without a connection arrives as it was answered.
+// Answers on their way, one at a time and in order. Each is kept on this device until the portal says that it has it.
 
 const BACKOFF_MS = [1000, 2000, 4000, 8000, 15_000, 30_000];
 

@@ -33,8 +33,7 @@ export function showTimeLeft(seconds) {
   part("time-left").textContent = minutes > 1 ? word("minutes-left", { n: minutes }) : word("minute-left");
 }
 
-/** "saved", "saving", "kept" on this device, "unkept" where it cannot keep anything, "offline" with nothing to send, "" before
- *  any answer. */
+/** "saved", "saving", "kept" on this device, "unkept" where it cannot keep anything, "offline" with nothing to send, "" at first. */
 export function showSaved(state) {
   if (state === savedState) return;
   const before = savedState;

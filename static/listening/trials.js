@@ -1,5 +1,4 @@
-// The trials of a session, one calm page each. The portal says what comes next; what is answered goes off in the
-// background while the next trial is on the screen, and a connection that fails for minutes costs no answer.
+// The trials of a session, a page each. Answers are sent while the next trial is on the screen.
 
 import { Clips, decodedRate_hz } from "./clips.js";
 import { Connection } from "./connection.js";
@@ -23,12 +22,12 @@ let progress = { done: 0, total: 0 };
 let effort = { left_s: 0, paces: [] }; // usual time of the rest; times of own trials over the usual
 let spent_ms = 0; // on the earlier pages of a trial
 let page = null; // TrialPage
-let isAnswered = false; // anything, here or before
+let isAnswered = false;
 let isBeginning = false;
 let isReporting = false;
 let isLeaving = false;
 
-// What happens on the way, told with the next answer or heartbeat ----------
+// What happens on the way, told with the next answer or heartbeat
 
 const events = {
   list: [],
@@ -47,7 +46,7 @@ const keys = {
   },
 };
 
-// Parts ----------
+// Parts
 
 const connection = new Connection(dataset, dataset.session, {
   reached: (isReached) => {
@@ -98,7 +97,7 @@ function showConnection(isReached) {
   else showSaved(state === "saved" && !isAnswered ? "" : state);
 }
 
-// The order of trials ----------
+// Order of trials
 
 /** The tasks of a trial that neither the portal has nor an answer on its way. */
 function tasksLeft(trial) {
@@ -129,7 +128,7 @@ function pageTasks(trial) {
   return settings.pages === "separate" ? left.slice(0, 1) : left;
 }
 
-/** Trials that are answered here count, whether or not the portal has them yet. */
+/** Trials answered here count, whether or not the portal has them yet. */
 function doneHere() {
   return progress.done + known.filter((trial) => !tasksLeft(trial).length).length;
 }
@@ -151,7 +150,7 @@ function advance() {
   return undefined;
 }
 
-/** Everything that is here has been answered: the rest comes with the connection. */
+/** All that is here is answered: the rest comes with the connection. */
 function wait() {
   page?.close();
   page = null;
@@ -175,7 +174,7 @@ function submit(body) {
   advance();
 }
 
-/** The portal does not want this answer. One that it has already is as good as saved; else it says what is next. */
+/** An answer is refused; one that the portal has already is as good as saved. */
 async function onRefused(entry, status, body) {
   events.add("refused", { position: entry.position, status, problem: body.problem ?? "" });
   if (body.problem === "locked") {
@@ -187,7 +186,7 @@ async function onRefused(entry, status, body) {
   return begin();
 }
 
-/** A recording fails: skip its trial, or only say so and go on. Sent again from this page, it is the same report. */
+/** A recording fails: skip its trial, or only say so. Sent again from this page, it is the same report. */
 async function report(isSkip, slot, what) {
   if (isReporting) return;
   isReporting = true;
@@ -228,15 +227,15 @@ function notePace(trial) {
   spent_ms = 0;
 }
 
-/** At the median of this person's paces and the usual one, so that a single slow trial changes nothing. */
+/** At the median of this person's paces and the usual one. */
 function showTime() {
   const paces = [1, ...effort.paces].sort((a, b) => a - b);
   showTimeLeft(effort.left_s * paces[(paces.length - 1) >> 1]);
 }
 
-// Begin, pause, freeze, leave ----------
+// Begin, pause, freeze, leave
 
-/** Ask the portal where the session stands, as the tab that writes, and go on there. */
+/** Ask where the session stands, as the tab that writes, and go on there. */
 async function begin() {
   if (isBeginning) return;
   isBeginning = true;
@@ -261,7 +260,7 @@ async function takeOver() {
 }
 
 function open(state) {
-  if (state.state !== "active" || state.step !== "trials") return leave(dataset.session);
+  if (state.state !== "active" || state.step !== "trials") return void leave(dataset.session);
   Object.assign(settings, { pages: state.pages, playsAtMost: state.plays_at_most });
   known = state.trials;
   progress = { done: state.done, total: state.total };
@@ -272,7 +271,6 @@ function open(state) {
   isAnswered ||= queue.entries.length > 0;
   advance();
   if (store.read("paused") && page) rest();
-  return undefined;
 }
 
 function freeze() {
@@ -285,7 +283,7 @@ function freeze() {
   showPanel("frozen");
 }
 
-/** What is kept here is thrown away only where the portal itself said that the session is over. */
+/** What is kept here goes only where the portal said that the session is over. */
 function leave(address, isTold = true) {
   if (isLeaving) return;
   isLeaving = true;
@@ -298,7 +296,7 @@ function leave(address, isTold = true) {
 
 function pause() {
   events.add("pause");
-  store.write("paused", true); // until somebody goes on, whatever happens to the page
+  store.write("paused", true);
   rest();
 }
 
@@ -331,10 +329,7 @@ function onKey(event) {
 function listen() {
   onTap("pause", pause);
   onTap("resume", resume);
-  onTap("here", () => {
-    store.remove("paused");
-    begin();
-  });
+  onTap("here", () => (store.remove("paused"), begin()));
   onTap("retry", () => page?.retryBroken());
   onTap("skip", () => report(true, page.brokenSlot(), "clip"));
   onTap("wrong-tell", () => reportSound(false));
