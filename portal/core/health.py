@@ -104,8 +104,8 @@ def check_migrations() -> str | None:
     except DatabaseError:
         return "The database does not tell which migrations are applied."
     if pending:
-        are = "migration is" if len(pending) == 1 else "migrations are"
-        return f"{len(pending)} {are} not applied. Run {settings.PROGRAM} migrate."
+        counted = f"{len(pending)} migrations are not applied." if len(pending) > 1 else "1 migration is not applied."
+        return f"{counted} Run {settings.PROGRAM} migrate."
     return None
 
 

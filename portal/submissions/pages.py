@@ -436,9 +436,9 @@ def _ending_invitations(team: Team | None, *, is_organizer: bool, now: datetime,
     """The open invitations that the first accepted submission revokes: their addresses for those who steer the team."""
     if team is None or team.members_frozen_at is not None:
         return []
-    steers = is_organizer or team.memberships.filter(user=by, role=Membership.Role.OWNER).exists()
     found = list(list_open_invitations(team, now).values_list("email", flat=True))
-    return found if steers or not found else [f"{len(found)} of the team"]
+    steers = is_organizer or not found or team.memberships.filter(user=by, role=Membership.Role.OWNER).exists()
+    return found if steers else [f"{len(found)} of the team"]
 
 
 def _ranked_systems(edition: Edition) -> str:

@@ -66,8 +66,8 @@ def test_negative_bars_go_to_the_left():
 def test_number_left_of_a_long_interval_does_not_lie_on_the_name_on_a_phone():
     bars = [SystemBar("A", 0.0, -0.01, 0.01), SystemBar("Pitch shift", -0.13, -1.1, -0.03)]
     svg = draw_system_bars(bars, GAIN_OF_VOICE_DISTINCTIVENESS, narrow=True).decode()
-    name, number = (float(re.search(rf'<text x="([\d.]+)"[^>]*>{text}<', svg)[1]) for text in ("Pitch shift", "−0.13"))
-    assert number - name > 5 * 0.6 * 8.5, "both end there; the number has five signs"
+    name, number = (float(re.search(rf'<text x="([\d.]+)"[^>]*>{text}<', svg)[1]) for text in ("Pitch shift", "−0.1"))
+    assert number - name > 4 * 0.6 * 8.5, "both end there; the number has four signs"
 
 
 @pytest.mark.parametrize(("bars", "found"), [((), "none"), ((SystemBar("A", float("nan")),), "nan of A")])

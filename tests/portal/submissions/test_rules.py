@@ -199,7 +199,7 @@ def test_own_recipe_of_an_edition_takes_the_place_of_the_shipped_one():
     from evaluation.protocols.recipes import FOLDER
 
     text = (FOLDER / "2022.toml").read_text().replace("VoicePrivacy 2022", "Our own challenge")
-    expected = describe_requirements(make_edition(None, recipe_text=text))
+    expected = describe_requirements(make_edition(None, title="Our own challenge", recipe_text=text))
     assert expected.recipe_text == text
     assert ExpectedSubmission.from_json(expected.to_json()) == expected
 

@@ -178,7 +178,7 @@ def test_page_takes_as_many_queries_for_many_as_for_one(client, team, count, dja
         make_submission(make_team_system(team, f"p{number}"))
         upload_of(team)
     client.force_login(owner_of(team))
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         client.get(PAGE)
 
 
