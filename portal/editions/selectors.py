@@ -17,6 +17,7 @@ from evaluation.protocols.making import write_recipe as write_text
 from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import Corpus, DataSet, Edition, TrialList
 from portal.challenges.services import RESERVED_NAMES
+from portal.core.labels import missing_line
 from portal.intake.corpora.data_sets import find_enrolment_set
 from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
@@ -38,7 +39,7 @@ class Offer:
     """What may be chosen of one kind of engine: title by name of those that run here, the usual one first.
 
     Attributes:
-        missing: one line that names the others; what each lacks is said where it is started. Empty where none does.
+        missing: one line that names the others with what each lacks; empty where none does.
         languages: of recognisers, by name.
     """
 
@@ -94,8 +95,7 @@ def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) ->
     lacks = {one.name: explain(one) for one in known}
     every = sorted(known, key=lambda one: one.name != default)
     ready = {one.name: one.title for one in every if not lacks[one.name]}
-    missing = ", ".join(one.title for one in every if lacks[one.name])
-    return Offer(ready, f"Cannot run here: {missing}." if missing else "")
+    return Offer(ready, missing_line((one.title, lacks[one.name]) for one in every))
 
 
 def describe_sets(corpus: Corpus) -> list[SpeechSet]:
