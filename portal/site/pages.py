@@ -39,7 +39,7 @@ from portal.site.steps import (
 )
 from portal.submissions.models import Submission, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
-from portal.submissions.selectors import listed_systems_for, submissions_for, uploads_for
+from portal.submissions.selectors import find_shown, listed_systems_for, submissions_for, uploads_for
 from portal.submissions.uploads import UNFINISHED
 from portal.systems.tables import latest_systems_table
 from portal.teams.models import Team
@@ -132,7 +132,7 @@ def home_page(user: Any) -> dict[str, Any]:
     if user.is_organizer:
         corpora, systems = summaries(corpora_for(user).filter(archived_at=None)), list(listed_systems_for(user))
         baselines = [system for system in systems if system.edition_id is None]
-        pitch = compare_systems(baselines[:SHOWN])
+        pitch = compare_systems(find_shown(baselines[:SHOWN]))
         page |= {
             "summaries": corpora,
             "systems": latest_systems_table((system, pitch.get(system.pk)) for system in baselines[:SHOWN])

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 from django.core.paginator import Paginator
-from django.db.models import Count, Q, Subquery
+from django.db.models import Count, Q
 from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString, mark_safe
 
@@ -37,13 +37,13 @@ from portal.submissions.selectors import (
     ACCEPTED,
     PROPOSED_SAMPLES,
     find_description,
+    find_shown,
     list_chained_jobs,
     list_parts,
     list_samples,
     listed_systems_for,
     propose_samples,
     relation_to,
-    submissions_shown,
 )
 from portal.systems.selectors import View
 from portal.systems.tables import (
@@ -99,6 +99,7 @@ class SystemRow:
     files: int
     jobs: dict[str, int]
     pitch: selectors.PitchTable | None
+    shown: Submission | None
 
     @property
     def jobs_total(self) -> int:
@@ -111,8 +112,9 @@ class SystemRow:
     @property
     def submission_state(self) -> str:
         """State of the submission to an edition whose numbers its own people meet; empty where there is none."""
-        state = getattr(self.system, "shown_state", None) if self.system.edition_id else None
-        return str(Submission.State(state).label).lower() if state else ""
+        if self.shown is None or not self.system.edition_id:
+            return ""
+        return str(Submission.State(self.shown.state).label).lower()
 
     @property
     def state(self) -> str:
@@ -135,9 +137,7 @@ class SystemRow:
 
 
 def list_page(request: HttpRequest) -> dict[str, Any]:
-    shown = submissions_shown("pk").values("state")[:1]
-    systems = listed_systems_for(request.user).annotate(shown_state=Subquery(shown))
-    page = Paginator(systems, SYSTEMS_ON_A_PAGE).get_page(request.GET.get("page"))
+    page = Paginator(listed_systems_for(request.user), SYSTEMS_ON_A_PAGE).get_page(request.GET.get("page"))
     rows = system_rows(list(page.object_list))
     return {
         "page": page,
@@ -150,12 +150,15 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
 
 def system_rows(systems: list[System]) -> list[SystemRow]:
     """Files of the submission that is shown, jobs and results of these systems, in as many queries for any number."""
-    shown = submissions_shown("submission__system").values("pk")[:1]
-    counted = SubmittedFile.objects.filter(submission__system__in=systems, submission=Subquery(shown)).order_by()
+    shown = find_shown(systems)
+    counted = SubmittedFile.objects.filter(submission__in=shown.values()).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
     jobs = _count_jobs(systems)
-    pitch = selectors.compare_systems(systems)
-    return [SystemRow(system, files.get(system.pk, 0), jobs[system.pk], pitch.get(system.pk)) for system in systems]
+    pitch = selectors.compare_systems(shown)
+    return [
+        SystemRow(system, files.get(system.pk, 0), jobs[system.pk], pitch.get(system.pk), shown.get(system.pk))
+        for system in systems
+    ]
 
 
 def _count_jobs(systems: list[System]) -> dict[int, dict[str, int]]:

@@ -34,8 +34,9 @@ from tests.portal.test_nobody_else import kind_of, names_of, patterns
 
 TRIALS = 52
 ROLES = ("visitor", "member", "organizer", "operator")
-# Files that hold the whole of something, which grow with it, and the page that counts all that a deletion takes.
+# Files that hold the whole of something, which grow with it, and the pages that count all that is deleted or archived.
 WHOLE = {
+    "manage:archive",
     "manage:delete",
     "systems:measures-csv",
     "submissions:diff-csv",

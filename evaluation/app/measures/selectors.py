@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 from django.core.files.storage import default_storage
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Window
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from common.problems import Severity
@@ -37,8 +37,7 @@ from evaluation.scoring.words import hypothesis_identity
 from portal.challenges.models import DataSet, Gender, Role
 from portal.core.labels import decimals
 from portal.jobs.models import State
-from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System
-from portal.submissions.selectors import submissions_shown
+from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from speech.pitch.estimators import F0Track
 
 ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
@@ -287,15 +286,14 @@ def compare_pitch(runs: list[EvaluationRun], values: RunValues, counts: SetCount
     return PitchTable(rows, total)
 
 
-def compare_systems(systems: Iterable[System]) -> dict[int, PitchTable]:
+def compare_systems(shown: Mapping[int, Submission]) -> dict[int, PitchTable]:
     """`compare_pitch` of the shown submission of each system, by its key, in one query whatever their number."""
     run = EvaluationRun.objects.filter(submission=OuterRef("run__submission"), data_set=OuterRef("run__data_set"))
     newer_run = run.filter(job__state=State.SUCCEEDED, pk__gt=OuterRef("run"))
     values = MetricValue.objects.filter(
         ~Exists(newer_run),
-        run__submission=Subquery(submissions_shown("run__submission__system").values("pk")[:1]),
+        run__submission__in=shown.values(),
         metric=catalogue.PITCH_CORRELATION.key,
-        run__submission__system__in=list(systems),
         run__data_set__role=Role.TRIAL,
         run__job__state=State.SUCCEEDED,
     ).select_related("run__data_set", "run__submission")

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.conf.locale import LANG_INFO
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, prefetch_related_objects
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -104,6 +104,7 @@ def _draw_code(address: str) -> SafeString:
 
 def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     """Everything on the page of a study."""
+    prefetch_related_objects([study], "data_sets")
     is_undesigned = study.state == State.DRAFT and not study.is_designed
     is_busy = _is_busy(study)
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
@@ -191,7 +192,8 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
         facts.append(("Besides", ", ".join(f"{count} {kind}" for count, kind in counts if count) or "none"))
     if study.relaxations:
         facts.append(("Rules to relax", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
-    sets = ", ".join(study.data_sets.order_by("role", "name").values_list("name", flat=True))
+    chosen = sorted(study.data_sets.all(), key=lambda one: (one.role, one.name))
+    sets = ", ".join(one.name for one in chosen)
     return [*facts, ("Data sets", sets or "none yet"), ("Seed", str(study.seed))]
 
 
