@@ -112,7 +112,7 @@ bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@echo "Measuring speed; this takes some minutes"
 	@$(BIN)/python -m benchmarks
 
-models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers, recognisers and synthesiser (about 560 MB)
+models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers, recognisers, synthesiser, vocoder (about 470 MB)
 	@$(BIN)/python -m evaluation models
 
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
@@ -169,6 +169,6 @@ $(VENV)/dev: $(VENV)/portal requirements-dev.txt | $(BIN)/vp
 	@touch $@
 
 $(VENV)/models: $(VENV)/base
-	@echo "Fetching the models of attackers, recognisers and synthesiser (about 560 MB)"
+	@echo "Fetching the models of attackers, recognisers, synthesiser, vocoder (about 470 MB)"
 	@$(BIN)/python -m evaluation models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@

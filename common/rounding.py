@@ -48,7 +48,7 @@ def few_digits(value: float, unit: str, most: int) -> int:
 
 
 def round_to_interval(
-    value: float, low: float | None, high: float | None, most: int, unit: str | None = None
+    value: float, low: float | None, high: float | None, most: int, unit: str | None = None, *, fewest: int = 0
 ) -> tuple[str, str]:
     """A number and its interval as texts of the same decimals.
 
@@ -58,13 +58,14 @@ def round_to_interval(
         most: the most decimals.
         unit: of a number of ours, which without an interval has `few_digits`; None of a number that was printed
             elsewhere, which keeps `most`.
+        fewest: decimals at least, of a number with an interval.
 
     Returns:
         Such as ``("30", "10 to 51")``, or ``("30.4", "")`` without an interval; minus signs are true ones.
     """
     if low is None or high is None or not has_width(low, high):
         return fixed(value, most if unit is None else few_digits(value, unit, most)), ""
-    digits = interval_digits(low, high, most)
+    digits = max(fewest, interval_digits(low, high, most))
     lower, upper = fixed(low, digits), fixed(high, digits)
     return fixed(value, digits), f"{lower} to {upper}" if lower != upper else ""
 

@@ -306,8 +306,8 @@ def check_page(problems):
     return check
 
 
-def _look(page, name):
-    """Let everything that loads late appear, and keep the picture where one is wanted."""
+def settle(page):
+    """Let everything that loads late appear."""
     page.wait_for_load_state("load")
     page.evaluate(
         """async () => {
@@ -318,6 +318,11 @@ def _look(page, name):
         }"""
     )
     wait_for_calm(page)
+
+
+def _look(page, name):
+    """Let everything appear, and keep the picture where one is wanted."""
+    settle(page)
     if SCREENSHOTS:
         page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
 

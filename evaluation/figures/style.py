@@ -51,7 +51,7 @@ _MARK = "mark:"
 _LINK = "data-link"
 FIGURE_COLOURS = (
     *(f"--figure-{name}" for name in ("ink", "muted", "line", "grid", "warning")),
-    *(f"--figure-series-{number}" for number in range(1, 5)),
+    *(f"--figure-series-{number}" for number in range(1, 7)),
 )
 _COLOURS = re.compile(rb'(?<=fill="|roke=")#[0-9a-f]{6}(?=")')
 

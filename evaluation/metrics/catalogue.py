@@ -46,14 +46,14 @@ class Metric:
     definition: str
 
 
-_FAMILIES: dict[str, dict[str, Metric]] = {
+FAMILIES: dict[str, dict[str, Metric]] = {
     family: {key: Metric(**row | {"key": key, "direction": Direction(row["direction"])}) for key, row in rows.items()}
     for family, rows in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
 }
 DETECTION_METRICS, EXPOSURE_METRICS, PITCH_METRICS, EXTRA_METRICS = (
-    _FAMILIES[name] for name in ("detection", "exposure", "pitch", "extras")
+    FAMILIES[name] for name in ("detection", "exposure", "pitch", "extras")
 )
-ALL_METRICS = {key: metric for family in _FAMILIES.values() for key, metric in family.items()}
+ALL_METRICS = {key: metric for family in FAMILIES.values() for key, metric in family.items()}
 
 PITCH_CORRELATION = ALL_METRICS["pitch_correlation"]
 PITCH_CORRELATION_VOICED = ALL_METRICS["pitch_correlation_voiced"]

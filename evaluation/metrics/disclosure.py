@@ -39,7 +39,7 @@ def linkability(
     """D_sys with equal weights of mated and non-mated pairs (ω = 1), over at most 100 bins of equal width.
 
     Half of the first and the last bin is lost to the trapezoidal rule over bin centres, so that separable scores stay
-    below 1; fewer than 20 targets always give 0; one outlier makes it useless. Compare it only at equal sizes.
+    below 1; fewer than 20 targets always give 0; one outlier can make it meaningless. Compare it only at equal sizes.
 
     Args:
         target, nontarget: shape (trials,), scores of any scale.

@@ -15,6 +15,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from evaluation.metrics.voice_similarity import LEAST_SPEAKERS
 from evaluation.protocols.evaluators import SEMI_INFORMED, UNTRAINED_ATTACKS, Evaluation
 from evaluation.protocols.recipes import (
     Average,
@@ -222,9 +223,17 @@ def possible_utilities(trial_sets: Collection[SpeechSet]) -> tuple[str, ...]:
     found = [PITCH]
     if trial_sets and all(one.transcribed == one.utterances for one in trial_sets):
         found.insert(0, WER)
-    if trial_sets and all(sum(who.utterances > 1 for who in one.speakers) > 1 for one in trial_sets):
+    if trial_sets and not explain_no_gain(trial_sets):
         found.append(GAIN)
     return tuple(found)
+
+
+def explain_no_gain(trial_sets: Iterable[SpeechSet]) -> str:
+    """Why the gain of voice distinctiveness cannot be measured on all of these trial sets; empty where it can."""
+    counts = {one.name: sum(who.utterances > 1 for who in one.speakers) for one in trial_sets}
+    few = [f"{name} has {count}" for name, count in counts.items() if count < LEAST_SPEAKERS]
+    needs = f"at least {LEAST_SPEAKERS} speakers with two or more utterances in each trial set"
+    return f"The gain of voice distinctiveness is not offered. It takes {needs}: {', '.join(few)}." if few else ""
 
 
 def propose_choices(sets: Collection[SpeechSet], engines: Engines, *, edition: str, title: str) -> Choices:

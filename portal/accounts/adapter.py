@@ -8,7 +8,7 @@ from smtplib import SMTPException
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.utils import get_next_redirect_url
+from allauth.account.utils import get_next_redirect_url, passthrough_next_redirect_url
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -17,7 +17,7 @@ from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -92,6 +92,11 @@ class AccountAdapter(DefaultAccountAdapter):
         address = super().get_email_confirmation_url(request, emailconfirmation)
         wanted = get_next_redirect_url(request, REDIRECT_FIELD_NAME) if request else None
         return f"{address}?{urlencode({REDIRECT_FIELD_NAME: wanted})}" if wanted else address
+
+    def respond_email_verification_sent(self, request: HttpRequest, user: Any) -> HttpResponse:  # noqa: ARG002
+        """This page, too, remembers where its reader was going: from here they ask for another mail."""
+        page = reverse("account_email_verification_sent")
+        return redirect(passthrough_next_redirect_url(request, page, REDIRECT_FIELD_NAME))
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:  # noqa: ARG002
         return reverse("accounts:profile")

@@ -43,7 +43,12 @@ def roles_in_words(user: User) -> str:
 
 
 def state_cell(user: User) -> Cell:
-    """Whether an account is active, waits for its owner, or is deactivated."""
+    """Whether an account is active, waits for its owner, or is deactivated; reads the addresses of `user`."""
     if not user.is_active:
         return Cell("deactivated", badge="cancelled")
-    return Cell("active", badge="succeeded") if user.has_usable_password() else Cell("invited", badge="waiting")
+    if not user.has_usable_password():
+        return Cell("invited", badge="waiting")
+    addresses = user.emailaddress_set.all()  # type: ignore[attr-defined]
+    if addresses and not any(one.verified for one in addresses):
+        return Cell("not confirmed", badge="waiting")
+    return Cell("active", badge="succeeded")

@@ -39,7 +39,8 @@ def find_people(words: str = "", kind: str = "") -> QuerySet[User]:
         kind: one of `KINDS`; all people where it is another word.
     """
     named = Q(name__icontains=words) | Q(email__icontains=words)
-    return User.objects.filter(named, KINDS.get(kind, Q())).order_by(Lower("name"), "email", "pk")
+    found = User.objects.filter(named, KINDS.get(kind, Q())).order_by(Lower("name"), "email", "pk")
+    return found.prefetch_related("emailaddress_set")
 
 
 def person_with(pk: int) -> User:

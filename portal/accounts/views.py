@@ -14,13 +14,13 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from common.errors import NotPossible
 from portal.accounts import people, selectors, services, tokens
 from portal.accounts.access import (
-    member_action,
     member_page,
     member_read,
     operator_action,
@@ -38,6 +38,7 @@ from portal.accounts.forms import (
 )
 from portal.accounts.models import User
 from portal.accounts.pages import people_table, roles_in_words, state_cell
+from portal.core.asking import ask_first
 from portal.core.errors import error_page
 from portal.core.fields import posted, show_form
 from portal.core.mail import NOT_SENT
@@ -94,10 +95,16 @@ def token_list(request: HttpRequest) -> HttpResponse:
     return render(request, "accounts/tokens.html", context, status=422 if form.errors else 200)
 
 
-@member_action
+@member_page
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask, then revoke."""
     user: Any = request.user
-    token = tokens.revoke_token(token=selectors.token_for(user, pk), by=user, now=timezone.now())
+    token = selectors.token_for(user, pk)
+    if request.method != "POST":
+        trail = [("Access tokens", reverse("accounts:tokens"))]
+        told = "Programs that use it are refused at once. This cannot be undone."
+        return ask_first(request, f"Revoke the token “{token.name}”?", told, action="Revoke", trail=trail)
+    tokens.revoke_token(token=token, by=user, now=timezone.now())
     messages.success(request, f"The token “{token.name}” is revoked: no program can use it any more.")
     return redirect("accounts:tokens")
 

@@ -118,6 +118,8 @@ class ValuesSerializer(Shape):
     system = label = serializers.CharField()  # type: ignore[assignment]
     edition = serializers.CharField(allow_null=True)
     version = serializers.IntegerField()
+    state = serializers.CharField(help_text="Of this version, in words.")
+    summary = serializers.ListField(child=serializers.CharField(), help_text="Privacy, utility and rank in sentences.")
     measured_at = serializers.DateTimeField(allow_null=True)
     computed_by = serializers.CharField(help_text="The portal's engines with their versions; else empty.")
     not_ranked = serializers.ListField(
@@ -204,5 +206,7 @@ def _values(view: View) -> dict[str, Any]:
     speech = [dict(zip(VALUE_COLUMNS, row, strict=True)) for row in rows]
     if system.edition:
         return objective_as_dict(view) | {"speech": speech}
-    start = {"system": system.name, "label": str(system), "edition": None, "version": submission.version}
+    start: dict[str, Any] = {"system": system.name, "label": str(system), "edition": None}
+    start["version"] = submission.version
+    start |= {"state": submission.get_state_display().lower(), "summary": []}
     return start | {"measured_at": None, "computed_by": "", "not_ranked": [], "numbers": [], "speech": speech}

@@ -49,6 +49,10 @@ class FullTeamSerializer(TeamSerializer):
     contact = serializers.CharField()
     contact_email = serializers.EmailField()
     state_note = serializers.CharField(help_text="What the organizer wrote when deciding.")
+    open_invitations = Computed(
+        serializers.IntegerField(help_text="How many; the first accepted submission ends them."),
+        lambda team, _: selectors.list_open_invitations(team, timezone.now()).count(),
+    )
     members = MemberSerializer(many=True, source="memberships.all")
 
 

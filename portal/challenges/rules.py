@@ -26,7 +26,7 @@ from speech.recognizers import registry as recognizers
 if TYPE_CHECKING:
     from portal.challenges.models import Edition
 
-PUBLISHED = "Its leaderboard was published. Archive it instead: published results depend on it."
+PUBLISHED = "The leaderboard of the edition was published, and published results depend on this. Archive {} instead."
 ARCHIVED = "This edition is archived; it takes no teams and no submissions."
 # The licences of speech whose text has a known address; terms may name several, as "CC-BY-4.0; CC BY-NC-SA 4.0".
 _CREATIVE_COMMONS = re.compile(r"\bCC[- ]BY((?:-NC)?(?:-SA|-ND)?)[- ]([234]\.0|2\.5)(?!\.?\d)", re.IGNORECASE)
@@ -133,7 +133,7 @@ def list_licence_texts(terms: str) -> dict[str, str]:
 
 def edition_removal_problem(*, was_published: bool) -> str:
     """Why an edition cannot be deleted, whatever was submitted to it."""
-    return PUBLISHED if was_published else ""
+    return PUBLISHED.format("it") if was_published else ""
 
 
 def corpus_removal_problem(editions: Sequence[tuple[str, bool]]) -> str:

@@ -437,6 +437,10 @@ def explain_terms(corpus: Corpus | None, data_terms: str) -> str:
     text = " ".join(terms_of_data(Edition(corpus=corpus, data_terms=data_terms)).split())
     unstated = f"The corpus {corpus} states no licence; its owner can, on its page under “Manage”. "
     end = "" if text[:600].endswith(".") else "."
+    if ";" in corpus.licence:
+        end += (
+            " These licences are of the whole corpus, data sets without a tick included; the terms can say which apply."
+        )
     return f"{'' if corpus.licence else unstated}Teams first accept this text: “{text[:600]}”{end}"
 
 

@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ask for the token, try it, keep it."""
-    token = getpass.getpass("Access token: ") if sys.stdin.isatty() else sys.stdin.readline()
+    try:
+        token = getpass.getpass("Access token: ") if sys.stdin.isatty() else sys.stdin.readline()
+    except EOFError:
+        token = ""
     if not token.strip():
         raise CommandError(f"No token was given. {HOW_TO_LOG_IN}")
     with open_portal(options.server, token.strip()) as portal:

@@ -19,7 +19,7 @@ from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
 from portal.client.status import name_first
-from portal.client.submit import list_systems
+from portal.client.submit import list_systems, suggest_system
 from portal.client.verify import fetch_expected, say_findings, verify
 from portal.client.workspace import Requirements, add_edition, edition_by, fetch_requirements, find_workspace
 from portal.intake.contents import Content, classify
@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_help = "a description (PDF), results directories or hypotheses; a file or a folder, may be repeated"
     parser.add_argument("--add", action="append", default=[], type=Path, metavar="PATH", help=add_help)
     parser.add_argument("--out", type=Path, metavar="FILE", help="the archive (default: EDITION.zip in DIR)")
-    system_help = "a further version of this system, such as T11-p1, which inherits what is not packed"
+    system_help = (
+        "check it as a further version of this system, such as T11-p1: everything in DIR is packed all the same, and "
+        "what DIR lacks is inherited"
+    )
     parser.add_argument("--system", metavar="NAME", help=system_help)
     add_server_arguments(parser)
 
@@ -62,8 +65,9 @@ def run(options: argparse.Namespace) -> int:
     with open_portal(options.server) as portal:
         asked = fetch_requirements(portal, workspace.edition)
         edition = edition_by(portal, workspace.edition)
-        has_choice = edition["your_team"] and not options.system
-        known = [one["label"] for one in list_systems(portal, edition, edition["your_team"])] if has_choice else []
+        team = edition["your_team"]
+        has_choice = team and not options.system
+        known = suggest_system(list_systems(portal, edition, team), team) if has_choice else ""
     expected = fetch_expected(workspace.edition, options.server, options.system)
     with tempfile.TemporaryDirectory(prefix="vp-pack-") as place:
         folder = Path(place) / out.name
@@ -82,11 +86,12 @@ def run(options: argparse.Namespace) -> int:
             return PROBLEMS
         size = _pack(folder, out, asked.largest_archive_bytes)
     print_text(f"Packed: {out}, {format_size(size)}.")
-    again = f" --system {options.system}" if options.system else ""
+    system = options.system or known
+    again = f" --system {system}" if system else ""
     print_text(f"Next: vp submit {out} --edition {workspace.edition}{again}")
     if known:
         print_text(
-            f"Add --system {known[0]} if it is a further version of that system, --kind primary if it is another one."
+            f"This makes a further version of {known}. For a new system, say --kind primary instead of --system."
         )
     return FINE
 

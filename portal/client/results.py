@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from common.errors import CommandError
-from common.rounding import round_to_interval
+from common.rounding import fixed, round_to_interval
 from common.terminal import FINE, NONE, PROBLEMS, print_json, print_paragraph, print_table, print_text
 from evaluation.metrics.catalogue import UnknownMetricError, find_metric
 from portal.client.api import Portal, add_server_arguments, open_portal
@@ -17,6 +17,7 @@ DESCRIPTION = (
     "Show the objective numbers of a system, averages first, then those of each data set with unit, condition and "
     "interval; of your own systems also what the submission reports, and whether that agrees."
 )
+WITHDRAWN = ": withdrawn"
 AVERAGE = "average"  # begins the names of weighted averages
 DECIMALS_OF_UNKNOWN = 4  # of a metric that this program does not know
 AGREES = {True: "agrees", False: "DISAGREES", None: ""}
@@ -67,7 +68,10 @@ def find_name(portal: Portal, wanted: str) -> str:
 
 
 def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:
-    print_text(f"{values['label']}, version {values['version']}, {values['edition'] or 'no edition'}")
+    state = f": {values['state']}" if values.get("state") else ""  # an older portal says neither this nor a summary
+    print_text(f"{values['label']}, version {values['version']}, {values['edition'] or 'no edition'}{state}")
+    for sentence in values.get("summary", ()):
+        print_paragraph(sentence)
     numbers = values["numbers"]
     if numbers:
         averages = [one for one in numbers if one["data_set"].startswith(AVERAGE)]
@@ -83,12 +87,12 @@ def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:
         if len(shown) < len(of_sets):
             print_paragraph(f"\n{len(of_sets) - len(shown)} more numbers: --all shows them, --csv has every digit.")
     elif not values["speech"]:
-        print_text("No number could be computed." if values["measured_at"] else "No number has been computed yet.")
+        later = "" if state == WITHDRAWN else " yet"
+        print_text("No number could be computed." if values["measured_at"] else f"No number has been computed{later}.")
     if values["speech"]:
         print_text("\nMeasured on the audio")
         rows = [
-            (one["data_set"], one["gender"], _measure(one), f"{one['value']:.4g}", f"{one['n']:,}")
-            for one in values["speech"]
+            (one["data_set"], one["gender"], _measure(one), _plain(one), f"{one['n']:,}") for one in values["speech"]
         ]
         print_table(("data set", "gender", "measure", "value", "n"), rows)
     _say_missing(values.get("missing", ()))
@@ -133,6 +137,12 @@ def _measure(number: dict[str, Any]) -> str:
     return f"{label}, {number['unit']}" if number["unit"] else label
 
 
+def _plain(number: dict[str, Any], which: str = "value") -> str:
+    """A number without an interval; never with an exponent, as no page has one."""
+    text = f"{number[which]:.4g}"
+    return fixed(number[which], _label_and_decimals(number)[1]) if "e" in text else text
+
+
 def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tuple[str, ...]:
     _, decimals = _label_and_decimals(number)
     unit = number["unit"] if number["is_recomputed"] else None
@@ -155,5 +165,5 @@ def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tupl
     if not has_reported:
         return cells
     reported = number.get("reported")
-    shown = NONE if reported is None else number.get("reported_category") or f"{reported:.4g}"
+    shown = NONE if reported is None else number.get("reported_category") or _plain(number, "reported")
     return (*cells, shown, AGREES[number.get("agrees")])

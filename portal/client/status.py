@@ -11,7 +11,7 @@ from common.errors import CommandError
 from common.problems import Severity
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_table, print_text
 from portal.client.api import Portal, Refused, Unreachable, add_server_arguments, open_portal
-from portal.intake.report import IntakeReport
+from portal.intake.report import IntakeReport, describe_kept
 
 NOT_CHECKED = {"received", "checking"}
 LONGEST_PAUSE_S = 10.0
@@ -80,10 +80,11 @@ def describe_outcome(submission: dict[str, Any]) -> str:
     """The outcome in a sentence or two."""
     name = f"{submission['label']} version {submission['version']}"
     if submission["state"] == "refused":
-        system = submission["label"]
+        is_repeated = any(cause["code"] == "same-archive" for cause in submission["report_summary"])
+        kept = "" if is_repeated else f" {describe_kept(submission['data_sets'] or submission['documents'])}"
         return (
-            f"{name} was refused and does not count. Fix the errors and upload again with --system {system}; files "
-            "without errors are kept, so that the archive may hold only what changed."
+            f"{name} was refused and does not count. Fix the errors and upload again with "
+            f"--system {submission['label']}.{kept}"
         )
     if submission["state"] in {"accepted", "evaluating"}:
         return f"{name} was accepted and is being evaluated: vp status {submission['id']}."
@@ -171,7 +172,8 @@ def say_report(report: IntakeReport, *, conclusion: str = "") -> None:
     with_errors = f" ({len(report.faulty):,} came with an error)" if report.faulty else ""
     inherited = f", {counts.inherited_documents:,} inherited" if counts.inherited_documents else ""
     print_text(
-        f"{counts.files:,} files: {counts.received:,} of {counts.expected:,} utterances in data sets{with_errors}, "
+        f"{counts.files:,} file{'' if counts.files == 1 else 's'}: "
+        f"{counts.received:,} of {counts.expected:,} utterances in data sets{with_errors}, "
         f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}{inherited}"
     )
     if counts.inherited:

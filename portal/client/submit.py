@@ -76,6 +76,11 @@ def list_systems(portal: Portal, edition: Row, team: int | None) -> list[Row]:
     return [one for one in systems if team or one["is_baseline"]]
 
 
+def suggest_system(systems: list[Row], team: object) -> str:
+    """The label to offer where a team has systems, so that ``--system`` or ``--kind`` has to say which is meant."""
+    return str(systems[0]["label"]) if systems and team else ""
+
+
 def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | None, kind: str | None) -> str:
     """The name of the system of which this is a further version; empty for a new one.
 
@@ -87,9 +92,9 @@ def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | 
     systems = list_systems(portal, edition, team["id"] if team else None)
     known = ", ".join(one["label"] for one in systems) or "none"
     if wanted is None:
-        if systems and team:
+        if label := suggest_system(systems, team):
             raise CommandError(
-                f"The team has systems already ({known}). Say --system {systems[0]['label']} for a further version of "
+                f"The team has systems already ({known}). Say --system {label} for a further version of "
                 "one, which inherits what the archive does not hold, else --kind primary or --kind contrastive."
             )
         return ""
@@ -138,6 +143,8 @@ def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
     system = chosen_system(portal, edition, team, options.system, options.kind)
     if edition.get("public_at_once"):  # an older portal does not say it
         print_text(PUBLIC_AT_ONCE)
+    if team and not team["members_frozen_at"]:
+        _say_ending_invitations(portal, team["id"])
     metadata = {"filename": options.archive.name, "edition": edition["name"], "sha256": _hash(options.archive)}
     if team:
         metadata["team"] = str(team["id"])
@@ -147,6 +154,15 @@ def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
             print_text(f"The system keeps its title: --title is for a new one. Change it on its page, {place}.")
         return metadata | {"system": system}
     return metadata | {"system_kind": options.kind or "primary", "system_title": options.title}
+
+
+def _say_ending_invitations(portal: Portal, team: int) -> None:
+    count = portal.get(f"teams/{team}/").get("open_invitations")  # an older portal does not say it
+    if count:
+        print_text(
+            f"Once this submission is accepted, the members of your team are fixed, and {count} open "
+            f"invitation{' ends' if count == 1 else 's end'}: {portal.address}/teams/{team}/"
+        )
 
 
 def _hash(path: Path) -> str:

@@ -94,6 +94,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "portal.core.errors.show_error_pages",
+    "portal.core.asking.AskFirst",
     "portal.accounts.middleware.require_second_factor",
 ]
 

@@ -5,6 +5,7 @@ Conventions: durations in seconds or as timedelta; a value that is missing reads
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from common.tables import Cell
 
 MISSING = "–"
 SHOWN_OF_A_GROUP = 50
+INSTALLING = re.compile(r"\. Install (?:it|them) with “[^“”]*”[^.]*")  # of `common.packages`: too long for a line
 SEVERITIES = ("error", "warning", "note")
 
 
@@ -30,7 +32,7 @@ def missing_line(lacks: Iterable[tuple[str, str]]) -> str:
     Args:
         lacks: title, and the sentence that says what is missing; empty where nothing is.
     """
-    told = [(title, reason.strip().rstrip(".")) for title, reason in lacks if reason]
+    told = [(title, INSTALLING.sub("", reason).strip().rstrip(".")) for title, reason in lacks if reason]
     words = [reason if title.lower() in reason.lower() else f"{title} ({reason})" for title, reason in told]
     return f"Cannot run here: {'; '.join(words)}." if words else ""
 

@@ -27,6 +27,7 @@ from evaluation.protocols.making import (
     count_trials,
     explain_few_speakers,
     explain_little_training,
+    explain_no_gain,
     find_obstacle,
     make_recipe,
     possible_utilities,
@@ -253,6 +254,7 @@ class ChallengeForm(EditionForm):
             "attacker": _engine("Attacker", attackers, evaluation.attackers[:1]),
             "recognizer": _engine("Recogniser", recognizers, [evaluation.recognizer], "No word error rates"),
         }
+        fields["utilities"].help_text = explain_no_gain(self.trial_sets)
         if trained_on:
             field = _engine("Attacker trained on anonymised speech", trainings, [evaluation.training], "None")
             told = f"If one is trained, it ranks, and teams submit training speech, too: {trained_on}."
@@ -298,7 +300,7 @@ class ChallengeForm(EditionForm):
                 label="Language",
                 help_text="Two letters; the recogniser must support it.",
                 initial=usual.language,
-                error_messages={"invalid": "Give two small letters, such as en."},
+                error_messages=dict.fromkeys(("required", "invalid"), "Give two small letters, such as en."),
             ),
         }
         return fields | {f"{WEIGHT}{one.name}": _weight(one) for one in self.trial_sets}

@@ -100,7 +100,7 @@ class EditionForm(forms.Form):
     late_until = MomentField("Late submissions until", "Empty: none are taken.")
     submissions_per_team = forms.IntegerField(
         label="Submissions per team",
-        help_text="Refused and withdrawn ones do not count.",
+        help_text="Refused ones do not count, nor those withdrawn before they were evaluated.",
         min_value=1,
         max_value=10_000,
         initial=20,

@@ -52,10 +52,11 @@ from portal.editions.challenge import ChallengeForm, StartForm, rule_choices
 from portal.editions.forms import shipped_recipes
 from portal.editions.selectors import describe_engines
 from portal.teams.models import Team
-from portal.teams.rules import ACTIVE_STATES, registration_problem
+from portal.teams.rules import ACTIVE_STATES, describe_end, registration_problem
 from portal.teams.selectors import data_access, data_files_for, needs_data, team_of, teams_by_edition
 
 CHECKSUMS = "SHA256SUMS"
+GET_DATA = "Each member accepts the terms, then takes the recordings and the lists that the system needs."
 PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
 GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
 
@@ -193,12 +194,14 @@ def listing_words(edition: Edition) -> str:
 
 def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Iterator[NextStep]:
     if team is not None and team.state in ACTIVE_STATES:
-        yield from _team_steps(edition, team, now)
+        yield from _team_steps(user, edition, team, now)
         return
     if team is not None:
         title = f"Your team “{team}” is {team.get_state_display().lower()}"
-        text = team.state_note or "It takes no part in this edition."
+        text = describe_end(team, now)
         yield NextStep(title, text, "See the team", team.get_absolute_url())
+        if team.state == Team.State.DECLINED and team.memberships.filter(user=user, role="owner").exists():
+            return  # who can ask again need not register another one
     refusal = registration_problem(edition, team=None, now=now)
     register = reverse("editions:register", args=[edition.name])
     if refusal:
@@ -213,11 +216,11 @@ def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Ite
         yield NextStep("Take part", text, "Log in or make an account", log_in)
 
 
-def _team_steps(edition: Edition, team: Team, now: datetime) -> Iterator[NextStep]:
+def _team_steps(user: Any, edition: Edition, team: Team, now: datetime) -> Iterator[NextStep]:
     """What a member of an active team does next; the data come before the first archive."""
     page = team.get_absolute_url()
     if team.state == Team.State.WAITING:
-        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Invite members meanwhile."
+        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Its owner can invite members."
         yield NextStep(f"Your team “{team}” waits for approval", text, "See the team", page)
         return
     phase = submission_phase(edition, now)
@@ -229,13 +232,17 @@ def _team_steps(edition: Edition, team: Team, now: datetime) -> Iterator[NextSte
         submissions = reverse("submissions:list", args=[edition.name])
         yield NextStep("Submissions are closed", "Your results stay here.", "Your submissions", submissions)
         return
-    if needs_data(team):
-        text = "Accept the licence, then take the recordings and the lists that your system needs."
-        yield NextStep("Get the data", text, "Get the data", reverse("editions:data", args=[edition.name]))
+    has_system = team.systems.exists()
+    get_data = NextStep("Get the data", GET_DATA, "Get the data", reverse("editions:data", args=[edition.name]))
+    needed = [get_data] if needs_data(user, team) else []
+    if not has_system:
+        yield from needed
     text = "The whole archive is checked, and all errors are reported at once."
     if phase is Phase.LATE:
         text += " It will be marked late."
     yield NextStep("Submit an archive", text, "Submit an archive", reverse("submissions:new", args=[edition.name]))
+    if has_system:
+        yield from needed
 
 
 def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def register(request: HttpRequest, edition: str) -> HttpResponse:
     is_invited = link is not None and not problem
     chosen = link.edition if link is not None and is_invited else selectors.edition_for(request.user, edition)
     refusal = registration_problem(chosen, team=find_active_team(request.user, chosen), now=now, is_invited=is_invited)
-    form = TeamForm(posted(request), contact=request.user)
+    form = TeamForm(posted(request), edition=chosen, contact=request.user)
     given = {"edition": chosen, "by": request.user, "now": now, "is_invited": is_invited}
     team = form.register(**given) if form.is_valid() else None
     if team is not None:

@@ -189,3 +189,10 @@ def _example(problem: Problem) -> str:
 def _finding(row: Mapping[str, Any]) -> Finding:
     parts = {key: value for key, value in row.items() if key != "data_set"}
     return Finding(row["data_set"], Problem(**{**parts, "severity": Severity(row["severity"])}))
+
+
+def describe_kept(kept: object) -> str:
+    """What a team may send next, by whether anything of its refused archive was kept."""
+    if kept:
+        return "Files without errors were kept: a corrected archive may hold only the files that change."
+    return "No file of the archive was kept: send the whole archive again."

@@ -82,7 +82,9 @@ def leaderboard_as_latex(leaderboard: Leaderboard) -> str:
         if ranking.competitors:
             title = condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy)
             utility = find_metric(ranking.utility.metric, ranking.utility.estimator).label
-            lines += ["", *latex_table(_printed(leaderboard, ranking), f"{edition.title}: {title}, by {utility}")]
+            attack = f"EERs of {leaderboard.policy.attack_model} attacks; 95 % intervals in brackets"
+            caption = f"{edition.title}: {title}, by {utility}. {attack}."
+            lines += ["", *latex_table(_printed(leaderboard, ranking), caption)]
     if len(lines) == 1:
         lines.append("% No condition has a system.")
     return "\n".join(lines) + "\n"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Max
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
@@ -21,9 +22,16 @@ from evaluation.protocols.ranking.policy import condition_in_words, policy_in_wo
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.ranking.rankings import Measured
 from evaluation.scoring.values import SATURATED, is_saturated
+from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings
-from portal.leaderboard.selectors import Leaderboard, ShownAverage, find_described, list_published
+from portal.leaderboard.selectors import (
+    Leaderboard,
+    ShownAverage,
+    build_leaderboard,
+    find_released,
+    list_published,
+)
 from portal.leaderboard.tables import (
     DIGITS,
     HIDE,
@@ -44,6 +52,7 @@ def leaderboard_page(
     query: Mapping[str, str] = MappingProxyType({}),
     unlike: Mapping[str, int] = MappingProxyType({}),
     *,
+    own_teams: Container[str] = (),
     with_figures: bool = True,
 ) -> dict[str, Any]:
     """Everything on the page.
@@ -51,14 +60,16 @@ def leaderboard_page(
     Args:
         query: of the address, as `read_choice` takes it.
         unlike: for organizers, how many reported numbers of a system differ from the recomputed ones.
+        own_teams: those of the reader.
         with_figures: False where they are not shown, so that none is drawn.
     """
     choice = read_choice(leaderboard, query)
     ranking = choice.ranking
     published = list_published(leaderboard)
     shown = published if choice.shows_published else []
-    private, described = {key: (_unlike(count),) for key, count in unlike.items()}, find_described(leaderboard.edition)
-    lines = list_lines(leaderboard, ranking, private, shown, described)
+    private = {key: (_unlike(count),) for key, count in unlike.items()}
+    described, heard = find_released(leaderboard.edition)
+    lines = list_lines(leaderboard, ranking, private, shown, described, heard, own_teams)
     drawings = list_drawings(leaderboard, with_published=choice.shows_published) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
@@ -86,6 +97,19 @@ def leaderboard_page(
         "n_systems": sum(entry.kind == "system" for entry in leaderboard.entries),
         "n_teams": len({entry.team for entry in leaderboard.entries if entry.kind == "system"}),
     }
+
+
+_drawn_marks: dict[int, str] = {}  # by edition, of what its figures were last drawn for
+
+
+def draw_ahead() -> None:
+    """Draw the figures of leaderboards with new numbers, so that nobody who opens one waits for them."""
+    newest = Max("systems__submissions__evaluated_at")
+    for edition in Edition.objects.filter(archived_at=None).annotate(newest=newest).exclude(newest=None):
+        mark = f"{edition.newest} {edition.frozen_at} {edition.published_at} {edition.leaderboard_policy}"
+        if _drawn_marks.get(edition.pk) != mark:
+            _drawn_marks[edition.pk] = mark
+            leaderboard_page(build_leaderboard(edition))
 
 
 def _published_table(leaderboard: Leaderboard) -> Table | None:

@@ -24,7 +24,7 @@ from portal.leaderboard.services import FROZEN
 from portal.leaderboard.tables import place_in_words
 from portal.submissions.models import Submission
 from portal.submissions.pages import UNDER_WAY
-from portal.submissions.selectors import STOPPED, count_offered
+from portal.submissions.selectors import STOPPED, count_offered, count_released
 
 ABSENT = "not in this condition"
 
@@ -58,11 +58,15 @@ def publish_page(edition: Edition) -> dict[str, Any]:
     """Who stands on the leaderboard, for the question whether to publish or freeze it."""
     leaderboard = build_leaderboard(edition)
     systems = [entry for entry in leaderboard.entries if entry.kind == "system"]
+    standing = submissions_on_leaderboard(edition)
     return {
         "edition": edition,
         "leaderboard": leaderboard,
-        "n_offered": count_offered(submissions_on_leaderboard(edition)),
+        "n_offered": count_offered(standing),
+        "n_released": count_released(standing) if edition.published_at else 0,
         "n_systems": len(systems),
+        "n_baselines": sum(entry.kind == "baseline" for entry in leaderboard.entries),
+        "has_original": any(entry.kind == "original" for entry in leaderboard.entries),
         "n_under_way": Submission.objects.filter(system__edition=edition, state__in=UNDER_WAY).exclude(STOPPED).count(),
         "teams": sorted({entry.team_name for entry in systems}),
         "heard": _published_tests(edition),

@@ -48,6 +48,7 @@ FIRST = "2022"
 PLANE = "plane"
 UNSTATED = "attack model not stated"
 TRAINED = AttackModel.SEMI_INFORMED
+SOURCE = Column("source", "Source")
 COLUMNS = (
     "edition",
     "system",
@@ -161,7 +162,7 @@ def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
     """A line for each published system, then those of the leaderboard that is laid over.
 
     Args:
-        is_file: with every digit, as files have them.
+        is_file: with every digit, as files have them, and with a column for the attack model of each EER.
     """
     columns = [Column("system", "System")]
     metrics = [find_metric(*key) for key in choice.measures]
@@ -169,14 +170,16 @@ def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
         Column(one.key, one.label, kind="num", unit=one.unit, note=_attacks(choice) if key[0] == EER else "")
         for one, key in zip(metrics, choice.measures, strict=True)
     ]
-    columns += [Column("source", "Source")]
+    columns += [Column("attack_model", "Attack model"), SOURCE] if is_file else [SOURCE]
     rows: list[tuple[Cell | str, ...]] = []
     numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
     for line in choice.lines:
         values = [line.values.get(key) for key in choice.measures]
         printed = (_cell(one, key, choice, is_file=is_file) for one, key in zip(values, choice.measures, strict=True))
         sources = dict.fromkeys(source for one in values if one for source in one.sources)
-        rows.append((line.system, *printed, ", ".join(numbered[source] for source in sources)))
+        attacks = dict.fromkeys(_attack_of(one) for key, one in line.values.items() if key[0] == EER)
+        attack = ("; ".join(attacks),) if is_file else ()
+        rows.append((line.system, *printed, *attack, ", ".join(numbered[source] for source in sources)))
     if leaderboard := choice.leaderboard:
         found = _columns(choice, leaderboard)
         for entry in leaderboard.entries:
@@ -186,10 +189,12 @@ def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
             ]
             aside = "unprotected" if entry.kind == "original" else entry.team_name
             name = Cell(_name_here(choice, entry), link=link_of(entry), aside=aside)
-            rows.append((name, *cells, "this portal"))
+            here = AttackModel.UNPROTECTED if entry.kind == "original" else leaderboard.policy.attack_model
+            rows.append((name, *cells, *((str(here),) if is_file else ()), "this portal"))
     words = "As printed; averages by the weights of the recipe, rounded."
     words += " Systems of this portal: 95 % intervals beneath." if choice.leaderboard else ""
-    return plain_table("Results of papers", columns, rows, caption=words, styles="strip")
+    words += " –: neither printed nor measured here." if choice.leaderboard else " –: not printed."
+    return plain_table("Results of papers", columns, rows, caption=words, styles="strip", missing="–")
 
 
 def list_sources(choice: PublishedChoice) -> list[str]:

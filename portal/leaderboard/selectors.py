@@ -15,6 +15,7 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
+from django.urls import reverse
 
 from evaluation.app.objective.selectors import Extent, read_objective_values
 from evaluation.app.portal_evaluation.selectors import read_originals
@@ -39,6 +40,11 @@ ORIGINAL = "original speech"  # no system can have this name
 ORIGINAL_LABEL = "Original"
 
 
+def address_of_metric(metric: Metric) -> str:
+    """Where the documentation explains a metric."""
+    return f"{reverse('docs:page', args=['metrics'])}#{metric.key}"
+
+
 @dataclass(frozen=True)
 class ShownAverage:
     """An average that the leaderboard shows: its metric, and what it is for."""
@@ -53,6 +59,11 @@ class ShownAverage:
     def heading(self) -> str:
         """Label and unit: ``WER, %``."""
         return f"{self.metric.label}, {self.metric.unit}" if self.metric.unit else self.metric.label
+
+    @property
+    def explained_at(self) -> str:
+        """The address of its explanation."""
+        return address_of_metric(self.metric)
 
 
 @dataclass(frozen=True)
@@ -208,12 +219,25 @@ def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
     return list(newest.values())
 
 
-def find_described(edition: Edition) -> dict[str, int]:
-    """The systems on the leaderboard whose description everybody may read: by name, the version that it describes."""
-    released = SharedPart.objects.filter(submission__system__edition=edition, document__isnull=False)
-    described = set(released.exclude(released_at=None).values_list("submission", flat=True))
-    shown = submissions_on_leaderboard(edition) if described else []
-    return {one.system.name: one.version for one in shown if one.pk in described}
+def find_released(edition: Edition) -> tuple[dict[str, int], set[str]]:
+    """What everybody may read and hear of the systems on the leaderboard.
+
+    Returns:
+        of those with a description, by name, the version that it describes; and the names of those with samples.
+    """
+    released = SharedPart.objects.filter(submission__system__edition=edition).exclude(released_at=None)
+    parts = list(released.values_list("submission", "document"))
+    described = {submission for submission, document in parts if document}
+    heard = {submission for submission, document in parts if not document}
+    shown = submissions_on_leaderboard(edition) if parts else []
+    versions = {one.system.name: one.version for one in shown if one.pk in described}
+    return versions, {one.system.name for one in shown if one.pk in heard}
+
+
+def list_own_teams(user: User | AnonymousUser, edition: Edition) -> set[str]:
+    """The teams of a person in an edition, as entries name them."""
+    own = [] if user.is_anonymous else user.memberships.filter(team__edition=edition)
+    return {str(one.team_id) for one in own}
 
 
 def list_held(edition: Edition) -> list[Submission]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -19,10 +19,7 @@ from portal.leaderboard.selectors import policy_by, submissions_on_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, release_parts
 from portal.teams.models import Team
-from portal.teams.notifications import notify_team, was_told
-
-TOLD_ONCE_IN = timedelta(days=1)  # a leaderboard that is taken back and published again is no news
-
+from portal.teams.notifications import notify_team
 
 FROZEN = "The leaderboard is frozen and must not change; unfreeze it before making another policy live."
 FUTURE = "A leaderboard can be frozen as of now or of a time that has passed."
@@ -83,21 +80,13 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
     _changed(edition, "board.published", by, {"teams": [str(team) for team in teams]}, published_at=now)
     if releases:
         release_parts(submissions=submissions_on_leaderboard(edition), by=by, now=now)
-    for team in teams:
-        if was_told(team, NotificationKind.PUBLISHED, since=now - TOLD_ONCE_IN):
-            continue
-        notify_team(
-            team=team,
-            kind=NotificationKind.PUBLISHED,
-            mail=render_mail("leaderboard/mail/published.txt", {"edition": edition}),
-            url=reverse("leaderboard:detail", args=[edition.name]),
-        )
+    _tell(teams, edition, "published", reverse("leaderboard:detail", args=[edition.name]))
     return edition
 
 
 @transaction.atomic
 def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
-    """Hide the leaderboard from all but its organizers.
+    """Hide the leaderboard from all but its organizers and tell each team that stands on it.
 
     Raises:
         LeaderboardError: it is not published.
@@ -106,7 +95,14 @@ def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
     if edition.published_at is None:
         raise LeaderboardError("The leaderboard is not published.")
     told = {"published_at": edition.published_at.isoformat()}
+    _tell(_teams_on_leaderboard(edition), edition, "taken_back", edition.get_absolute_url())
     return _changed(edition, "board.unpublished", by, told, published_at=None)
+
+
+def _tell(teams: Iterable[Team], edition: Edition, news: str, url: str) -> None:
+    mail = render_mail(f"leaderboard/mail/{news}.txt", {"edition": edition})
+    for team in teams:
+        notify_team(team=team, kind=NotificationKind.PUBLISHED, mail=mail, url=url)
 
 
 @transaction.atomic

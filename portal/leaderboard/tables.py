@@ -5,7 +5,7 @@ What was chosen stands in the address (`Choice`), so that each view can be linke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
 from types import MappingProxyType
@@ -149,6 +149,7 @@ def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -
 
 
 def _ranking_switches(leaderboard: Leaderboard, choice: Choice, order: Mapping[str, str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]]
     tables, chosen = leaderboard.table.tables, choice.ranking
     if chosen is None:
         return []
@@ -162,7 +163,8 @@ def _ranking_switches(leaderboard: Leaderboard, choice: Choice, order: Mapping[s
         }
         for number, table in enumerate(one for one in tables if one.utility.metric == chosen.utility.metric)
     ]
-    found = [{"label": "Condition", "links": conditions}]
+    note = f"A condition compares the {leaderboard.policy.attack_model} EER before it is rounded: “30 %” may miss 30 %."
+    found = [{"label": "Condition", "links": conditions, "note": note}]
     names = {one.key: one for one in leaderboard.averages}
     if len(leaderboard.policy.utilities) > 1:
         utilities = [
@@ -184,6 +186,8 @@ def list_lines(
     private: Mapping[str, tuple[str, ...]],
     published: Sequence[PublishedSystem] = (),
     described: Mapping[str, int] = MappingProxyType({}),
+    heard: Container[str] = (),
+    own_teams: Container[str] = (),
 ) -> list[Line]:
     """Every entry once: those of the condition in the order of their utility, then the others.
 
@@ -191,6 +195,8 @@ def list_lines(
         private: notes on systems that only this reader sees.
         published: systems of papers; those that meet the condition stand where their utility places them.
         described: systems whose descriptions everybody may read, by name, with the version on the leaderboard.
+        heard: systems of which everybody may hear samples, by name.
+        own_teams: those of the reader, as entries name them.
     """
     met, rows = _find_met(leaderboard, ranking), ranking.rows if ranking else ()
     has_intervals = any(row.utility.interval for row in rows)
@@ -203,7 +209,8 @@ def list_lines(
         address = ""
         if entry.key in described:
             address = f"{reverse('systems:description', args=[entry.key])}?version={described[entry.key]}"
-        return replace(made, met=met.get(entry.key, ()), reasons=said, description=address)
+        marks = (*made.marks, *["samples"] * (entry.key in heard), *["your team"] * (entry.team in own_teams))
+        return replace(made, met=met.get(entry.key, ()), reasons=said, description=address, marks=marks)
 
     lines = []
     for row in rows:
@@ -391,7 +398,8 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
             attack, lowest = row.entry.lower_attack
             eer, around = round_average(lowest, "%")
             said += f" The {attack} attacker reaches a lower EER on {row.entry.label}: {eer} %"
-            said += f" ({around})." if around else "."
+            said += f" ({around})" if around else ""
+            said += ", which misses this condition." if lowest.value < ranking.minimum else "."
     above = [row for row in first if row.privacy.value > CHANCE_EER]
     for row in above:
         eer, around = round_average(row.privacy, "%")

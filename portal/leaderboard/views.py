@@ -30,6 +30,7 @@ from portal.leaderboard.selectors import (
     find_unpublished,
     leaderboard_for,
     list_held,
+    list_own_teams,
     mismatches_on_leaderboard,
 )
 from portal.leaderboard.tables import HIDE
@@ -56,7 +57,8 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     unlike = mismatches_on_leaderboard(leaderboard) if manages else {}
     held = list_held(leaderboard.edition) if manages else []
     stopped = list_stopped(leaderboard.edition) if manages else []
-    page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike)
+    own_teams = set() if manages else list_own_teams(request.user, leaderboard.edition)
+    page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike, own_teams=own_teams)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
     page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
     page["under_way"] = describe_under_way(leaderboard, request.user, with_names=manages)

@@ -1,4 +1,4 @@
-"""What the scheduler does for things that were deleted."""
+"""What the scheduler does for things that were deleted, and for figures of leaderboards."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.core.files.storage import default_storage
 from portal.core.storage import delete_old
 from portal.jobs.periodic_tasks import periodic_task
 from portal.leaderboard.figures import FOLDER
+from portal.leaderboard.pages import draw_ahead
 from portal.manage.services import delete_unneeded_files
 
 DRAWING_KEPT_S = 30 * 86_400.0
@@ -20,6 +21,12 @@ DRAWING_KEPT_S = 30 * 86_400.0
 def delete_files() -> None:
     """Delete stored files of what was deleted that were too new, or too many, for the request that deleted it."""
     delete_unneeded_files()
+
+
+@periodic_task(every=timedelta(minutes=1))
+def draw_leaderboards() -> None:
+    """Draw the figures of leaderboards that have new numbers."""
+    draw_ahead()
 
 
 @periodic_task(every=timedelta(days=1))

@@ -70,7 +70,7 @@ def archive(*, kind: Kind, thing: Any, by: Any, now: datetime) -> Any:
 def find_archiving_problem(*, kind: Kind, thing: Any) -> str:
     """Why a thing cannot be archived now; empty where it can."""
     if not kind.archives:
-        return f"This {kind.word} cannot be archived."
+        return f"A {kind.word} cannot be archived, only its system."
     return "It is archived already." if thing.archived_at is not None else kind.archiving_problem(thing)
 
 
@@ -188,9 +188,14 @@ def remove(*, kind: Kind, thing: Any, by: Any, patience_s: float = PATIENCE_S, i
 
 
 def find_demo() -> list[tuple[str, Any]]:
-    """What `make demo` made, each with its kind: its edition with all in it, then its corpus of synthetic speech."""
+    """What `make demo` made, each with its kind: its edition with all in it, then its corpus of synthetic speech.
+
+    Nothing where there is no such edition: its corpus alone may have been imported for another challenge.
+    """
     corpora = Corpus.objects.filter(name=DEMO, is_synthetic=True, source=str(DEMO_CORPUS))
     editions = Edition.objects.filter(name=DEMO, corpus__in=corpora)
+    if not editions:
+        return []
     return [*(("editions", one) for one in editions), *(("corpora", one) for one in corpora)]
 
 

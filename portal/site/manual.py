@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from common.tables import Column, Table, plain_table
+from evaluation.metrics.catalogue import FAMILIES, Direction, Metric
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 from evaluation.protocols.schema import TableText, describe_recipe
 from portal.core.templatetags.portal import words as unbroken_words
@@ -36,6 +37,7 @@ GROUPS = {
         "evaluators": "For those who listen: what is asked, what is kept, how to withdraw.",
     },
     "Numbers": {
+        "metrics": "Every metric with its key, unit, direction and definition.",
         "methods": "How each number is defined and computed, with its source.",
     },
     "Operators": {
@@ -43,11 +45,24 @@ GROUPS = {
         "settings": "Every environment variable with its default.",
     },
 }
+FAMILIES_IN_WORDS = {
+    "detection": "Privacy: verification of speakers",
+    "disclosure": "Privacy: categories",
+    "exposure": "Privacy beyond the EER",
+    "content": "Utility: words and emotions",
+    "pitch": "Utility: pitch",
+    "voices": "Voices of speakers",
+    "training": "Training of attackers",
+    "extras": "Gender and inversion",
+    "audio": "Audio",
+}
+BETTER = {Direction.NEAR_ZERO: "Best near zero.", Direction.NEITHER: "Neither direction is better."}
 RECIPE_FIELDS = ("Fields of a recipe", "Every table and field of a recipe: type, default, meaning, example.")
 PAGES = tuple(name for pages in GROUPS.values() for name in pages)
 EXAMPLE_ADDRESS = "https://portal.example.org"  # in commands of the files; the pages show the address of this portal
 LONGEST_QUERY = 200
-MOST_FOUND = 30
+MOST_FOUND = 20
+ASKING = re.compile(r"a|an|and|are|can|do|does|how|i|in|is|it|made|my|of|the|to|what|when|where|which|who|why")
 WHOLE_WORD, PHRASE = 20, 10_000  # how much more they count than the beginning of a word
 EXCERPT_BEFORE, EXCERPT_LENGTH = 60, 220
 NOTHING = "–"  # in a cell, which phones leave out
@@ -105,9 +120,10 @@ def search_manual(query: str) -> list[Found]:
     """Sections that hold every word of the query, in any order and case; else those that hold most of them.
 
     The best come first. A whole word counts more than the beginning of one, words that stand together count most; in a
-    heading more than in the title of a page, there more than in the text.
+    heading more than in the title of a page, there more than in the text. The small words of a question do not count.
     """
-    words = list(dict.fromkeys(re.findall(r"\w+", query[:LONGEST_QUERY].casefold())))
+    asked = list(dict.fromkeys(re.findall(r"\w+", query[:LONGEST_QUERY].casefold())))
+    words = [word for word in asked if not ASKING.fullmatch(word)] or asked
     if not words:
         return []
     sections = chain(*map(_sections, PAGES), _field_sections())
@@ -275,15 +291,36 @@ def _parser() -> Any:
 
 def _parse(name: str) -> list[Any]:
     """The tokens of a page; every heading has the address of its section."""
-    tokens: list[Any] = _parser().parse((settings.FILES_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    tokens: list[Any] = _parser().parse(_source(name))
     for place, token in enumerate(tokens):
         if token.type == "fence" and token.content.startswith("deploy/"):  # it names the file that stands here
             token.content = (settings.FILES_DIR / token.content.strip()).read_text(encoding="utf-8")
         elif token.type == "fence":
             token.content = token.content.replace(EXAMPLE_ADDRESS, settings.SITE_URL.rstrip("/"))
         if token.type == "heading_open":
-            token.attrs["id"] = _slug(tokens[place + 1].content)
+            words = tokens[place + 1].content
+            key = re.search(r"`(\w+)`$", words)  # that of a metric is its address
+            token.attrs["id"] = key[1] if key else _slug(words)
     return tokens
+
+
+def _source(name: str) -> str:
+    """The Markdown of a page: that of the metrics is made of their catalogue, of others it is a file."""
+    if name != "metrics":
+        return (settings.FILES_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    parts = [
+        "# Metrics",
+        "Files and the API name a metric by its key. [Methods and numbers](methods.md) says how each is computed.",
+    ]
+    for family, metrics in FAMILIES.items():
+        parts += [f"## {FAMILIES_IN_WORDS[family]}", *chain.from_iterable(map(_describe_metric, metrics.values()))]
+    return "\n\n".join(parts)
+
+
+def _describe_metric(metric: Metric) -> tuple[str, str]:
+    unit = f"Unit: {metric.unit}. " if metric.unit else ""
+    better = BETTER.get(metric.direction, f"{metric.direction.capitalize()} is better.")
+    return f"### {metric.label}: `{metric.key}`", f"{metric.definition.strip()} {unit}{better}"
 
 
 def recipe_file(name: str) -> str:
@@ -312,10 +349,11 @@ def _code(_: Any, tokens: Any, place: int, *__: Any) -> str:
     """A block of code that the keyboard can scroll, or commands that wrap; a script adds a button to copy it."""
     from markdown_it.common.utils import escapeHtml
 
-    wraps = ' class="wraps"' if tokens[place].info == "sh" else ""
-    return (
-        f'<div class="listing"><pre tabindex="0"{wraps}><code>{escapeHtml(tokens[place].content)}</code></pre></div>\n'
-    )
+    code = tokens[place].content
+    if tokens[place].info == "sh":
+        lines = "\n".join(map(unbroken_words, code.split("\n")))
+        return f'<div class="listing"><pre tabindex="0" class="wraps"><code>{lines}</code></pre></div>\n'
+    return f'<div class="listing"><pre tabindex="0"><code>{escapeHtml(code)}</code></pre></div>\n'
 
 
 def recipe_tables() -> list[tuple[TableText, Table]]:

@@ -106,7 +106,7 @@ def home_page(user: Any) -> dict[str, Any]:
     uploads = list(_unfinished_uploads(user, now))
     page: dict[str, Any] = {
         "teams": teams,
-        "steps": list(team_steps(teams, newest_submissions(teams), teams_with_data(teams), uploads, now)),
+        "steps": list(team_steps(teams, newest_submissions(teams), teams_with_data(user, teams), uploads, now)),
         "archived": archived,
         "paths": [edition_path(edition, now) for edition in organized],
         "uploads": [(upload, address_of_page(upload)) for upload in uploads],

@@ -23,13 +23,14 @@ from portal.challenges.rules import Phase, moment, phase_in_words, registration_
 from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
 from portal.core.mail import if_mailed
-from portal.editions.pages import NextStep, listing_words
+from portal.editions.pages import GET_DATA, NextStep, listing_words
 from portal.jobs.models import Job
 from portal.submissions.models import SharedPart, Submission, System, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
 from portal.submissions.rules import is_on_leaderboard
 from portal.submissions.selectors import ACCEPTED, STANDING, STOPPED, with_stopped
 from portal.teams.models import DataAcceptance, Invitation, Team
+from portal.teams.rules import describe_end
 
 _MAILED = "You get a mail when it is done."
 _CHECKED = ("is being checked", _MAILED, "See its progress")
@@ -324,7 +325,7 @@ def team_steps(
 
     Args:
         newest: the newest submission of each team that has one, by the key of the team.
-        with_data: keys of the teams that accepted the licence of the data.
+        with_data: keys of the teams for which their reader accepted the licence of the data.
         uploads: those that were begun.
     """
     begun = {one.team_id: one for one in uploads if one.state == Upload.State.RECEIVING}
@@ -337,10 +338,10 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, begun: Upl
     edition, page = team.edition, team.get_absolute_url()
     who = f"{team.label or team}, {edition}"
     if team.state == Team.State.WAITING:
-        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Invite members meanwhile."
+        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Its owner can invite members."
         return NextStep(f"{who}: wait for approval", text, "See the team", page)
     if team.state != Team.State.APPROVED:
-        text = team.state_note or "It takes no part in this edition."
+        text = describe_end(team, now)
         return NextStep(f"{who}: {team.get_state_display().lower()}", text, "See the team", page)
     can_submit = submission_phase(edition, now) in {Phase.OPEN, Phase.LATE}
     if begun is not None and can_submit and (newest is None or newest.state not in UNDER_WAY):
@@ -392,16 +393,15 @@ def _submit_step(edition: Edition, who: str, has_data: bool, now: datetime) -> N
         submissions = reverse("submissions:list", args=[edition.name])
         return NextStep(f"{who}: submissions are closed", "Your results stay here.", "Your submissions", submissions)
     if edition.shares_data and edition.corpus_id is not None and not has_data:
-        text = "Accept the licence, then take the recordings and the lists that your system needs."
-        return NextStep(f"{who}: get the data", text, "Get the data", reverse("editions:data", args=[edition.name]))
+        return NextStep(f"{who}: get the data", GET_DATA, "Get the data", reverse("editions:data", args=[edition.name]))
     text = "Anonymise the speech, pack what the page asks for, and submit it."
     submit = reverse("submissions:new", args=[edition.name])
     return NextStep(f"{who}: submit your system", text, "Submit an archive", submit)
 
 
-def teams_with_data(teams: Iterable[Team]) -> set[int]:
-    """Keys of the teams that accepted the licence of the data."""
-    return set(DataAcceptance.objects.filter(team__in=list(teams)).values_list("team_id", flat=True))
+def teams_with_data(user: Any, teams: Iterable[Team]) -> set[int]:
+    """Keys of the teams for which this person accepted the licence of the data."""
+    return set(DataAcceptance.objects.filter(user=user, team__in=list(teams)).values_list("team_id", flat=True))
 
 
 def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:

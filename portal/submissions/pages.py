@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -25,6 +26,7 @@ from portal.challenges.forms import UploadForm
 from portal.challenges.models import Edition, Role
 from portal.challenges.rules import Phase, publishes_at_once, submission_phase
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
+from portal.intake.report import describe_kept
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_run_again
 from portal.jobs.selectors import share_done, with_estimates
@@ -194,6 +196,8 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     is_organizer = relation is Relation.ORGANIZER
     progress = summarize_progress(submission)
     versions = list(with_stopped(submission.system.submissions.exclude(pk=submission.pk)))
+    files, groups = data_set_rows(submission), document_groups(submission)
+    is_repeated = any(cause["code"] == "same-archive" for cause in submission.report_summary)
     accepted = [one for one in versions if one.version > submission.version and one.state in ACCEPTED]
     return {
         "submission": submission,
@@ -210,9 +214,11 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "can_evaluate": is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE,
         "withdrawal_problem": withdrawal_problem(submission, relation),
         "report": report_sections(submission),
-        "is_repeated": any(cause["code"] == "same-archive" for cause in submission.report_summary),
-        "data_sets": data_sets_table(submission),
-        "document_groups": document_groups(submission),
+        "kept": "" if is_repeated else describe_kept(files or groups),
+        "data_sets": data_sets_table(files, is_sent=submission.upload is not None),
+        "has_inherited": submission.inherits is not None
+        and (any(row["inherited"] for row in files) or submission.documents.filter(is_inherited=True).exists()),
+        "document_groups": groups,
         "versions": versions,
     }
 
@@ -246,11 +252,12 @@ def _consequences(submission: Submission) -> list[str]:
             "It was refused, so no leaderboard shows it, and it does not count against the quota. Later versions "
             "inherit nothing from it any more."
         ]
-    found = [
-        "It leaves the leaderboard, its jobs under way are cancelled, and later versions inherit nothing from it.",
-        "Published results of listening tests in which it was heard are hidden until they are analysed and "
-        "published without it.",
-    ]
+    found = ["It leaves the leaderboard, its jobs under way are cancelled, and later versions inherit nothing from it."]
+    if submission.studies.exists():
+        found.append(
+            "Published results of listening tests in which it was heard are hidden until they are analysed and "
+            "published without it."
+        )
     if submission.system.team is not None:
         found.append(
             "It still counts against the quota of the team, because it was evaluated."
@@ -282,12 +289,11 @@ def data_set_rows(submission: Submission) -> list[dict[str, Any]]:
     return [{**row, "name": row["data_set__name"], "new": row["files"] - row["inherited"]} for row in counted]
 
 
-def data_sets_table(submission: Submission) -> Table:
-    """The files of each data set, and where they came from."""
-    heads = ["Data set", "Files", "From this archive" if submission.upload else "Made here", "Inherited", "Converted"]
+def data_sets_table(files: Iterable[Mapping[str, Any]], *, is_sent: bool) -> Table:
+    """The files of each data set, and where they came from. `is_sent`: in an archive."""
+    heads = ["Data set", "Files", "From this archive" if is_sent else "Made here", "Inherited", "Converted"]
     rows = (
-        [row["name"], *(f"{row[counted]:,}" for counted in ("files", "new", "inherited", "converted"))]
-        for row in data_set_rows(submission)
+        [row["name"], *(f"{row[counted]:,}" for counted in ("files", "new", "inherited", "converted"))] for row in files
     )
     caption = "Files of each data set, and where they came from"
     return number_table("Files of each data set", heads, rows, caption=caption, is_caption_hidden=True, styles="strip")

@@ -34,7 +34,7 @@ UNFINISHED_ARCHIVES = 2  # of the largest size: nobody reserves the disk of all
 LARGEST_CORPUS_BYTES = 40 * GIGABYTE  # of an archive; larger ones are copied to the server
 _NOT_APPROVED = {
     "waiting": "The team “{team}” waits for its approval by the organizer; archives can be sent once it is approved.",
-    "declined": "The team “{team}” was declined by the organizer and cannot send archives.",
+    "declined": "The team “{team}” was declined by the organizer and cannot send archives. Its owner can ask again.",
     "withdrawn": "The team “{team}” is withdrawn and cannot send archives.",
 }
 
@@ -245,7 +245,7 @@ def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool, arch
         archived: what can be archived instead.
     """
     if accepted and is_published:
-        return PUBLISHED
+        return PUBLISHED.format(archived)
     if accepted and is_of_team:
         these = "A submission of a team was" if accepted == 1 else f"{accepted} submissions of teams were"
         return f"{these} accepted. Archive {archived}, or have the submission{'s' * (accepted > 1)} withdrawn first."

@@ -310,6 +310,11 @@ def count_offered(submissions: Iterable[Submission]) -> int:
     return SharedPart.objects.filter(submission__in=[one.pk for one in submissions], released_at=None).count()
 
 
+def count_released(submissions: Iterable[Submission]) -> int:
+    """How many parts of submissions everybody hears or reads while these stand on a published leaderboard."""
+    return SharedPart.objects.filter(submission__in=[one.pk for one in submissions], released_at__isnull=False).count()
+
+
 def list_samples(parts: Iterable[SharedPart], submission: Submission) -> list[SharedPart]:
     """The samples among them that may be heard now, while no listening test plays them."""
     samples = [(part, part.file.utterance_id) for part in parts if part.file]

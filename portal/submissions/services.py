@@ -37,7 +37,7 @@ from portal.submissions.rules import (
 )
 from portal.submissions.selectors import ACCEPTED, list_jobs, list_offered
 from portal.teams.models import Team
-from portal.teams.notifications import notify_organizers
+from portal.teams.notifications import notify_organizers, notify_team
 
 CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
 LONGEST_LABEL = 40
@@ -200,6 +200,11 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
         raise NotPossible(refusal)
     change_state(submission=submission, state=Submission.State.WITHDRAWN, note=note, actor=by)
     cancel_those(list_jobs(submission), by=by)  # then: what ends is no failure of the submission
+    if (team := submission.system.team) is not None:
+        mail = render_mail("submissions/mail/withdrawn.txt", {"submission": submission, "by": by or "The portal"})
+        for notify in (notify_team, notify_organizers):
+            url, kind = submission.get_absolute_url(), NotificationKind.WITHDRAWN
+            notify(team=team, kind=kind, mail=mail, url=url, besides=by)
     return submission
 
 

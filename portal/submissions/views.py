@@ -103,11 +103,18 @@ def send_document(chosen: SubmittedDocument) -> HttpResponse:
     response = FileResponse(
         default_storage.open(chosen.key),
         as_attachment=True,
-        filename=chosen.path.rpartition("/")[2],
+        filename=file_name(chosen),
         content_type="application/octet-stream",
     )
     response["X-Content-Type-Options"] = "nosniff"
     return cast("HttpResponse", response)
+
+
+def file_name(chosen: SubmittedDocument) -> str:
+    """The name under which a document is saved: that of a description says of which system, such as T02-p1."""
+    if chosen.kind == SubmittedDocument.Kind.DESCRIPTION:
+        return f"{chosen.submission.system}-description.pdf"
+    return chosen.path.rpartition("/")[2]
 
 
 @member_page

@@ -28,7 +28,7 @@ from evaluation.attackers.training.trained import MEASURES
 from evaluation.metrics.catalogue import METRICS
 from evaluation.scoring.values import BASES, Number, letter_of
 from portal.submissions.models import Submission, System
-from portal.systems.objective.pages import list_reasons, load_numbers
+from portal.systems.objective.pages import list_reasons, load_numbers, read_standing, summarize
 from portal.systems.objective.tables import TableMaker
 from portal.systems.selectors import View, edition_of
 
@@ -64,6 +64,8 @@ def objective_as_dict(view: View) -> dict[str, Any]:
         "label": str(view.system),
         "edition": edition_of(view.system).name,
         "version": view.submission.version,
+        "state": view.submission.get_state_display().lower(),
+        "summary": summarize(view, values, read_standing(view, values)),
         "measured_at": values.measured_at.isoformat() if values.measured_at else None,
         "computed_by": values.computed_by,
         "not_ranked": list_reasons(view, values) if values.run else [],

@@ -33,6 +33,7 @@ from portal.submissions.removal import may_manage
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import file_for, system_for
 from portal.submissions.services import offer_parts, release_parts, take_part_back
+from portal.submissions.views import file_name
 from portal.systems import exports, pages
 from portal.systems.anonymization import pages as anonymization
 from portal.systems.anonymization.forms import BaselineForm
@@ -115,7 +116,7 @@ def description(request: HttpRequest, name: str) -> HttpResponse:
         raise Http404
     stored = default_storage.open(part.document.key)
     response = FileResponse(
-        stored, as_attachment=True, filename=f"{name}-description.pdf", content_type=CONTENT_TYPES[".pdf"]
+        stored, as_attachment=True, filename=file_name(part.document), content_type=CONTENT_TYPES[".pdf"]
     )
     return cast("HttpResponse", secured(response, 0))
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 from django import forms
 from django_countries import countries
 
+from portal.challenges.models import Edition
 from portal.core.fields import LineField
 from portal.jobs.services import NotPossible
 from portal.teams import rules, services
@@ -44,8 +45,8 @@ class TeamForm(forms.Form):
         error_messages={"required": "Say whether the team is academic."},
     )
 
-    def __init__(self, data: Any = None, *, team: Team | None = None, contact: Any = None) -> None:
-        self.team = team
+    def __init__(self, data: Any = None, *, edition: Edition, team: Team | None = None, contact: Any = None) -> None:
+        self.edition, self.team = edition, team
         held: dict[str, Any] = {} if contact is None else {"contact": contact.name, "contact_email": contact.email}
         if team is not None:
             held = {name: getattr(team, name) for name in services.FIELDS}
@@ -55,6 +56,13 @@ class TeamForm(forms.Form):
         if team is not None and (sentence := rules.renaming_problem(team)):
             self.fields["name"].disabled = True
             self.fields["name"].help_text = sentence
+
+    def clean_name(self) -> str:
+        """Told together with all other errors; the services ask again."""
+        name: str = self.cleaned_data["name"]
+        if sentence := services.naming_problem(self.edition, name, besides=self.team):
+            raise forms.ValidationError(sentence)
+        return name
 
     def clean_is_academic(self) -> bool:
         return self.cleaned_data["is_academic"] == "yes"

@@ -39,6 +39,9 @@ class Team(models.Model):
     state_note = models.TextField(blank=True, help_text="What the organizer wrote to the team when deciding.")
     created_at = models.DateTimeField(auto_now_add=True)
     decided_at = models.DateTimeField(null=True, blank=True)
+    asked_again_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True, blank=True, help_text="When its owner last asked the organizer to decide anew."
+    )
     members_frozen_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
         null=True, blank=True
     )

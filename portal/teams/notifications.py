@@ -7,7 +7,6 @@ notification gets none of it, and no attempt of a job mails anybody twice (`Sent
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -23,14 +22,16 @@ ORGANIZERS = "organizers"
 
 
 @transaction.atomic
-def notify_team(*, team: Team, kind: NotificationKind, mail: Mail, url: str) -> Job | None:
+def notify_team(*, team: Team, kind: NotificationKind, mail: Mail, url: str, besides: Any = None) -> Job | None:
     """Write to the members of a team; None where each of them declined this kind.
 
     Args:
         mail: its subject is said after the title of the edition.
         url: path of the page where it goes on.
+        besides: a person who knows already, for it is their own action.
     """
-    return _make_job(f"Notifications to {team.label or 'a team'} of {team.edition.name}", team, kind, mail, url)
+    title = f"Notifications to {team.label or 'a team'} of {team.edition.name}"
+    return _make_job(title, team, kind, mail, url, **_besides(besides))
 
 
 @transaction.atomic
@@ -38,11 +39,14 @@ def notify_organizers(*, team: Team, kind: NotificationKind, mail: Mail, url: st
     """Write to the organizers of a team's edition; None where each of them declined this kind.
 
     Args:
-        mail, url: as of `notify_team`.
-        besides: a person who knows already, for it is their own action.
+        mail, url, besides: as of `notify_team`.
     """
-    readers = {"to": ORGANIZERS, "besides": besides.pk if besides is not None else None}
+    readers = {"to": ORGANIZERS} | _besides(besides)
     return _make_job(f"Notifications to the organizers of {team.edition.name}", team, kind, mail, url, **readers)
+
+
+def _besides(person: Any) -> dict[str, int]:
+    return {} if person is None else {"besides": person.pk}
 
 
 def _make_job(title: str, team: Team, kind: NotificationKind, mail: Mail, url: str, **readers: Any) -> Job | None:
@@ -55,17 +59,11 @@ def _make_job(title: str, team: Team, kind: NotificationKind, mail: Mail, url: s
     return create_job(kind="send-notice", title=title[:200], edition=team.edition.name, parameters=parameters)
 
 
-def was_told(team: Team, kind: NotificationKind, *, since: datetime) -> bool:
-    """Whether a notification of this kind to this team was begun since then."""
-    jobs = Job.objects.filter(kind="send-notice", created_at__gte=since, parameters__team=team.pk)
-    return jobs.filter(parameters__kind=str(kind)).exists()
-
-
 def find_readers(team: Team, notification: dict[str, Any]) -> list[User]:
     """To whom a notification goes, as things stand now."""
     if notification.get("to") == ORGANIZERS:
-        people = team.edition.organizers.filter(is_active=True).exclude(pk=notification["besides"] or 0)
+        people = team.edition.organizers.filter(is_active=True)
     else:
         people = User.objects.filter(memberships__team=team, is_active=True)
-    kind = notification["kind"]
+    kind, people = notification["kind"], people.exclude(pk=notification.get("besides") or 0)
     return [user for user in people.order_by("pk") if kind in ALWAYS_SENT or kind not in user.unwanted_notifications]

@@ -21,6 +21,7 @@ def team_page(user: Any, team: Team, now: datetime) -> dict[str, Any]:
     is_owner = own is not None and own.role == Membership.Role.OWNER
     is_organizer = team.edition.organizers.filter(pk=user.pk).exists()
     steers = is_owner or is_organizer
+    needs_data = own is not None and selectors.needs_data(user, team)
     return {
         "team": team,
         "edition": team.edition,
@@ -38,9 +39,11 @@ def team_page(user: Any, team: Team, now: datetime) -> dict[str, Any]:
         "may_approve": is_organizer and not rules.approval_problem(team),
         "may_decline": is_organizer and not rules.declining_problem(team),
         "may_decide": is_organizer and not (rules.approval_problem(team) and rules.declining_problem(team)),
+        "asking_problem": rules.asking_problem(team, now),
         "may_withdraw": steers and team.state != Team.State.WITHDRAWN,
         "may_submit": team.state == Team.State.APPROVED,
-        "needs_data": own is not None and selectors.needs_data(team),
+        "needs_data": needs_data,
+        "is_first": needs_data and not team.systems.exists(),
         "closed": submission_problem(team.edition, now),
         "badge": BADGES[team.state],
     }

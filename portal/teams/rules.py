@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from portal.teams.models import Invitation, Membership, Team
 
 INVITATION_LASTS = timedelta(days=14)
+ASKED_AGAIN_AFTER = timedelta(days=1)
 ACTIVE_STATES = ("waiting", "approved")
 
 
@@ -150,6 +151,26 @@ def approval_problem(team: Team) -> str:
     if team.state in ("waiting", "declined"):
         return ""
     return f"The team “{team}” is {team.get_state_display().lower()} already."
+
+
+def asking_problem(team: Team, now: datetime) -> str:
+    """Why a declined team cannot ask again: at once for the first time, then once a day, as each sends mails."""
+    if team.state != "declined":
+        return f"The team “{team}” is {team.get_state_display().lower()}; only a declined team asks again."
+    if team.edition.archived_at is not None:
+        return ARCHIVED
+    if team.asked_again_at is not None and now < team.asked_again_at + ASKED_AGAIN_AFTER:
+        return f"The team can ask again from {moment(team.asked_again_at + ASKED_AGAIN_AFTER)} on."
+    return ""
+
+
+def describe_end(team: Team, now: datetime) -> str:
+    """What a declined or withdrawn team reads beside its state: the organizer's note, and what it can do."""
+    if team.state != "declined":
+        return "It takes no part in this edition."
+    note = team.state_note or "No reason was given."
+    way = asking_problem(team, now) or "Its owner can ask again on the page of the team."
+    return f"{note}{'' if note.endswith(('.', '!', '?')) else '.'} {way}"
 
 
 def declining_problem(team: Team) -> str:

@@ -147,11 +147,11 @@ def data_files_for(user: Any, edition: Edition) -> QuerySet[DataFile]:
     return files if data_access(user, edition).is_open else files.none()
 
 
-def needs_data(team: Team) -> bool:
-    """Whether data are shared that nobody of the team has accepted the terms of, and it has no system yet."""
+def needs_data(user: Any, team: Team) -> bool:
+    """Whether data are shared of which this person has not accepted the terms for this team."""
     edition = team.edition
     is_shared = edition.shares_data and edition.corpus_id is not None
-    return is_shared and not (team.data_acceptances.exists() or team.systems.exists())
+    return is_shared and not team.data_acceptances.filter(user=user).exists()
 
 
 def list_own_teams(user: Any) -> QuerySet[Team]:

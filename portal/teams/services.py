@@ -49,13 +49,7 @@ def register_team(*, edition: Edition, by: Any, now: datetime, is_invited: bool 
     team = Team.objects.create(edition=edition, **fields)
     team.memberships.create(user=by, role=Membership.Role.OWNER)
     audit.record("team.registered", team, actor=by, **({"by_link": True} if is_invited else {}))
-    notify_organizers(
-        team=team,
-        kind=NotificationKind.REGISTERED,
-        mail=render_mail("teams/mail/registered.txt", {"team": team, "by": by}),
-        url=reverse("teams:decide", args=[team.pk]),
-        besides=by,
-    )
+    _tell_organizers(team, "registered", by=by)
     return team
 
 
@@ -101,10 +95,7 @@ def approve_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
     edition = lock_edition(team.edition)
     team = lock_team(team)
     _refuse(rules.approval_problem(team))
-    people = team.memberships.values("user")
-    others = edition.teams.filter(state__in=rules.ACTIVE_STATES, memberships__user__in=people).exclude(pk=team.pk)
-    if other := others.first():
-        raise NotPossible(f"A member of “{team}” takes part in the team “{other}” by now; a person has one team only.")
+    _refuse_second_teams(edition, team)
     if team.number is None:
         team.number = (edition.teams.aggregate(highest=Max("number"))["highest"] or 0) + 1
     _decide(team, Team.State.APPROVED, note, now)
@@ -125,6 +116,24 @@ def decline_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
     _decide(team, Team.State.DECLINED, note, now)
     audit.record("team.declined", team, actor=by, note=note)
     _tell_members(team, "declined", note=note)
+    return team
+
+
+@transaction.atomic
+def ask_again(*, team: Team, by: Any, now: datetime) -> Team:
+    """Let a declined team wait for approval again, and tell the organizers.
+
+    Raises:
+        NotPossible: it is not declined, asked within the last day, or one of its members takes part in another team.
+    """
+    edition = lock_edition(team.edition)
+    team = lock_team(team)
+    _refuse(rules.asking_problem(team, now))
+    _refuse_second_teams(edition, team)
+    team.state, team.asked_again_at = Team.State.WAITING, now
+    team.save(update_fields=["state", "asked_again_at"])
+    audit.record("team.asked_again", team, actor=by)
+    _tell_organizers(team, "asked_again", by=by)
     return team
 
 
@@ -220,10 +229,23 @@ def _decide(team: Team, state: Team.State, note: str, now: datetime) -> None:
     team.save(update_fields=["state", "state_note", "decided_at", "number"])
 
 
-def _refuse_name(edition: Edition, name: str, *, besides: Team | None = None) -> None:
+def _refuse_second_teams(edition: Edition, team: Team) -> None:
+    people = team.memberships.values("user")
+    others = edition.teams.filter(state__in=rules.ACTIVE_STATES, memberships__user__in=people).exclude(pk=team.pk)
+    if other := others.first():
+        raise NotPossible(f"A member of “{team}” takes part in the team “{other}” by now; a person has one team only.")
+
+
+def naming_problem(edition: Edition, name: str, *, besides: Team | None = None) -> str:
+    """Why a team of an edition cannot have this name: another one has it."""
     taken = (team for team in edition.teams.all() if _looks(team.name) == _looks(name))
-    if any(team != besides for team in taken):
-        raise NameTaken(f"Another team of this edition is called “{name}”. Choose another name.")
+    is_taken = any(team != besides for team in taken)
+    return f"Another team of this edition is called “{name}”. Choose another name." if is_taken else ""
+
+
+def _refuse_name(edition: Edition, name: str, *, besides: Team | None = None) -> None:
+    if sentence := naming_problem(edition, name, besides=besides):
+        raise NameTaken(sentence)
 
 
 def _looks(name: str) -> str:
@@ -327,8 +349,9 @@ def leave_team(*, team: Team, by: Any) -> Team:
     membership = _as_it_is(team, user=by)
     _refuse(rules.leaving_problem(team, is_owner=membership.role == Membership.Role.OWNER))
     membership.delete()
+    new_contact = _replace_contact(team, membership.user, by=by)
     audit.record("team.member_left", team, actor=by, member=str(by))
-    _tell_members(team, "left", by=by)
+    _tell_members(team, "left", by=by, new_contact=new_contact)
     return team
 
 
@@ -344,8 +367,9 @@ def remove_member(*, membership: Membership, by: Any, is_organizer: bool) -> Tea
     _refuse(rules.removing_problem(team, membership, is_organizer=is_organizer))
     member = str(membership.user)
     membership.delete()
+    new_contact = _replace_contact(team, membership.user, by=by)
     audit.record("team.member_removed", team, actor=by, member=member, was_frozen=team.members_frozen_at is not None)
-    _tell_members(team, "removed", by=by, member=member)
+    _tell_members(team, "removed", by=by, member=member, new_contact=new_contact)
     return team
 
 
@@ -366,6 +390,19 @@ def transfer_team(*, membership: Membership, by: Any) -> Membership:
     audit.record("team.transferred", team, actor=by, owner=str(membership.user))
     _tell_members(team, "transferred", by=by, member=membership.user)
     return membership
+
+
+def _replace_contact(team: Team, left: Any, *, by: Any) -> str:
+    """Make the owner the contact person where that was the one who is no member any more; the new one's name, or ""."""
+    owner = team.memberships.filter(role=Membership.Role.OWNER).select_related("user").first()
+    if owner is None or team.contact_email.casefold() != left.email.casefold():
+        return ""
+    before = {"contact": team.contact, "contact_email": team.contact_email}
+    team.contact, team.contact_email = owner.user.name or owner.user.email, owner.user.email
+    team.save(update_fields=list(before))
+    changed = {name: getattr(team, name) for name in before}
+    audit.record("team.changed", team, actor=by, changes=audit.changes(before, changed))
+    return team.contact
 
 
 @transaction.atomic
@@ -406,6 +443,12 @@ def _invitation_mail(invitation: Invitation, secret: str) -> EmailMessage:
     context = {"invitation": invitation, "team": invitation.team, "inviter": invitation.invited_by, "address": address}
     mail = render_mail("teams/mail/invitation.txt", context)
     return EmailMessage(subject=mail.subject, body=f"{mail.text}\n", to=[invitation.email])
+
+
+def _tell_organizers(team: Team, what: str, *, by: Any) -> None:
+    mail = render_mail(f"teams/mail/{what}.txt", {"team": team, "by": by})
+    url = reverse("teams:decide", args=[team.pk])
+    notify_organizers(team=team, kind=NotificationKind.REGISTERED, mail=mail, url=url, besides=by)
 
 
 def _tell_members(team: Team, what: str, **context: Any) -> None:

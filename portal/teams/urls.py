@@ -8,6 +8,7 @@ urlpatterns = [
     path("<int:pk>/edit/", views.edit_team, name="edit"),
     path("<int:pk>/decide/", views.decide, name="decide"),
     path("<int:pk>/withdraw/", views.withdraw, name="withdraw"),
+    path("<int:pk>/ask-again/", views.ask_again, name="ask-again"),
     path("<int:pk>/release/", views.release, name="release"),
     path("<int:pk>/invite/", views.invite, name="invite"),
     path("<int:pk>/invitations/<int:invitation>/revoke/", views.revoke_invitation, name="revoke-invitation"),

@@ -12,11 +12,13 @@ from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, open_page
 from portal.accounts.services import remember_invited
+from portal.core.asking import ask_first
 from portal.core.mail import if_mailed
 from portal.jobs.services import NotPossible
 from portal.teams import pages, selectors, services
 from portal.teams.forms import DecisionForm, InvitationForm, TeamForm
-from portal.teams.rules import InvitationState, invitation_state, joining_problem
+from portal.teams.models import Membership, Team
+from portal.teams.rules import InvitationState, invitation_state, joining_problem, leaving_problem, removing_problem
 
 
 @member_read
@@ -27,7 +29,7 @@ def team_detail(request: HttpRequest, pk: int) -> HttpResponse:
 @member_page
 def edit_team(request: HttpRequest, pk: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
-    form = TeamForm(request.POST if request.method == "POST" else None, team=team)
+    form = TeamForm(request.POST if request.method == "POST" else None, edition=team.edition, team=team)
     changed = form.save(by=request.user) if form.is_valid() else None
     if changed is not None:
         messages.success(request, "The team is saved.")
@@ -101,26 +103,41 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     return render(request, "teams/invitation.html", context)
 
 
-@member_action
+@member_page
 def remove_member(request: HttpRequest, pk: int, membership: int) -> HttpResponse:
+    """Ask, then take a member out."""
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.get_member(team, membership)
     is_organizer = team.edition.organizers.filter(pk=request.user.pk).exists()
+    if request.method != "POST":
+        problem = removing_problem(team, chosen, is_organizer=is_organizer)
+        told = f"{chosen.user} then sees nothing of the team, and can return only with a new invitation."
+        return _ask(request, team, f"Remove {chosen.user} from {team}?", told, action="Remove", problem=problem)
     said = f"{chosen.user} does not belong to the team any more."
     return _act(request, team, said, services.remove_member, membership=chosen, is_organizer=is_organizer)
 
 
-@member_action
+@member_page
 def transfer(request: HttpRequest, pk: int, membership: int) -> HttpResponse:
+    """Ask, then make a member the owner."""
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.get_member(team, membership)
+    if request.method != "POST":
+        told = "The owner invites, removes and withdraws. Only the new owner or an organizer can hand the team back."
+        return _ask(request, team, f"Hand {team} over to {chosen.user}?", told, action="Hand over")
     said = f"{chosen.user} owns the team now."
     return _act(request, team, said, services.transfer_team, membership=chosen)
 
 
-@member_action
+@member_page
 def leave(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask, then leave."""
     team = selectors.joined_team_for(request.user, pk)
+    if request.method != "POST":
+        own = selectors.membership_for(request.user, team)
+        problem = leaving_problem(team, is_owner=own is not None and own.role == Membership.Role.OWNER)
+        told = "You can return only with a new invitation."
+        return _ask(request, team, f"Leave {team}?", told, action="Leave the team", problem=problem)
     if not _done(request, services.leave_team, team=team):
         return redirect(team)
     messages.success(request, f"You left the team {team}.")
@@ -137,6 +154,14 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @member_action
+def ask_again(request: HttpRequest, pk: int) -> HttpResponse:
+    """A declined team waits for approval again."""
+    team = selectors.steered_team_for(request.user, pk)
+    said = "The organizer is asked again."
+    return _act(request, team, said, services.ask_again, team=team, now=timezone.now())
+
+
+@member_action
 def release(request: HttpRequest, pk: int) -> HttpResponse:
     """The organizer lets members join and leave again until the next accepted submission."""
     team = selectors.managed_team_for(request.user, pk)
@@ -148,6 +173,11 @@ def _team_page(request: HttpRequest, pk: int, form: InvitationForm) -> HttpRespo
     team = selectors.team_for(request.user, pk)
     context = pages.team_page(request.user, team, timezone.now()) | {"form": form}
     return render(request, "teams/detail.html", context, status=422 if form.errors else 200)
+
+
+def _ask(request: HttpRequest, team: Team, question: str, told: str, **given: Any) -> HttpResponse:
+    trail = [(str(team.edition), team.edition.get_absolute_url()), (str(team), team.get_absolute_url())]
+    return ask_first(request, question, told, trail=trail, **given)
 
 
 def _act(request: HttpRequest, team: Any, said: str, service: Callable[..., Any], /, **given: Any) -> HttpResponse:

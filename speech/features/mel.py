@@ -112,15 +112,18 @@ def _mel(hertz: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 @cache
-def slaney_triangles(points: int, bands: int, rate_hz: int = 16_000) -> npt.NDArray[np.float64]:
-    """Triangles of area 2 / width on Slaney's mel scale from 0 to half the rate, as librosa's, shape (bands, bins).
+def slaney_triangles(
+    points: int, bands: int, rate_hz: int = 16_000, highest_hz: float | None = None
+) -> npt.NDArray[np.float64]:
+    """Triangles of area 2 / width on Slaney's mel scale from 0 Hz on, as librosa's, shape (bands, bins).
 
     The scale is straight up to 1 kHz (15 mel), then 27 mel stand for each factor of 6.4.
 
     Args:
         points: of the Fourier transform; it has points // 2 + 1 bins.
+        highest_hz: where the last triangle ends, 1 kHz or more; half the rate where it is not given.
     """
-    highest = 15 + 27 * np.log(rate_hz / 2 / 1000) / np.log(6.4)
+    highest = 15 + 27 * np.log((highest_hz or rate_hz / 2) / 1000) / np.log(6.4)
     mels = np.linspace(0.0, float(highest), bands + 2)
     edges = np.where(mels < 15, mels * 200 / 3, 1000 * np.exp((mels - 15) * np.log(6.4) / 27))
     hertz = np.fft.rfftfreq(points, 1 / rate_hz)

@@ -89,7 +89,19 @@ def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
         CheckpointError: what `read_state` refuses, two names that become one, or tensors that differ from the
             network's; names all of them.
     """
-    state = renamed(read_state(path), renames, path)
+    put_state(renamed(read_state(path), renames, path), module, path)
+
+
+def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path) -> None:
+    """Put tensors into a network of exactly these names and shapes.
+
+    Args:
+        path: of the file that they come from, for the sentences.
+        module: as declared; unchanged where anything differs.
+
+    Raises:
+        CheckpointError: tensors that differ from the network's, or numbers that are not finite; names all of them.
+    """
     expected = module.state_dict()
     if found := differences(_shapes(expected), _shapes(state)):
         raise CheckpointError(
@@ -100,7 +112,7 @@ def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
     if broken:
         raise CheckpointError(f"{path.name} holds numbers that are not finite, in {_listed(broken)}. Train it again.")
     counters = {name: tensor for name, tensor in expected.items() if name.endswith(_COUNTER)}
-    module.load_state_dict(counters | state)
+    module.load_state_dict(counters | dict(state))
 
 
 def renamed(state: Mapping[str, Tensor], renames: Renames, path: Path) -> dict[str, Tensor]:

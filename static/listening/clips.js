@@ -1,5 +1,5 @@
 // Fetches the recordings of the trial on screen and of those ahead, a few at a time, and decodes them when needed.
-// What is no recording (an error, a page, half a file) is asked for again, later at 503 (store away); then it counts as broken.
+// What is no recording is asked for again, later at 503 (store away); then it counts as broken.
 
 const AT_ONCE = 2;
 const RETRY_AFTER_MS = [500, 1500, 4000];

@@ -1,5 +1,5 @@
-// Plays one decoded recording at a time by Web Audio, from its beginning and at its own speed: there is nothing to
-// seek in and no rate or volume to turn. Notes of each playback how much of it the audio clock really rendered.
+// Plays one decoded recording at a time by Web Audio, from its beginning and at its own speed. Notes of each playback how
+// much of it the audio clock really rendered.
 
 const LEAD_S = 0.03;
 const STARTED_WITHIN_MS = 1500;

@@ -1,5 +1,5 @@
 // One page of a trial on the screen: its players, its form, what was heard, and the button that sends it off.
-// What is begun is kept on this device at once, so that a reload or a crash loses nothing of it.
+// What is begun is kept on this device at once: a reload or a crash loses nothing.
 
 import { newKey } from "./connection.js";
 import { announce, part, word } from "./words.js";
@@ -47,7 +47,7 @@ export class TrialPage {
     this.services.store.write("draft", { position, tasks, plays, before, kept, elapsed_ms: this.clock_ms() });
   }
 
-  /** Milliseconds since the trial appeared, without pauses and time away. */
+  /** In ms, without pauses and time away. */
   clock_ms() {
     return Math.round(this.elapsed_ms + (this.shown_ms === null ? 0 : performance.now() - this.shown_ms));
   }
@@ -74,6 +74,7 @@ export class TrialPage {
     part("wrong").open = false;
     part("wrong-slot").replaceChildren(...this.samples.map(({ slot }) => new Option(slot.toUpperCase(), slot)));
     part("wrong-what").value = "";
+    part("wrong-missing").hidden = true;
     this.samples.forEach(({ address }) => clips.need(address));
     this.form = mount(this.root, { ...this.trial, tasks: this.tasks, samples: this.samples }, this.tools());
     this.refresh();
@@ -233,7 +234,7 @@ export class TrialPage {
     place?.setAttribute("data-missing", "");
     (place?.querySelector("legend") ?? place?.closest("#players") ?? place)?.after(part("missing"));
     part("missing").textContent = sentence;
-    target?.focus();
+    (button ? part("missing") : target)?.focus(); // Enter stays "next"
     target?.scrollIntoView({ block: "center" });
     announce(sentence);
     return false;
@@ -274,7 +275,7 @@ export class TrialPage {
   }
 }
 
-/** The samples that these tasks need; only two voices that are compared need both. */
+/** The samples that these tasks need. */
 export function samplesOf(trial, tasks) {
   const isSingle = !tasks.includes("verifiability") && !tasks.includes("linkability");
   return isSingle ? trial.samples.slice(0, 1) : trial.samples;

@@ -213,12 +213,14 @@ async function report(isSkip, slot, what) {
   }
 }
 
-/** What somebody says is wrong with a recording that does play. */
 function reportSound(isSkip) {
-  const choices = [part("wrong-slot"), part("wrong-what")];
-  const missing = choices.find(({ value }) => !value);
-  if (missing) missing.focus();
-  else report(isSkip, ...choices.map(({ value }) => value));
+  const what = part("wrong-what");
+  part("wrong-missing").hidden = !!what.value;
+  if (what.value) report(isSkip, part("wrong-slot").value, what.value);
+  else {
+    announce(part("wrong-missing").textContent);
+    what.focus();
+  }
 }
 
 function notePace(trial) {
@@ -227,7 +229,6 @@ function notePace(trial) {
   spent_ms = 0;
 }
 
-/** At the median of this person's paces and the usual one. */
 function showTime() {
   const paces = [1, ...effort.paces].sort((a, b) => a - b);
   showTimeLeft(effort.left_s * paces[(paces.length - 1) >> 1]);
@@ -316,6 +317,7 @@ function resume() {
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !keys.areOn) return;
   if (!page || part("trial-panel").hidden || event.target.matches?.("textarea, select, input[type=text]")) return;
+  if (event.key.length === 1 && event.key !== " " && event.target.matches?.("summary")) event.target.blur();
   if (event.key === "Enter") {
     if (!event.target.closest?.("button, a, summary, #trial-form input")) page.submit();
     return;
@@ -332,6 +334,7 @@ function listen() {
   onTap("here", () => (store.remove("paused"), begin()));
   onTap("retry", () => page?.retryBroken());
   onTap("skip", () => report(true, page.brokenSlot(), "clip"));
+  part("wrong-what").onchange = () => (part("wrong-missing").hidden = true);
   onTap("wrong-tell", () => reportSound(false));
   onTap("wrong-skip", () => reportSound(true));
   part("trial-form").addEventListener("submit", (event) => {

@@ -18,8 +18,18 @@ function confirmed(question, action) {
   });
 }
 
+// Without HTTPS a browser has no clipboard: then the text is marked, and copied the old way where that still works.
+async function copyText(code) {
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(code);
+    return document.execCommand("copy");
+  }
+}
+
 function addCopyButtons() {
-  if (!navigator.clipboard) return;
   document.querySelectorAll(":is(.command, .listing):not(:has(button))").forEach((command) => {
     const button = Object.assign(document.createElement("button"), {
       type: "button",
@@ -27,8 +37,8 @@ function addCopyButtons() {
       textContent: "Copy",
     });
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(command.querySelector("code").textContent);
-      button.textContent = "Copied";
+      button.textContent = (await copyText(command.querySelector("code"))) ? "Copied" : "Marked: copy it";
+      announce(button.textContent, true);
       setTimeout(() => (button.textContent = "Copy"), 2000);
     });
     command.append(button);
@@ -41,8 +51,9 @@ async function enhance() {
   if (document.querySelector("[data-explain]")) (await import("./explain.js")).watch();
 }
 
-function announce(text) {
+function announce(text, isAgain = false) {
   const region = document.getElementById("announcer");
+  if (region && isAgain) region.textContent = "";
   if (region && text && region.textContent !== text) region.textContent = text;
 }
 
@@ -67,6 +78,7 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const { submitter } = event;
   if (!(await confirmed(question, action))) return void document.getElementById(submitter?.id)?.focus();
+  event.target.querySelectorAll("[name=ask]").forEach((field) => field.remove()); // by which the portal asks without script
   // A live part may have renewed itself meanwhile, and a form outside of the page is not sent.
   if (!event.target.isConnected) document.body.append(event.target);
   event.target.dataset.sure = "yes";

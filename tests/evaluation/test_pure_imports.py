@@ -28,7 +28,8 @@ PACKAGES = (
 )
 # Networks and their features are written in torch; what uses them imports them when it is called.
 IN_TORCH = (
-    *("speech.encoders.networks", "speech.features.log_mel"),
+    *("speech.encoders.networks", "speech.features.log_mel", "speech.features.whisper_layers"),
+    "speech.vocoders.hifigan",
     *(f"evaluation.attackers.training.{name}" for name in ("features", "fitting", "heads")),
 )
 

@@ -78,7 +78,7 @@ MATRIX = {
     "mfa_download_recovery_codes": (LOGIN, 404, 404, 404),
     "accounts:profile": FOR_MEMBERS,
     "accounts:tokens": FOR_MEMBERS,
-    "accounts:revoke-token": (LOGIN, 405, 405, 405),  # one's own; another's: accounts/test_tokens
+    "accounts:revoke-token": FOR_NOBODY_HERE,  # one's own; another's: accounts/test_tokens
     "accounts:notifications": FOR_MEMBERS,
     "accounts:second-factor-picture": (LOGIN, 404, 404, 404),
     "people:list": FOR_OPERATORS,
@@ -187,13 +187,14 @@ MATRIX = {
     "teams:edit": FOR_NOBODY_HERE,
     "teams:decide": FOR_NOBODY_HERE,
     "teams:withdraw": FOR_NOBODY_HERE,
+    "teams:ask-again": (LOGIN, 405, 405, 405),
     "teams:release": (LOGIN, 405, 405, 405),
     "teams:invite": (LOGIN, 405, 405, 405),
     "teams:revoke-invitation": (LOGIN, 405, 405, 405),
     "teams:resend-invitation": (LOGIN, 405, 405, 405),
-    "teams:remove": (LOGIN, 405, 405, 405),
-    "teams:transfer": (LOGIN, 405, 405, 405),
-    "teams:leave": (LOGIN, 405, 405, 405),
+    "teams:remove": FOR_NOBODY_HERE,
+    "teams:transfer": FOR_NOBODY_HERE,
+    "teams:leave": FOR_NOBODY_HERE,
     "teams:invitation": FOR_NOBODY_HERE,  # a secret that was never mailed
     "submissions:new": (LOGIN, 404, 404, 404),  # a listed edition's: test_uploads_pages
     "submissions:upload-corpus": FOR_ORGANIZERS,
@@ -258,8 +259,8 @@ MATRIX = {
     "listen:join": OPEN,
     "listen:withdraw-by-code": OPEN,
     "listen:session": OPEN,
-    "listen:language": ONLY_POST,
-    "listen:step": ONLY_POST,
+    "listen:language": (302, 302, 302, 302),  # to the session
+    "listen:step": (302, 302, 302, 302),
     "listen:withdraw": OPEN,
     "listen:sound": OPEN,
     "listen:state": OPEN,
@@ -411,6 +412,7 @@ POSTS = {
     "teams:edit": FOR_NOBODY_HERE,
     "teams:decide": FOR_NOBODY_HERE,
     "teams:withdraw": FOR_NOBODY_HERE,
+    "teams:ask-again": FOR_NOBODY_HERE,
     "teams:release": FOR_NOBODY_HERE,
     "teams:invite": FOR_NOBODY_HERE,
     "teams:revoke-invitation": FOR_NOBODY_HERE,

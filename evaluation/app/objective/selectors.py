@@ -39,6 +39,7 @@ from portal.challenges.models import Edition
 from portal.submissions.models import Submission
 
 NOT_EVALUATED = "the submission has not been evaluated yet"
+WITHDRAWN = "the submission was withdrawn before it was evaluated"
 ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 
 
@@ -71,7 +72,9 @@ def read_objective_values(
         run = runs.get(submission.pk)
         of_run = numbers.get(run.pk, {}) if run else {}
         edition = submission.system.edition
-        missing = _missing(run, required.get(submission.system.edition_id or 0, ()), of_run, extent)
+        asked = required.get(submission.system.edition_id or 0, ())
+        reason = WITHDRAWN if submission.state == Submission.State.WITHDRAWN else NOT_EVALUATED
+        missing = _missing(run, asked, of_run, extent, reason)
         found[submission.pk] = ObjectiveValues(
             submission=submission.pk,
             run=run.pk if run else None,
@@ -109,13 +112,14 @@ def _missing(
     required: Iterable[tuple[NumberIdentity, bool]],
     numbers: Mapping[NumberIdentity, Number],
     extent: Extent,
+    reason: str = NOT_EVALUATED,
 ) -> tuple[Missing, ...]:
     """From the result of the run's job where it says so, else what is not among the numbers.
 
     Of the numbers of a ranking alone the single ones are not at hand; there the job's word is enough.
     """
     if run is None:
-        return tuple(Missing(number_words(one), NOT_EVALUATED, is_ranked) for one, is_ranked in required)
+        return tuple(Missing(number_words(one), reason, is_ranked) for one, is_ranked in required)
     said = run.job.result.get("missing") if run.job else None
     if said is not None:
         return read_missing(said)

@@ -30,7 +30,7 @@ from evaluation.app.runs.selectors import read_numbers
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det, exposure
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.values import ObjectiveValues
+from evaluation.scoring.values import ObjectiveValues, read_missing
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import stored_recipe
@@ -41,6 +41,8 @@ from portal.submissions.models import Submission
 from portal.submissions.services import change_state
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
+
+NAMED_MISSING = 3  # numbers that are missing, in a mail; the page of the system has all
 
 
 @transaction.atomic
@@ -136,7 +138,8 @@ def describe_found(job: Job) -> str:
     """Such as ``All 900 numbers were computed; 2 reported numbers differ from ours; 1 is missing.``"""
     found = job.result
     values, recomputed, unlike = (found.get(key, 0) for key in ("values", "recomputed", "disagreements"))
-    missing = len(found.get("missing", []))
+    lacking = read_missing(found.get("missing", []))
+    missing = len(lacking)
     if not values:
         parts = ["No number was computed"]
     elif values == 1:
@@ -149,7 +152,9 @@ def describe_found(job: Job) -> str:
         parts.append(f"{unlike:,} reported number{' differs' if unlike == 1 else 's differ'} from ours")
     if missing:
         number, verb = ("number", "is") if missing == 1 else ("numbers", "are")
-        parts.append(f"{missing:,} {number} that the recipe requires {verb} missing")
+        named = "; ".join(f"{one.what} ({one.reason})" for one in lacking[:NAMED_MISSING])
+        more = f"; and {missing - NAMED_MISSING:,} more" if missing > NAMED_MISSING else ""
+        parts.append(f"{missing:,} {number} that the recipe requires {verb} missing: {named}{more}")
     return "; ".join(parts) + "."
 
 

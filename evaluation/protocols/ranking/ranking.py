@@ -113,10 +113,7 @@ def find_missed_by_lower(entry: Entry, policy: LeaderboardPolicy) -> tuple[str, 
     )
     if not missed:
         return None
-    text = round_to_interval(lowest.value, lowest.low, lowest.high, MOST_DIGITS, "%")[0]
-    if float(text) >= missed[0]:
-        text = format_distinct(lowest.value, missed[0], MOST_DIGITS)
-    return attack, text, missed
+    return attack, round_to_interval(lowest.value, lowest.low, lowest.high, MOST_DIGITS, "%")[0], missed
 
 
 def _reaches(eer: Measured, minimum: float, policy: LeaderboardPolicy) -> bool:
@@ -130,8 +127,10 @@ def lower_attack_notes(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
         return []
     attack, eer, missed = found
     limits = " and ".join(filter(None, [", ".join(f"{one:g}" for one in missed[:-1]), f"{missed[-1]:g}"]))
-    text = f"The {attack} attack already gives a lower EER, {eer} %, which misses the limit{'s' * (len(missed) > 1)}"
-    return [Reason("lower-attack", f"{text} of {limits} %; ranks rest on the {policy.attack_model} attack only.")]
+    below = "just below " if float(eer) >= missed[0] else ""
+    text = f"The {attack} attack already gives a lower EER, {below}{eer} %, which misses the "
+    text += f"limit{'s' * (len(missed) > 1)} of {limits} %; ranks rest on the {policy.attack_model} attack only."
+    return [Reason("lower-attack", text)]
 
 
 def _overlap(one: Row, other: Row) -> bool:

@@ -246,10 +246,9 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
         return
     settings = view.results.settings
     means = view.by_system(scores, "summary", task, kind="all")
-    systems = sorted(
-        {name for pair in cells for name in pair},
-        key=lambda name: (-float(means.get(name, {}).get("mean") or 0.0), name),
-    )
+    found = group_rows([row for row in view.rows(scores, "summary", task) if row["mean"] is not None], "system")
+    levels_of = {name: np.mean([float(row["mean"]) for row in rows_of]) for (name,), rows_of in found.items()}
+    systems = sorted({name for pair in cells for name in pair}, key=lambda name: (-levels_of.get(name, 0.0), name))
     alpha = round(1 - float(settings.get("level", 0.95)), 10)
     levels = [alpha, *(level for level in _LEVELS if level < alpha - 1e-9)][:3]
 

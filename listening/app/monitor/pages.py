@@ -290,7 +290,7 @@ def _plays_table(session: Session) -> Table | None:
             Cell("control" if one["purpose"] == Item.Purpose.GOLD else one["purpose"]),
             moment_cell(one["answered_at"], "%H:%M:%S") if one["answered_at"] else Cell("–"),
             Cell(duration(one["spent_s"])),
-            *(Cell(str(one[name])) for name in ("served", "plays", "whole_plays")),
+            *(Cell("–" if session.is_simulated else str(one[name])) for name in ("served", "plays", "whole_plays")),
             Cell(one["remarks"] or "–"),
         )
         for one in selectors.list_plays(session)

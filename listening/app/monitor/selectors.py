@@ -322,7 +322,9 @@ def with_flags(lines: list[Line]) -> list[Line]:
     """The same lines with their flags: one query."""
     of_session = defaultdict(list)
     for flag in Flag.objects.filter(session__in=[line.session.pk for line in lines]):
-        told = {"label": flag.get_kind_display(), "sentence": sentence(flag.kind, flag.data)}
+        # Commas stand between the labels of a session.
+        label = flag.get_kind_display().replace(", as the analysis finds", " (analysis)")
+        told = {"label": label, "sentence": sentence(flag.kind, flag.data)}
         of_session[flag.session_id].append(told | {"holds": flag.data.get("holds", True), "at": flag.at})
     for line in lines:
         line.flags = of_session[line.session.pk]

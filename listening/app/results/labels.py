@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.rounding import round_to_interval
+from common.rounding import fixed, round_to_interval
 from common.tables import Column, Value
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
@@ -87,20 +87,26 @@ def number_and_span(row: Mapping[str, Value], column: Column) -> tuple[str, str]
     value, low, high = (row.get(f"{column.key}{end}") for end in ("", "_low", "_high"))
     if not isinstance(value, (int, float)) or column.digits is None or column.key in P_COLUMNS:
         return number(value, column), ""
-    return rounded(value, low, high, column.digits, is_share=column.is_share)
+    unit = "points" if column.key == "difference" else "%"
+    text, span = rounded(value, low, high, column.digits, is_share=column.is_share, unit=unit)
+    if column.is_share and not span and f"{column.key}_low" in row:  # no more exact than one that has an interval
+        return f"{fixed(100 * value, 0)} {unit}", ""
+    return text, span
 
 
-def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: bool) -> tuple[str, str]:
+def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: bool, unit: str = "%") -> tuple[str, str]:
     """A number and its interval as texts: ``46 %`` and ``41 to 50``; the interval is empty without both ends.
 
     Args:
-        digits: the most decimals.
+        digits: the most decimals; a score has at least one, as 0 and 1 are most of its scale.
         is_share: whether it reads in percent.
+        unit: of a share: points of a difference of shares.
     """
     factor = 100 if is_share else 1
     first, last = (factor * end if isinstance(end, (int, float)) else None for end in (low, high))
-    text, span = round_to_interval(factor * value, first, last, digits, "%" if is_share else "")
-    return (f"{text} %" if is_share else text), span
+    fewest = 0 if is_share else min(1, digits)
+    text, span = round_to_interval(factor * value, first, last, digits, "%" if is_share else "", fewest=fewest)
+    return (f"{text} {unit}" if is_share else text), span
 
 
 def rate_in_words(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
 from django.db.models import prefetch_related_objects
 from django.utils import translation
 from django.utils.translation import gettext
@@ -399,17 +400,19 @@ def organizer_actions(shown: Shown) -> dict[str, Any]:
 
 def who_sees(study: Study) -> Table:
     """What becomes visible to whom once the results of a study are published."""
+    is_rating = study.form == Study.Form.RATING
+    answers, both = ("ratings", ", raw and normalised") if is_rating else ("answers", "")
     read = "" if study.imported else "; the role play, the instructions and the questions that evaluators read"
     rows = [
         (
             "Everybody",
-            "Numbers, intervals, groups, comparisons and figures of every system by its name, raw and normalised; how "
+            f"Numbers, intervals, groups, comparisons and figures of every system by its name{both}; how "
             f"many sessions were left out and why; all of it as files{read}.",
         ),
-        ("The team of a system", "The same, and for its own system each utterance with its ratings, to listen to."),
+        ("The team of a system", f"The same, and for its own system each utterance with its {answers}, to listen to."),
         (
             "Organizers alone",
-            "Single listeners, by anonymous keys; screening; transcripts; the bundle with every rating.",
+            f"Single listeners, by anonymous keys; screening; transcripts; the bundle with all {answers}.",
         ),
     ]
     columns = (Column("who", "Who"), Column("what", "What becomes visible", kind="text"))
@@ -445,4 +448,5 @@ def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = ""
         "problems": problems,
         "few": warn_of_few(shown.results) if analysis and not is_taking_back else "",
         "who": who_sees(study),
+        "audio_minutes": settings.AUDIO_LINK_S // 60,
     }

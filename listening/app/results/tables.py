@@ -116,6 +116,8 @@ def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
     value = row.get(column.key)
     if value is not None and rests_on_few(column, row, shape):
         return Cell(TOO_FEW)
+    if value is None and column.key == "threshold":
+        return Cell("no score")  # the end of a DET curve, where nothing is accepted
     if column.key in NAMES and shape.has_links:
         return system_cell(str(value), shape)
     if isinstance(value, str):
@@ -455,7 +457,7 @@ def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_ra
     known = sorted(sign * float(end) for end in ends if isinstance(end, (int, float)))
     low, high = known if len(known) == 2 else (None, None)
     digits = labels.PERCENT_DIGITS if is_rate else labels.SCORE_DIGITS
-    text, span = labels.rounded(sign * difference, low, high, digits, is_share=is_rate)
+    text, span = labels.rounded(sign * difference, low, high, digits, is_share=is_rate, unit="points")
     shown = f"{'+' if sign * difference > 0 else ''}{text}{f' ({span})' if span else ''}"
     p = row.get("decisive_p")
     chance = labels.p_value(float(p)) if isinstance(p, (int, float)) else ""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from listening.analysis.reading.inputs import AnalysisInputError
@@ -159,7 +163,8 @@ def screen(request: HttpRequest, study: str) -> HttpResponse:
         rule, _ = services.screen_out(study=shown.study, by=request.user, **given)
     except (NotPossible, AnalysisInputError) as reason:  # settings of an earlier analysis may have become unknown
         messages.error(request, str(reason))
-        return redirect("studies:results-listeners", study)
+        query = urlencode({"rule": given["rule"]})
+        return redirect(f"{reverse('studies:results-listeners', args=[study])}?{query}#reason-{quote(given['rule'])}")
     messages.success(request, f"The rule now applies; it leaves out {rule.exclusions.count()} of the sessions.")
     return redirect("studies:results", study)
 

@@ -87,6 +87,7 @@ class _TestForm(forms.Form):
 
     places = 0
     choices: list[tuple[int, str]] = []
+    unheard_error = gettext_lazy("Please listen to the whole recording first.")
 
     def __init__(self, data: Any = None, *, unheard: Collection[int] = ()) -> None:
         """`unheard`: places from 1 on whose sound was never fetched, so that nobody can have heard it."""
@@ -104,8 +105,8 @@ class _TestForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         for place in self.unheard:
-            if f"answer{place}" in self.cleaned_data:
-                self.add_error(f"answer{place}", _("Please listen to the whole recording first."))
+            self.errors.pop(f"answer{place}", None)  # its answers are locked: no use to ask for one
+            self.add_error(f"answer{place}", self.unheard_error)
         return self.cleaned_data
 
     def label_of(self, place: int) -> str:
@@ -122,6 +123,7 @@ class _TestForm(forms.Form):
 
 class SoundForm(_TestForm):
     places = GROUPS
+    unheard_error = gettext_lazy("Press “Test my sound” first.")
     choices = [(number, str(number)) for number in range(FEWEST_TONES - 1, MOST_TONES + 2)]
 
     def label_of(self, place: int) -> str:

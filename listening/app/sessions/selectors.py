@@ -176,7 +176,8 @@ def measure_progress(block: PlannedBlock, answered: Mapping[int, Collection[str]
         skips: positions whose sound failed, in the order of the reports.
     """
     again = [position for position in dict.fromkeys(skips) if position in block.trials]
-    given_up = {position for position in again if skips.count(position) >= GIVEN_UP_AFTER}
+    practice = {position for position in again if block.trials[position].is_practice}  # after the others it is none
+    given_up = {position for position in again if skips.count(position) >= GIVEN_UP_AFTER or position in practice}
     order = [position for position in block.trials if position not in again] if again else block.trials
     asked = len(block.tasks)
     left = tuple(
@@ -184,7 +185,7 @@ def measure_progress(block: PlannedBlock, answered: Mapping[int, Collection[str]
         for trial in (block.trials[position] for position in [*order, *again])
         if trial.position not in given_up and len(answered.get(trial.trial.pk, ())) < asked
     )
-    return Progress(len(block.trials), left, len(given_up))
+    return Progress(len(block.trials), left, len(given_up - practice))
 
 
 def required_slots(tasks: Collection[str], trial: PlannedTrial) -> frozenset[str]:

@@ -166,19 +166,36 @@ def session_page(request: HttpRequest, session: Session) -> HttpResponse:
     return render(request, *pages.current_page(session))
 
 
-@require_POST
-@session_view
+def sending_view(view: View) -> View:
+    """A view of the session that takes a form; its address, left over or loaded again, leads to the session's page."""
+
+    @require_http_methods(["GET", "HEAD", "POST"])
+    @session_view
+    @wraps(view)
+    def sent(request: HttpRequest, session: Session, **where: Any) -> HttpResponse:
+        return view(request, session, **where) if request.method == "POST" else redirect(session)
+
+    return sent
+
+
+@sending_view
 def language(request: HttpRequest, session: Session) -> HttpResponse:
-    form = LanguageForm(request.POST)
+    given = request.POST.dict()
+    chosen = request.POST.getlist("language")[:1]  # a question may have this name, too; the button comes first
+    form = LanguageForm(given | {"language": "".join(chosen)})
     if form.is_valid():
-        services.change_language(session.token, form.cleaned_data["language"])
+        session = services.change_language(session.token, form.cleaned_data["language"])
+    if session.state == Session.State.ACTIVE and session.step == Step.QUESTIONS and given.keys() - {"language"}:
+        with translation.override(session.language):  # what was chosen so far stays
+            questions = pages.form_of_step(session)
+            questions.initial = given
+            return render(request, *pages.current_page(session, questions))
     if form.cleaned_data.get("is_withdrawing"):
         return redirect("listen:withdraw", session.token)
     return redirect(session)
 
 
-@require_POST
-@session_view
+@sending_view
 def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
     """What was filled in at a step; a step that is over or not yet reached changes nothing."""
     if step == "again":

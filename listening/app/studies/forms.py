@@ -259,7 +259,7 @@ class StudyForm(forms.Form):
         queryset=DataSet.objects.none(),
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        help_text="Sample A comes from trial sets, sample B, always original, from enrolment sets.",
+        help_text="Trial sets give single utterances and samples A, enrolment sets samples B, always original.",
     )
     tasks = boxes(
         "Tasks",
@@ -390,7 +390,7 @@ class StudyForm(forms.Form):
         self.study = study
         super().__init__(data, initial=read_initial(study))
         self.fields["systems"].queryset = selectors.submissions_to_hear(study.edition, study)  # type: ignore[attr-defined]
-        self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition)  # type: ignore[attr-defined]
+        self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition, study)  # type: ignore[attr-defined]
         for name in ABSENT[Study.Form(study.form)]:
             del self.fields[name]
         mark_needed_for_launch(self)

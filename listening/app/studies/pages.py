@@ -38,6 +38,7 @@ from portal.jobs.selectors import with_estimates
 from portal.jobs.services import NotPossible
 
 State = Study.State
+ONLY_HERE = ("127.0.0.1", "localhost")
 BADGES = {
     State.DRAFT: "waiting",
     State.PREPARING: "running",
@@ -109,6 +110,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     is_busy = _is_busy(study)
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
     places = blocks["made"] or study.evaluators
+    verdict = judge_plan(study) if is_undesigned and not is_busy else Verdict([], is_tried=False)
     link, note = evaluator_link(study, request)
     return {
         "study": study,
@@ -117,7 +119,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "may_preview": study.state in HEARABLE and not study.imported,
         "job": study.job,
         "is_busy": is_busy,
-        "plan_problems": plan_problems(study) if is_undesigned and not is_busy else [],
+        "plan_problems": verdict.problems,
         "systems": _systems(study),
         "left_out": selectors.systems_left_out(study) if study.state in (State.DRAFT, State.PREPARED) else [],
         "plan": plan_facts(study),
@@ -126,7 +128,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "share": rules.places_for_one_network(study, places),
         "is_narrow": rules.is_too_narrow_for_a_room(study, places),
         "places": places,
-        "too_small": _explain_smallness(study, places) if study.state in (State.DRAFT, State.PREPARED) else [],
+        "too_small": _explain_smallness(study, places, verdict) if study.state in (State.DRAFT, State.PREPARED) else [],
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "results_are": rules.describe_published_results(study),
@@ -144,12 +146,13 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _explain_smallness(study: Study, places: int) -> list[str]:
+def _explain_smallness(study: Study, places: int, verdict: Verdict) -> list[str]:
     """What the results of a study could not say because it has too few evaluators or ratings of each item."""
     items = study.items.filter(purpose=Item.Purpose.SCORED).annotate(ratings=Count("trials"))
     most = items.aggregate(most=Max("ratings"))["most"]
     found = [TOO_FEW] if places < FEWEST_FOR_INTERVALS else []
-    return found + ([RATED_ONCE] if most == 1 and study.form != Study.Form.LINKABILITY else [])
+    is_once = verdict.is_heard_once or (most == 1 and study.form != Study.Form.LINKABILITY)
+    return found + ([RATED_ONCE] if is_once else [])
 
 
 def _count_listening(study: Study) -> int:
@@ -167,7 +170,10 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
     if study.platform == Study.Platform.MTURK:
         return address, "This is the address of an external question; Mechanical Turk adds its parameters."
     person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
-    return address, f"For a personal link for each evaluator add ?{person}= and an ID that nobody can guess."
+    note = f"For a personal link for each evaluator add ?{person}= and an ID that nobody can guess."
+    if request.get_host().rpartition(":")[0] in ONLY_HERE:
+        note = f"Only this machine can open this address; the documentation for operators says how phones can. {note}"
+    return address, note
 
 
 def plan_facts(study: Study) -> list[tuple[str, str]]:
@@ -492,9 +498,11 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
         verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, seconds=seconds)
     page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}
     try:
-        return page | _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
+        page |= _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
     except DesignError as error:  # no system, or hardly a rating
         return page | {"plan_problems": verdict.problems or error.problems}
+    page["notes"] += [RATED_ONCE] if verdict.is_heard_once else []
+    return page
 
 
 def _form_problems(form: StudyForm) -> list[str]:

@@ -26,7 +26,7 @@ from django.db.models import Count, Max
 from listening.app.models import Item, Study
 from listening.app.studies import certificate
 from listening.app.studies.rules import NUMBERS, PLAN_FIELDS, has_pairs, plan_number_problems, right_ratings
-from listening.app.studies.selectors import Pool, heard_submissions, make_pool, set_problems
+from listening.app.studies.selectors import Pool, heard_submissions, make_pool, name_codes, set_problems
 from listening.design.allocation import allocate, extend
 from listening.design.forms import Board, Writing, plan_boards, plan_transcription
 from listening.design.ordering import insert_controls
@@ -90,10 +90,12 @@ class Verdict:
     Attributes:
         problems: why none can be made, as sentences.
         is_tried: whether the design itself was tried; else the recordings were counted, which nearly always tells.
+        is_heard_once: whether one evaluator alone hears each item.
     """
 
     problems: list[str]
     is_tried: bool
+    is_heard_once: bool = False
 
 
 def plan_design(
@@ -197,7 +199,7 @@ def judge_plan(
         seconds: that the design may be tried; 0 to count recordings alone. Many ratings are only counted.
     """
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
-    submissions = heard_submissions(study) if systems is None else {str(one.pk): one for one in systems}
+    submissions = heard_submissions(study) if systems is None else name_codes(systems)
     numbers = {name: getattr(study, name) for name in NUMBERS}
     problems = [sentence for found in plan_number_problems(numbers).values() for sentence in found]
     problems += [] if submissions else [NO_SYSTEMS]
@@ -233,16 +235,20 @@ def _is_large(study: Study) -> bool:
 
 def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool, seconds: float) -> Verdict:
     is_rating = study.form == Study.Form.RATING
+    is_once = False
     try:
         if is_rating:
-            choose_trials(study, codes, pool)
+            candidates = choose_trials(study, codes, pool)[1]
+            is_once = len(candidates) == study.evaluators * study.trials_per_evaluator
         if seconds or not is_rating:
-            plan_design(study, codes, pool, progress=limit_time(seconds), shuffles=False)
+            made = plan_design(study, codes, pool, progress=limit_time(seconds), shuffles=False)
+            if study.form == Study.Form.TRANSCRIPTION:
+                is_once = len(made.items) == sum(map(len, made.blocks))
     except DesignError as error:
         return Verdict(error.problems, is_tried=True)
     except OutOfTime:
-        return Verdict([], is_tried=False)
-    return Verdict([], is_tried=bool(seconds) or not is_rating)
+        return Verdict([], is_tried=False, is_heard_once=is_once)
+    return Verdict([], is_tried=bool(seconds) or not is_rating, is_heard_once=is_once)
 
 
 def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:

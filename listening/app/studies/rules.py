@@ -120,7 +120,8 @@ def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
         return ""
     is_one = len(studies) == 1
     others = "" if is_one else f" and {len(studies) - 1} more"
-    remedy = f"Delete {'that test' if is_one else 'these tests'} first; a test whose results were ever public stays."
+    which = "that test" if is_one else "these tests"
+    remedy = f"Delete {which} first. One whose results were ever public cannot be deleted."
     if all(is_draft for _, is_draft in studies):
         remedy = f"Untick it first, on the page “Edit” of {'that test' if is_one else 'each test'}."
     return f"It is heard in the listening test{'' if is_one else 's'} “{studies[0][0]}”{others}. {remedy}"

@@ -35,7 +35,7 @@ from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
 RESERVED_NAMES = frozenset({"new", "import"})  # of other pages
-LONGEST_FREE_NAME = 50
+LONGEST_FREE_NAME, LONGEST_CODE = 50, 40
 HEARABLE = (Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.State.EVALUATED)
 
 
@@ -222,14 +222,35 @@ def heard_submissions(study: Study) -> dict[str, Submission]:
     return {one.code: one.submission for one in study.systems.select_related("submission__system").order_by("code")}
 
 
-def sets_to_hear(edition: Edition) -> QuerySet[DataSet]:
-    """Trial and enrolment sets of the edition's corpus that stand in a trial list and hold recordings."""
+def name_codes(submissions: Iterable[Submission], taken: Iterable[str] = ()) -> dict[str, Submission]:
+    """Submissions by the code that each has in a study: the label of its system, numbered where it is taken."""
+    named: dict[str, Submission] = {}
+    held = set(taken)
+    for one in submissions:
+        label = str(one.system)
+        code, number = label[:LONGEST_CODE], 2
+        while code in held or code in named:
+            code, number = f"{label[: LONGEST_CODE - 3]}-{number}", number + 1
+        named[code] = one
+    return named
+
+
+def sets_to_hear(edition: Edition, study: Study | None = None) -> QuerySet[DataSet]:
+    """Trial and enrolment sets of the edition's corpus that stand in a trial list and hold recordings.
+
+    Once a system can be heard, trial sets are those that one has audio for. Those of the study stay.
+    """
     with_audio = DataSet.utterances.through.objects.filter(dataset=OuterRef("pk")).exclude(utterance__audio="")
     sets = DataSet.objects.filter(Exists(with_audio), corpus=edition.corpus_id)
     lists = TrialList.objects.filter(trial_set__corpus=edition.corpus_id)
+    systems = submissions_to_hear(edition, study).order_by().values("pk")
+    made = SubmittedFile.objects.filter(submission__in=systems, data_set=OuterRef("pk"))
+    heard = sets.filter(Exists(made.order_by()), role=Role.TRIAL).values_list("pk", flat=True)
     trials = sets.filter(role=Role.TRIAL, pk__in=lists.values("trial_set"))
+    trials = trials.filter(pk__in=list(heard)) if heard else trials
     enrolments = sets.filter(role=Role.ENROLMENT, pk__in=lists.values("enrolment_set"))
-    return (trials | enrolments).order_by("role", "name")
+    own = [] if study is None else list(study.data_sets.values_list("pk", flat=True))
+    return (trials | enrolments | sets.filter(pk__in=own)).order_by("role", "name")
 
 
 def set_problems(data_sets: Iterable[DataSet]) -> list[str]:

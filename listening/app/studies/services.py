@@ -45,7 +45,6 @@ from portal.submissions.services import refuse_removed
 
 State, Form = Study.State, Study.Form
 DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
-LONGEST_CODE = 40
 MOST_SYSTEMS = 20
 CHOSEN_IN_REQUEST_S, TRIED_FOR_S = 2.0, 0.5  # of the processor: for the size of a new study, and for each that is tried
 ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so that a design is seldom found
@@ -542,13 +541,8 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
     gone.delete()
     held = dict(study.systems.values_list("submission", "code"))
     refuse_removed(submission for pk, submission in chosen.items() if pk not in held)
-    taken = set(held.values())
-    for submission in (one for pk, one in chosen.items() if pk not in held):
-        label = submission.system.label or submission.system.name
-        code, number = label[:LONGEST_CODE], 2
-        while code in taken:
-            code, number = f"{label[: LONGEST_CODE - 3]}-{number}", number + 1
-        taken.add(code)
+    new = (one for pk, one in chosen.items() if pk not in held)
+    for code, submission in selectors.name_codes(new, taken=held.values()).items():
         study.systems.create(submission=submission, code=code)
 
 

@@ -21,6 +21,7 @@ from portal.intake.sentences import describe
 DRAIN_BYTES = 2**18
 FALLBACK = "cp437"  # of the zip format; it knows every byte and makes no control characters of those above 127
 _DROPPING_FILES = {".DS_Store", ".AppleDouble", ".LSOverride", "Thumbs.db", "ehthumbs.db", "desktop.ini"}
+_DROPPING_FILES |= {".anonymization.lock"}  # of ``vp run``, beside its recordings
 _DROPPING_FOLDERS = {"__MACOSX", ".AppleDouble", ".Spotlight-V100", ".Trashes", ".fseventsd", "$RECYCLE.BIN"}
 _DROPPINGS_LOWER = {name.lower() for name in _DROPPING_FILES}
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -190,7 +191,7 @@ def shown_name(text: str) -> str:
 
 
 def is_dropping(path: str) -> bool:
-    """Whether macOS or Windows left this file behind."""
+    """Whether macOS, Windows or ``vp run`` left this file behind."""
     *folders, name = path.split("/")
     if name.startswith("._") or name.lower() in _DROPPINGS_LOWER:
         return True

@@ -130,7 +130,7 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
     for name in whole.encoders:
         title = encoders.find_engine(name).title
         heads += [Column(f"{kind}-{name}", f"EER {kind}, {title}", kind="num") for kind in _KINDS]
-    heads += [*number_columns("ρF0"), Column("gvd", "G_VD", kind="num", unit="dB"), *number_columns("Work per second")]
+    heads += [*number_columns("ρF0"), Column("gvd", "G_VD", kind="num", unit="dB"), *number_columns("Work")]
     unprotected = [cell for name in whole.encoders for cell in (_percent(whole.unprotected[name]), "–")]
     rates = [_percent(kind[name]) for name in whole.encoders for kind in (found.ignorant, found.lazy_informed)]
     end = [decimals(found.rho_f0, 2), decimals(found.gvd_db, 1), f"{decimals(found.work_per_second, 3)} s"]

@@ -121,11 +121,11 @@ def _summary(ladders: Sequence[Ladder]) -> str:
     if falling == len(ladders):
         return f"No attacker with more knowledge has a higher EER, as expected: {_span(ladders)}."
     if not falling:
-        where = "nowhere" if len(ladders) > 1 else "not here"
-        return f"More knowledge should give a lower EER. That holds {where}; each case has its reason below."
+        where = f"in none of {len(ladders)} cases" if len(ladders) > 1 else "not here"
+        return f"More knowledge should give a lower EER. That holds {where}; the reasons stand below."
     return (
-        f"More knowledge should give a lower EER. That holds in {falling} of {len(ladders)} cases; why it does "
-        "not in the others, the notes in bold say."
+        f"More knowledge should give a lower EER. That holds in {falling} of {len(ladders)} cases; for the rest the "
+        "notes below say why not."
     )
 
 

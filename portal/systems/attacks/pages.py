@@ -111,6 +111,8 @@ def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> 
     for name, kind in (("attack_section", ATTACK), ("recognition_section", RECOGNITION)):
         of_kind = [run for run in every if run.kind == kind.kind]
         shown = found[kind](finished[kind], numbers)
+        if kind is RECOGNITION and shown:
+            shown["is_above"] = _is_by_portal(view) and len(shown["tables"]) == 1 and _has_numbers(uploaded)
         runs = group_unfinished(of_kind) if of_kind and view.is_own else None
         if shown or runs is not None or view.is_organizer:
             sections[name] = shown | {"runs": runs, "is_organizer": view.is_organizer}
@@ -125,8 +127,15 @@ def _attacked(
     if not found:
         return {}
     estimator = estimator_for(view)
-    attackers = list_attackers(found, None if _is_by_portal(view) else uploaded, estimator)
-    return {"table": eer_table(attackers, estimator), "reading": _reading(view, attackers, estimator)}
+    by_portal = _is_by_portal(view)
+    attackers = list_attackers(found, None if by_portal else uploaded, estimator)
+    shown = {"table": eer_table(attackers, estimator), "reading": _reading(view, attackers, estimator)}
+    return shown | {"is_above": by_portal and len(attackers) == 1 and _has_numbers(uploaded)}
+
+
+def _has_numbers(values: ObjectiveValues | None) -> bool:
+    """Whether the tables of data sets of the page hold them."""
+    return values is not None and values.run is not None
 
 
 def _is_by_portal(view: View) -> bool:

@@ -34,6 +34,7 @@ from portal.systems.objective.answer import answer
 from portal.systems.objective.tables import (
     AVERAGE_DIGITS,
     BEYOND_SHOWN,
+    Standing,
     TableMaker,
     find_standing,
     list_mismatches,
@@ -61,18 +62,16 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own, targets=targets)
     averages, tables = maker.averages(), maker.tables()
     mismatches = list_mismatches(values) if view.is_own else []
-    policy = policy_by(edition, edition.leaderboard_policy)
-    standing = find_standing(values, policy, list_reasons(view, values))
+    standing = read_standing(view, values)
+    policy = standing.policy
     figures = det_figures(request, values, estimator_of(edition.recipe), score_sets)
     first = next((one for one in figures if policy.split in one.title), figures[0] if figures else None)
     shown = first
     if first is not None:
         key = det_key(values.run or 0, first.stored_as, "light", "svg")
         shown = replace(first, drawn=drawn_in_page(key, "det", first.alt))
-    is_on_leaderboard = edition.published_at is not None and not view.query
-    leaderboard = build_leaderboard(edition) if values.run and is_on_leaderboard else None
     return view.context | {
-        "answer": answer(values, standing, leaderboard, system.name) if values.run else [],
+        "answer": summarize(view, values, standing),
         "first_figure": shown,
         "versions": view.versions,
         "progress": describe_progress(system) if view.is_own else None,
@@ -106,6 +105,21 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
 def load_numbers(view: View) -> ObjectiveValues:
     """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
     return read_objective_values([view.submission], as_of=view.as_of)[view.submission.pk]
+
+
+def read_standing(view: View, values: ObjectiveValues) -> Standing:
+    """How the submission shown stands to the conditions of its edition."""
+    edition = edition_of(view.system)
+    return find_standing(values, policy_by(edition, edition.leaderboard_policy), list_reasons(view, values))
+
+
+def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[str]:
+    """Privacy, utility and rank in sentences; none of what was not evaluated."""
+    if not values.run:
+        return []
+    edition = edition_of(view.system)
+    is_on_leaderboard = edition.published_at is not None and not view.query
+    return answer(values, standing, build_leaderboard(edition) if is_on_leaderboard else None, view.system.name)
 
 
 def list_reasons(view: View, values: ObjectiveValues) -> list[str]:

@@ -30,6 +30,7 @@ from evaluation.scoring.values import (
     published_value,
 )
 from portal.core.labels import decimals
+from portal.leaderboard.selectors import address_of_metric
 
 SPEECHES = {Speech.ORIGINAL: "original speech", Speech.ANONYMISED: "anonymised speech"}
 AVERAGE_DIGITS = 3
@@ -89,9 +90,9 @@ def number_table(
     )
 
 
-def number_group(title: str, rows: Iterable[Row]) -> Group:
-    """The rows of one data set or metric."""
-    return Group(tuple(rows), head=Cell(title))
+def number_group(title: str, rows: Iterable[Row], link: str = "") -> Group:
+    """The rows of one data set or metric. `link`: where that is explained."""
+    return Group(tuple(rows), head=Cell(title, link=link))
 
 
 def number_row(of: str, cells: Iterable[Cell], n: int | None = None) -> Row:
@@ -160,7 +161,11 @@ class TableMaker:
         """The weighted averages, a column for each split."""
         splits = tuple(dict.fromkeys(split for average in self.track.averages for split in average.weights))
         groups = [
-            number_group(metric_label(average.metric, average.estimator), rows)
+            number_group(
+                metric_label(average.metric, average.estimator),
+                rows,
+                address_of_metric(find_metric(average.metric, average.estimator)),
+            )
             for average in self.track.averages
             if (rows := list(self._average_rows(average, splits)))
         ]

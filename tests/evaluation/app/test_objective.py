@@ -443,6 +443,9 @@ def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
     assert not Job.objects.filter(kind="send-notice").exists()
 
 
+LACKING = {"what": "G_VD of men", "reason": "men has 2 speakers", "is_ranked": False}
+
+
 @pytest.mark.parametrize(
     ("result", "sentence"),
     [
@@ -451,9 +454,14 @@ def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
         ({"values": 1}, "The one number was not recomputed."),
         ({}, "No number was computed."),
         (
-            {"values": 900, "recomputed": 864, "disagreements": 2, "missing": ["one"]},
+            {"values": 900, "recomputed": 864, "disagreements": 2, "missing": [LACKING]},
             "864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 number that the recipe "
-            "requires is missing.",
+            "requires is missing: G_VD of men (men has 2 speakers).",
+        ),
+        (
+            {"values": 3, "recomputed": 3, "missing": [LACKING] * 5},
+            f"All 3 numbers were computed; 5 numbers that the recipe requires are missing: "
+            f"{'; '.join(['G_VD of men (men has 2 speakers)'] * 3)}; and 2 more.",
         ),
     ],
 )

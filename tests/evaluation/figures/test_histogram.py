@@ -88,7 +88,7 @@ def test_histogram_differs_by_theme_and_values():
 
 
 def test_histogram_draws_one_bar_for_each_filled_bin():
-    assert [len(bars(draw(VALUES), colour)) for colour in PALETTES["light"].series] == [3, 3, 0, 0]
+    assert [len(bars(draw(VALUES), colour)) for colour in PALETTES["light"].series] == [3, 3, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

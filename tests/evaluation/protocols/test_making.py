@@ -12,6 +12,7 @@ from evaluation.protocols.making import (
     Trials,
     explain_few_speakers,
     explain_little_training,
+    explain_no_gain,
     find_obstacle,
     full_product,
     make_recipe,
@@ -163,6 +164,9 @@ def test_what_a_corpus_does_not_allow_is_not_proposed():
     single = [SpeechSet("t", "trial", "", (SpeakerShare("a", "f", 1), SpeakerShare("b", "f", 1)), 2)]
     assert possible_utilities(single) == ("wer", "pitch_correlation")
     assert propose_choices(DEMO, Engines(), edition="mine", title="Mine").evaluation == Evaluation("teams")
+    assert possible_utilities(DEMO[1:2])[-1] == "gain_of_voice_distinctiveness"
+    assert "gain_of_voice_distinctiveness" not in possible_utilities(DEMO[1:])
+    assert explain_no_gain(DEMO[1:]).endswith("in each trial set: demo_trials_m has 2.")
 
 
 def test_sets_that_cannot_be_attacked_are_left_out_and_say_why():

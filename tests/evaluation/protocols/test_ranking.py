@@ -147,7 +147,7 @@ def test_lower_eer_of_another_attack_is_noted_where_it_misses_a_limit_that_is_re
         (2, []),
     ]
     [row] = table([entry("A", 24, 8, lower_attack=("ignorant", Measured(19.996)))]).rows
-    assert "a lower EER, 19.996 %, which misses the limit of 20 %" in row.notes[0].text
+    assert "a lower EER, just below 20.0 %, which misses the limit of 20 %" in row.notes[0].text
 
 
 # Order ---------------------------------------------------------------------------------------------

@@ -166,6 +166,13 @@ def test_print_fits_a4(address, page):
         expect(page.locator(".contents, .masthead .nav").first).to_be_hidden()
         assert page.locator(".switch").inner_text().split("\n")[0].startswith("Normalised ranks")
         expect(page.locator("table.results-table").first).to_be_visible()
+        sizes = page.evaluate(
+            """() => [...document.querySelectorAll("main :is(caption, figcaption, td, small, dd, .soft)")]
+              .filter((element) => element.checkVisibility())
+              .map((element) => [parseFloat(getComputedStyle(element).fontSize), element.outerHTML.slice(0, 99)])"""
+        )
+        assert [(size, text[:60]) for size, text in sizes if size > 12.5] == []  # 9 points are 12
+        assert {size for size, text in sizes if text.startswith("<td") and "text" in text[:20]} <= {9.6}
 
 
 def test_page_follows_its_analysis(study, address, organizer, new_page):

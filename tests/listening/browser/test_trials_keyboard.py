@@ -154,6 +154,20 @@ def test_enter_is_next_on_the_switch_of_the_keys_too_and_itself_on_buttons(page)
     expect_number(page, 2)
 
 
+def test_enter_is_next_after_something_was_missing_and_after_keys_were_looked_up(page):
+    open_trials(page, make_session(make_study(trials=2)))
+    expect_ready(page)
+    page.get_by_text("Keys", exact=True).click()
+    press(page, "a")
+    expect_heard(page, "a")
+    press(page, "1", "2", "3", "Enter")
+    expect(page.locator("#missing")).to_have_text("Please listen to B to its end first.")
+    press(page, "b")
+    expect_heard(page, "b")
+    press(page, "Enter")
+    expect_number(page, 2)
+
+
 def test_keys_work_on_other_keyboards(page):
     """Arabic letters and digits, and French digits, by the place of the key."""
     open_trials(page, make_session(make_study(trials=2)))

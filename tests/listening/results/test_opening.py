@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from common.tables import Column
 from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import make_table
 from listening.app.results.figures import Reader
+from listening.app.results.labels import number_and_span
 from listening.app.results.opening import opening_of, say_basis
 from listening.app.results.rules import is_drawn_otherwise
 from listening.app.results.system_pages import system_page
@@ -80,7 +82,7 @@ def test_few_listeners_leave_what_is_said_of_one_system():
     assert sentences(few, ("naturalness", "verifiability")) == [
         warning,
         "One system was rated: B2, mean naturalness 6.20.",
-        "Speakers were compared with B2 (equal error rate 60.0 %, guessing 50 %).",
+        "Speakers were compared with B2 (equal error rate 60 %, guessing 50 %).",
         f"{basis}; no session was left out.",
     ]
     unknown = replace(made(counts=counts, detection=[heard]), **settings)
@@ -127,7 +129,7 @@ def test_rates_above_guessing_are_reversed_answers_and_the_axis_reaches_them():
     ]
     results = made(detection=rows)
     hardest, confused, _ = sentences(results, ("verifiability",))
-    assert hardest.startswith("Speakers are hardest to recognise with T02-p1 (equal error rate 45.0 %")
+    assert hardest.startswith("Speakers are hardest to recognise with T02-p1 (equal error rate 45 %")
     assert hardest.endswith("; whether systems differ significantly was not tested.")  # none has a letter
     assert confused.startswith("With B2 listeners confused speakers more often than by guessing (equal error rate 100")
     [panel] = opening_of(Shape(READER, results), ("verifiability",))["panels"]
@@ -252,4 +254,15 @@ def test_page_of_a_system_says_its_number_of_boards_and_transcripts():
     ]
     words = make_table("transcription", [{"system": "B2", "wer": 0.09}])
     found = replace(boards, tables={"common/transcription": words})
-    assert system_page(found, READER, "B2", [])["said"] == ["Word error rate of listeners: 9.0 %."]
+    assert system_page(found, READER, "B2", [])["said"] == ["Word error rate of listeners: 9 %."]
+
+
+def test_numbers_of_few_listeners_are_no_more_exact_than_those_with_an_interval():
+    share, points, score = (
+        Column(key, "A", digits=digits, is_share=digits == 1)
+        for key, digits in (("eer", 1), ("difference", 1), ("value", 3))
+    )
+    known, wide = {"eer_low": None, "difference_low": None}, {"value": 0.97, "value_low": -7.2, "value_high": 1.1}
+    assert number_and_span({"eer": 0.25} | known, share) == ("25 %", "")
+    assert number_and_span({"difference": -0.29} | known, points) == ("−29 points", "")
+    assert number_and_span(wide, score) == ("1.0", "−7.2 to 1.1")

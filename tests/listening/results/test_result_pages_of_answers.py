@@ -98,6 +98,7 @@ def test_a_rule_leaves_listeners_out_and_the_study_is_analysed_anew():
     assert 'name="rule" value="low-variance"' in page
     refused = client.post(address(study, "results-screen"), {"rule": "low-variance", "reason": " "}, follow=True)
     assert "notice error" in page_of(refused)
+    assert '<details class="more" open><summary>Leave these listeners out</summary>' in page_of(refused)
     response = client.post(
         address(study, "results-screen"), {"rule": "low-variance", "reason": "One rating for everything."}, follow=True
     )

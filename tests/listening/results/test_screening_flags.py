@@ -9,6 +9,7 @@ from listening.analysis.screening.rules import RULES
 from listening.analysis.tables import Results, make_table
 from listening.app.models import Analysis, Answer, Flag
 from listening.app.monitor.rules import sentence
+from listening.app.monitor.selectors import list_lines, with_flags
 from listening.app.monitor.services import apply_standing_rules, flag_sessions, preview_effect, revoke_rule
 from listening.app.results.inputs import listener_key, session_key
 from listening.app.results.selectors import parsed_results
@@ -97,6 +98,14 @@ def test_monitor_leaves_flags_of_an_analysis_alone(study):
     write_flags(study, results_of(study, ("disagrees", first, 1)))
     flag_sessions(timezone.now(), [first.pk])
     assert flags(study) == {(first.pk, "disagrees"): True}
+
+
+def test_monitor_says_which_flags_an_analysis_found(study):
+    session = study.sessions.first()
+    for kind in (Flag.Kind.GOLD_MISSED, Flag.Kind.CONTROLS_MISSED):
+        session.flags.create(kind=kind, data={"holds": True})
+    (line,) = with_flags(list_lines(study, timezone.now(), only=session.pk))
+    assert [one["label"] for one in line.flags] == ["control trials missed", "control trials missed (analysis)"]
 
 
 def test_standing_rules_catch_nobody_by_a_new_analysis(study):

@@ -146,6 +146,19 @@ def test_criterion_04_moved_trial_can_be_answered_when_its_sound_is_back(client,
     assert (session.state, session.answers.count()) == ("finished", 12)
 
 
+def test_practice_trial_that_is_skipped_does_not_come_after_the_others(client, session):
+    item = session.block.trials.get(position=1).item
+    item.purpose = "practice"
+    item.save()
+    hear(session)
+    status, reply = report(client, session, 1)
+    assert (status, reply["next"], reply["done"]) == (200, 2, 1)
+    for position in (2, 3, 4):
+        assert answer(client, session, position, is_late=True)[0] == 200
+    session.refresh_from_db()
+    assert (session.state, session.skips) == ("finished", [1])
+
+
 def test_who_calls_everything_broken_does_not_finish(client):
     session = make_session(make_study(trials=6))
     for position in [*range(1, 7), 1, 2, 3]:

@@ -169,6 +169,21 @@ def test_criterion_22_language_changes_without_losing_the_place():
     assert visit.session.language == "en"
 
 
+def test_questions_keep_what_was_chosen_in_another_language():
+    visit = Visit(make_full())
+    visit.consent()
+    assert 'form="questions-form" formaction=' in visit.page().content.decode()
+    sent = {"language": "fr", "gender": "undisclosed", "native_language": "en", "age": ""}
+    page = read_page(visit.ask("post", reverse("listen:language", args=[visit.token]), sent))
+    assert 'lang="fr"' in page.partition("<head>")[0]
+    assert re.findall(r'<input type="radio" name="(\w+)" value="(\w+)"[^>]* checked', page) == [
+        ("gender", "undisclosed")
+    ]
+    assert '<option value="en" selected>' in page
+    assert visit.session.step == "questions"
+    assert not visit.session.questionnaire
+
+
 def test_criterion_22_texts_are_versioned_and_stored_with_the_session():
     study = make_study(screening=PLAIN)
     for version in (1, 2):
@@ -312,12 +327,21 @@ def test_native_languages_have_their_own_names_in_the_order_of_letters():
     assert told.index("isiZulu") < told.index("Íslenska") < told.index("Italiano")
 
 
+def test_address_of_a_form_that_is_loaded_again_leads_to_the_page_of_the_session(client):
+    session = make_session(make_study())
+    for where in ("language/", "step/consent/", "step/again/"):
+        for ask in (client.get, client.head):
+            assert ask(f"/listen/{session.token}/{where}").url == session.get_absolute_url()
+        assert client.put(f"/listen/{session.token}/{where}").status_code == 405
+    assert client.get("/listen/nobody/language/").status_code == 404
+
+
 def test_address_that_is_none_says_so_in_the_language_of_its_session(client):
     session = make_session(make_study(languages=["en", "fr"]), language="fr")
     browser = {"accept": "text/html", "accept-language": "fr-CA,en;q=0.5"}
     for address, status, back in (
         (f"/listen/{session.token}/nowhere/", 404, f'href="/listen/{session.token}/">Retour au test'),
-        (f"/listen/{session.token}/step/consent/", 405, f'href="/listen/{session.token}/">Retour au test'),
+        (f"/listen/{session.token}/report", 405, f'href="/listen/{session.token}/">Retour au test'),
         ("/listen/nobody/", 404, "Vérifiez le lien que vous avez reçu."),
         ("/listen/a%00b/", 404, "Vérifiez le lien que vous avez reçu."),
     ):

@@ -303,7 +303,7 @@ def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client
     monkeypatch.setattr(planning, "thread_time", lambda: float(next(ticks)))
     study = make_draft(make_heard_edition())
     client.force_login(study.created_by)
-    assert planning.judge_plan(study, seconds=1) == planning.Verdict([], is_tried=False)
+    assert planning.judge_plan(study, seconds=1) == planning.Verdict([], is_tried=False, is_heard_once=True)
     page = client.get(reverse("studies:planner", args=[study.name])).content.decode()
     assert "Whether they can be assigned is seen when the design is made." in page
     monkeypatch.setattr(planning, "allocate", lambda *_, **__: pytest.fail("a search that ended is not made again"))

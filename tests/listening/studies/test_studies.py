@@ -14,8 +14,10 @@ from listening.app.studies.pages import RATED_ONCE, _platform, planner
 from listening.app.studies.planning import plan_problems
 from listening.app.studies.rules import StudyProblems
 from listening.app.studies.services import close_study, make_study
+from portal.challenges.models import TrialList
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
+from portal.submissions.models import SubmittedFile
 from tests.listening.factories import make_session
 from tests.listening.heard import add_system, make_designed, make_draft, make_heard_edition, make_prepared
 from tests.pages import read_page
@@ -105,6 +107,39 @@ def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch, recordi
         study = make_study(edition=edition, by=None, name=f"small{seed}", title="Small", form="rating", preset="small")
         assert plan_problems(study) == []
         assert make_design(study, None)["passes"]
+
+
+def test_small_study_of_scarce_recordings_has_fewer_trials_before_it_has_fewer_evaluators(organizer, monkeypatch):
+    monkeypatch.setattr("listening.design.allocation._STEPS", 100)
+    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=4, systems=4)
+    study = make_study(edition=edition, by=None, name="small", title="Small", form="rating", preset="small")
+    assert (study.evaluators, study.trials_per_evaluator, study.practice_trials) == (12, 6, 2)
+    assert make_design(study, None)["passes"]
+
+
+def test_edit_offers_data_sets_that_a_system_has_audio_for_and_names_systems_that_lack_some(client, study):
+    trials = study.data_sets.filter(role="trial").first()
+    offered = set(StudyForm(study=study).fields["data_sets"].queryset)
+    made = SubmittedFile.objects.filter(data_set__role="trial")
+    made.filter(submission__system__label="T02-p1").exclude(data_set=trials).delete()
+    bare = dict.fromkeys(("practice_trials", "gold_trials", "bridge_trials"), "0")
+    others = [one.pk for one in study.data_sets.exclude(pk=trials.pk)]
+    page_of_plan = read_page(client.get(page("planner", study), posted(study, data_sets=others, **bare)))
+    assert "found none of T02-p1" in page_of_plan
+    assert set(StudyForm(study=study).fields["data_sets"].queryset) == offered
+    study.data_sets.clear()
+    assert trials in StudyForm(study=study).fields["data_sets"].queryset
+    other = trials.corpus.data_sets.create(name="unheard", role="trial", split="test")
+    other.utterances.set(trials.utterances.all())
+    compared = TrialList.objects.filter(trial_set=trials).first()
+    compared.pk, compared.trial_set = None, other
+    compared.save()
+    assert other not in StudyForm(study=study).fields["data_sets"].queryset
+    study.data_sets.add(other)
+    assert other in StudyForm(study=study).fields["data_sets"].queryset
+    made.delete()
+    study.data_sets.clear()
+    assert {other, trials} <= set(StudyForm(study=study).fields["data_sets"].queryset)
 
 
 def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(client, organizer, monkeypatch):
@@ -533,3 +568,10 @@ def test_page_before_the_launch_warns_where_each_item_is_rated_once(client, orga
         for trial in item.trials.all()[1:]:
             trial.delete()
     assert RATED_ONCE in client.get(study.get_absolute_url()).content.decode()
+
+
+def test_plan_says_that_one_evaluator_hears_each_item_before_the_design(client, study):
+    assert RATED_ONCE in read_page(client.get(page("planner", study), posted(study)))
+    assert RATED_ONCE in read_page(client.get(study.get_absolute_url()))
+    Study.objects.update(evaluators=52, trials_per_evaluator=52, originals_per_evaluator=26)
+    assert RATED_ONCE not in read_page(client.get(study.get_absolute_url()))

@@ -72,7 +72,8 @@ def test_sign_up_leads_by_the_mailed_link_to_the_page_that_was_wanted(client):
     answer = client.post(
         "/sign-up/?next=/account/tokens/", {"name": "Ada Lovelace", "email": "Ada@Test.example", "password1": PASSWORD}
     )
-    assert answer.headers["Location"] == "/sign-up/mailed/"
+    assert answer.headers["Location"] == "/sign-up/mailed/?next=%2Faccount%2Ftokens%2F"
+    assert "/log-in/?next=%2Faccount%2Ftokens%2F" in client.get(answer.headers["Location"]).content.decode()
     assert not is_logged_in(client)
     [message] = mail.outbox
     assert (message.to, message.subject) == (["ada@test.example"], "Confirm your e-mail address")

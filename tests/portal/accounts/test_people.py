@@ -145,7 +145,7 @@ def test_people_are_listed_by_name_and_found(client, operator, query, names):
 def test_list_of_people_query_count_does_not_grow(client, operator, django_assert_num_queries, people):
     for _ in range(people):
         make_user()
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         client.get("/people/")
 
 
@@ -169,3 +169,13 @@ def test_two_operators_who_take_the_role_from_each_other_leave_one():
     for one in both:
         one.join()
     assert (operators().count(), len(refused)) == (1, 1)
+
+
+def test_account_without_a_confirmed_address_says_so(client, operator):
+    person = make_user()
+    address = person.emailaddress_set.create(email=person.email, verified=False)
+    assert "not confirmed" in read_page(client.get("/people/"))
+    assert "not confirmed" in read_page(client.get(f"/people/{person.pk}/"))
+    address.verified = True
+    address.save()
+    assert "not confirmed" not in read_page(client.get("/people/"))

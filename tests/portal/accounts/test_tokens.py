@@ -129,7 +129,8 @@ def test_token_is_revoked_on_its_page_by_its_owner_only(client):
     assert client.post(address).status_code == 404
     assert user_of_token(secret, NOW) is not None
     client.force_login(user)
-    assert client.get(address).status_code == 405
+    assert '<button class="button danger">Revoke</button>' in client.get(address).content.decode()
+    assert user_of_token(secret, NOW) is not None
     assert client.post(address).headers["Location"] == "/account/tokens/"
     assert user_of_token(secret, NOW) is None
     assert client.post(address).status_code == 404
@@ -182,10 +183,10 @@ def test_every_notice_can_be_declined_but_those_that_are_always_sent():
 def test_unticked_mails_are_declined_and_come_back_when_ticked(client):
     user = make_user()
     client.force_login(user)
-    assert client.get("/account/notifications/").content.decode().count(" checked") == 6
+    assert client.get("/account/notifications/").content.decode().count(" checked") == 7
     client.post("/account/notifications/", {"wanted": ["refused", "finished", "published"]})
     user.refresh_from_db()
-    assert user.unwanted_notifications == ["validated", "failed", "heard"]
+    assert user.unwanted_notifications == ["validated", "failed", "withdrawn", "heard"]
     assert client.get("/account/notifications/").content.decode().count(" checked") == 3
     client.post("/account/notifications/", {"wanted": [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]})
     user.refresh_from_db()
@@ -197,14 +198,15 @@ def test_mails_to_organizers_are_offered_to_organizers_and_the_choice_outlives_t
     client.force_login(user)
     page = client.get("/account/notifications/").content.decode()
     assert page.count(" checked>") == len(DECLINABLE)
-    kinds = ["validated", "refused", "failed", "finished", "published", "heard", "checked", "offered"]
+    kinds = ["validated", "refused", "failed", "finished", "withdrawn", "published", "heard", "checked", "offered"]
     client.post("/account/notifications/", {"wanted": kinds})
     user.refresh_from_db()
     assert user.unwanted_notifications == ["registered"]
     User.objects.update(is_organizer=False)
     client.post("/account/notifications/", {"wanted": ["validated"]})
     user.refresh_from_db()
-    assert user.unwanted_notifications == ["refused", "failed", "finished", "published", "heard", "registered"]
+    kept = ["refused", "failed", "finished", "withdrawn", "published", "heard", "registered"]
+    assert user.unwanted_notifications == kept
 
 
 def test_token_form_offers_only_what_its_owner_could_do(client):

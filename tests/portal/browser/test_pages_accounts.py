@@ -183,8 +183,8 @@ def test_tokens_are_made_and_revoked(new_page, check_page):
     check_page(page, "tokens-new")
     page.goto("/account/tokens/")
     check_page(page, "tokens")
-    page.get_by_role("button", name="Revoke vp on my laptop").click()
-    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    page.get_by_role("link", name="Revoke vp on my laptop").click()
+    page.get_by_role("button", name="Revoke").click()
     page.get_by_text("The token “vp on my laptop” is revoked").wait_for()
     expect(page.locator("table th[scope=row]")).to_have_text(["old"])
 

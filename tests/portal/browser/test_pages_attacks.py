@@ -83,7 +83,7 @@ def test_public_reads_numbers_and_no_word(system, new_page, check_page):
     check_page(page, "attacks-public", with_axe=False)
     page.goto(f"/systems/{system.name}/recognition/")
     expect(page.get_by_role("heading", name="Word error rates")).to_be_visible()
-    expect(page.get_by_role("heading", name="The worst utterances")).to_have_count(0)
+    expect(page.get_by_role("heading", name="the worst first")).to_have_count(0)
     check_page(page, "recognition-public")
 
 

@@ -41,6 +41,7 @@ def test_blocks_of_code_are_copied_and_tables_fit_on_phones(page):
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == block.locator("code").text_content()
     assert "vp status\n" in copied
+    expect(page.locator("#announcer")).to_have_text("Copied")
     wide = "boxes => boxes.filter((box) => box.scrollWidth > box.clientWidth).length"
     for name in ("settings", "teams", "semi_informed", "methods"):
         page.goto(f"/docs/{name}/?open=all")

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from evaluation.app.models import EvaluationRun
 from portal.accounts.tokens import create_token, revoke_token
 from portal.client import PORTAL_VERSION, RELEASE, api, results
 from portal.client.main import main
+from portal.client.status import describe_outcome
 from portal.submissions.models import Submission, Upload
+from portal.teams.services import invite_member
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.objective import make_objective_run, number, ranked_numbers
@@ -205,6 +208,16 @@ def test_what_cannot_be_sent_is_told_before_anything_is(vp, team, archive, tmp_p
     assert Upload.objects.count() == 0
 
 
+def test_outcome_of_a_refused_archive_says_what_was_kept():
+    refused = {"state": "refused", "label": "T11-p1", "version": 1, "report_summary": [], "data_sets": []}
+    for documents, kept in (([], "send the whole archive again."), ([1], "hold only the files that change.")):
+        said = describe_outcome(refused | {"documents": documents})
+        assert said.startswith("T11-p1 version 1 was refused and does not count.")
+        assert said.endswith(kept)
+    same = describe_outcome(refused | {"report_summary": [{"code": "same-archive"}]} | {"documents": []})
+    assert same.endswith("--system T11-p1.")
+
+
 def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
     """Exactly what the portal then says of it."""
     corpus = make_corpus("tones", speakers=2)
@@ -227,7 +240,9 @@ def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
 
 
 def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, archive):
+    invite_member(team=team, email="new@uni.example", by=None, now=timezone.now())
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--title", "Ours", "--no-wait")
+    assert "the members of your team are fixed, and 1 open invitation ends: " in " ".join(said.split())
     assert (code, "T11.zip arrived completely: submission" in said) == (0, True), warned
     assert "numbers are public" not in said
     type(team.edition).objects.update(published_at=timezone.now())
@@ -297,6 +312,24 @@ def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, tea
     assert "Missing (1), because its matrices are missing:\n  G_VD of a set\n" in said
     assert vp("results", "T99-p1")[0] == 2
     assert vp("results", system.name, "--csv")[1].startswith("system,version,data_set")
+
+
+def test_results_say_state_rank_and_that_a_version_was_withdrawn(vp, team):
+    submission = make_submission(make_team_system(team))
+    make_objective_run(submission, ranked_numbers(team.edition, eer=16.0, wer=8.5))
+    said = " ".join(vp("results", "T11-p1")[1].split())
+    assert said.startswith("T11-p1, version 1, vpc: ")
+    assert "conditions" in said
+    submission.system.submissions.update(state="withdrawn")
+    EvaluationRun.objects.all().delete()
+    said = " ".join(vp("results", "T11-p1")[1].split())
+    assert said.startswith("T11-p1, version 1, vpc: withdrawn No number has been computed.")
+    assert "because the submission was withdrawn before it was evaluated" in said
+
+
+def test_number_that_is_almost_nothing_is_written_without_an_exponent():
+    level = {"metric": "eer", "estimator": "kaldi", "value": -1.144e-06}
+    assert (results._plain(level), results._plain(level | {"value": 12.3456})) == ("0.000", "12.35")
 
 
 def test_label_of_two_editions_has_to_be_told_apart(vp, team, owner):

@@ -369,14 +369,19 @@ def test_each_visitor_reads_what_to_do_next(client):
     assert steps_for(client, owner, edition) == ["Your team “Bats” waits for approval"]
     assert steps_for(client, organizer, edition) == ["1 team waits for approval"]
     decline_team(team=team, by=organizer, now=now, note="Twice here")
-    assert steps_for(client, owner, edition) == ["Your team “Bats” is declined", "Take part"]
+    assert steps_for(client, owner, edition) == ["Your team “Bats” is declined"]  # it asks again there
     team.state, team.number = "approved", 1
     team.save()
     assert steps_for(client, owner, edition) == ["Submit an archive"]
     Edition.objects.update(corpus=make_corpus(speakers=1, utterances=1), shares_data=True)
     assert steps_for(client, owner, edition) == ["Get the data", "Submit an archive"]
     make_team_system(team)
+    assert steps_for(client, owner, edition) == ["Submit an archive", "Get the data"]
+    team.data_acceptances.create(edition=edition, user=owner, text="Terms", accepted_at=now)
     assert steps_for(client, owner, edition) == ["Submit an archive"]
+    member = make_user()
+    team.memberships.create(user=member)
+    assert steps_for(client, member, edition) == ["Submit an archive", "Get the data"]
     Edition.objects.update(submissions_open_at=now + timedelta(days=1))
     assert steps_for(client, owner, edition) == ["Your team “Bats” takes part as T01"]
     Edition.objects.update(submissions_open_at=None, submissions_close_at=now, registration_closes_at=now)

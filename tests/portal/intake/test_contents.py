@@ -51,6 +51,7 @@ TEST = "ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon"
         ("__MACOSX/wav/._x.wav", Content.DROPPING),
         ("wav/._x.wav", Content.DROPPING),
         ("wav/.DS_Store", Content.DROPPING),
+        ("wav/.anonymization.lock", Content.DROPPING),
         ("wav/Thumbs.db", Content.DROPPING),
         ("wav/desktop.ini", Content.DROPPING),
         ("README.txt", Content.OTHER),

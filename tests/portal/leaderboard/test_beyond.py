@@ -42,7 +42,7 @@ def test_columns_beyond_the_eer_are_switched_on_and_sorted_by(client, edition):
     )
     table, meanings = plain.split("What each number means")
     assert "Rank disclosure" not in table
-    assert "<b>Rank disclosure" in meanings
+    assert ">Rank disclosure" in meanings
     assert "Beyond the EER" in plain
     assert "Rank disclosure" in beyond
     assert "37.5" in beyond

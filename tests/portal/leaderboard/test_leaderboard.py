@@ -25,6 +25,7 @@ from portal.core.drawing import DrawingError
 from portal.jobs.models import Job
 from portal.leaderboard import figures as leaderboard_figures
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
+from portal.leaderboard.pages import draw_ahead
 from portal.leaderboard.selectors import build_leaderboard, leaderboard_for
 from portal.submissions.models import Submission, System
 from tests.portal.factories import (
@@ -548,6 +549,42 @@ def test_page_shows_an_image_where_its_figure_cannot_be_drawn_just_now(client, e
     assert len(tried) == 1  # home draws nothing, and a page waits for no other
 
 
+def test_rows_of_the_readers_team_are_marked(client, edition):
+    publish(edition)
+    address = f"/editions/{edition.name}/leaderboard/"
+    assert "your team" not in client.get(address).content.decode()
+    client.force_login(edition.teams.get(number=1).memberships.first().user)
+    table = client.get(address).context["table"]
+    marked = {row.cells[1].text for row in table.rows if "your team" in row.cells[1].marks}
+    assert marked
+    assert all(label.startswith("T01-") for label in marked)
+
+
+def test_names_of_averages_lead_to_their_explanation(client, edition):
+    explained = client.get("/docs/metrics/").content.decode()
+    for average in build_leaderboard(edition).averages:
+        page, _, part = average.explained_at.partition("#")
+        assert page == "/docs/metrics/"
+        assert f'id="{part}"' in explained
+
+
+def test_figures_are_drawn_ahead_once_for_new_numbers(edition, monkeypatch):
+    drawn = []
+
+    def draw(description):
+        drawn.append(description)
+        return b'<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+    monkeypatch.setattr(leaderboard_figures, "draws_in_pages", True)
+    monkeypatch.setattr(leaderboard_figures, "_drawn", draw)
+    monkeypatch.setattr("portal.leaderboard.pages._drawn_marks", {})
+    draw_ahead()
+    assert len(drawn) > 1
+    drawn.clear()
+    draw_ahead()
+    assert not drawn
+
+
 def test_home_stands_although_the_recipe_of_its_leaderboard_cannot_be_read(client, edition):
     publish(edition)
     Edition.objects.filter(pk=edition.pk).update(recipe_text="no recipe")
@@ -689,7 +726,10 @@ def test_json_is_the_leaderboard_as_data(client, edition):
 def test_latex_table_is_escaped(edition):
     edition.title = "A_B & 100 % {of} #1 \\today ρ"
     text = leaderboard_as_latex(build_leaderboard(edition))
-    assert r"\caption{A\_B \& 100 \% \{of\} \#1 \textbackslash{}today $\rho$: EER of at least 15 \%, by WER}" in text
+    assert (
+        r"\caption{A\_B \& 100 \% \{of\} \#1 \textbackslash{}today $\rho$: EER of at least 15 \%, by WER. EERs" in text
+    )
+    assert r"by WER. EERs of semi-informed attacks; 95 \% intervals in brackets.}" in text
     assert r"1 & T01-c1 & 16.3 [15.9, 16.7] & 7.8 [7.4, 8.2] & 0.5 [" in text
     assert r"$-$5.0 [" in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 4

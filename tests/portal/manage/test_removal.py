@@ -374,14 +374,15 @@ def test_system_that_is_heard_stays_until_its_study_is_deleted(organizer):
 
 def test_reason_of_what_is_heard_names_the_tests_and_what_can_be_done():
     assert heard_problem([("A", False)]) == (
-        "It is heard in the listening test “A”. Delete that test first; a test whose results were ever public stays."
+        "It is heard in the listening test “A”. Delete that test first. "
+        "One whose results were ever public cannot be deleted."
     )
     assert heard_problem([("A", True)]) == (
         "It is heard in the listening test “A”. Untick it first, on the page “Edit” of that test."
     )
     assert heard_problem([("A", True), ("B", False), ("C", False)]) == (
-        "It is heard in the listening tests “A” and 2 more. Delete these tests first; "
-        "a test whose results were ever public stays."
+        "It is heard in the listening tests “A” and 2 more. Delete these tests first. "
+        "One whose results were ever public cannot be deleted."
     )
 
 
@@ -556,6 +557,7 @@ def test_demo_is_removed_with_its_published_results(client):
     assert "Remove the demo data" not in client.get(reverse("manage:index")).content.decode()
     corpus.source = str(services.DEMO_CORPUS)
     corpus.save()
+    assert "Remove the demo data" not in client.get(reverse("manage:index")).content.decode()  # imported for another
     edition = make_edition(corpus, name="demo", published_at=timezone.now())
     make_study(edition=edition)
     make_submission(make_team_system(make_team(edition)))

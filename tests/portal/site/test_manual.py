@@ -56,7 +56,7 @@ def test_commands_for_teams_name_the_address_of_this_portal(client, settings):
     settings.SITE_URL = "https://vpc.uni.example"
     page = client.get("/docs/teams/").content.decode()
     manual.manual_page.cache_clear()
-    assert "vp login --server https://vpc.uni.example\n" in page
+    assert 'vp login <span class="unbroken">--server</span> https://vpc.uni.example\n' in page
     assert "portal.example.org" not in page
 
 

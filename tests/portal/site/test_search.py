@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from evaluation.metrics.catalogue import ALL_METRICS
 from portal.site.manual import GROUPS, PAGES, search_manual
 from tests.pages import read_page
 
@@ -46,6 +47,19 @@ def test_whole_words_come_before_beginnings_and_letters_inside_words_are_nothing
     assert search_manual("equal error rate")[0].section.address.startswith("/docs/methods/")
 
 
+def test_names_and_keys_of_metrics_find_what_explains_them():
+    for query, key in (
+        ("WER", "wer"),
+        ("G_VD", "gain_of_voice_distinctiveness"),
+        ("linkability", "linkability"),
+        ("min C_llr", "min_cllr"),
+        ("voiced pitch correlation", "pitch_correlation_voiced"),
+        *((key, key) for key in ALL_METRICS),
+    ):
+        assert search_manual(query)[0].section.address == f"/docs/metrics/#{key}", query
+    assert "pitch" in search_manual("pitch correlation")[0].section.address
+
+
 def test_sections_with_some_words_are_found_where_none_has_all(client):
     found = search_manual("nginx nosuchword")
     assert found
@@ -54,6 +68,11 @@ def test_sections_with_some_words_are_found_where_none_has_all(client):
     assert "/docs/evaluators/" in {one.section.address.partition("#")[0] for one in search_manual("voice map")}
     assert "with some words of “nginx nosuchword”" in read_page(client.get("/docs/?q=nginx+nosuchword"))
     assert all(one.holds_all for one in search_manual("nginx secrets"))
+
+
+def test_small_words_of_a_question_do_not_count():
+    assert "Ranks" in [one.section.heading for one in search_manual("How is the rank made?")]
+    assert search_manual("how")  # nothing else is asked
 
 
 def test_fields_of_a_recipe_are_found():

@@ -7,9 +7,10 @@ import json
 import pytest
 from django.urls import reverse
 
+from listening.app.models import Study
 from portal.core.storage import store_bytes
 from portal.intake.report import Counts, Finding, IntakeReport
-from portal.jobs.models import State
+from portal.jobs.models import Job, State
 from portal.submissions import pages, services
 from portal.submissions.models import Submission, SubmittedDocument
 from portal.submissions.selectors import list_jobs
@@ -288,7 +289,7 @@ def test_document_is_saved_and_never_shown(client, submission, member):
     response = page(client, member, "document", submission.pk, submission.documents.get().pk)
     assert b"".join(response.streaming_content) == DESCRIPTION
     assert response["Content-Type"] == "application/octet-stream"
-    assert response["Content-Disposition"].startswith("attachment")
+    assert response["Content-Disposition"] == f'attachment; filename="{submission.system}-description.pdf"'
     assert response["X-Content-Type-Options"] == "nosniff"
 
 
@@ -351,7 +352,8 @@ def test_organizer_who_sent_the_archive_is_named_as_such(client, edition, team, 
 # Withdrawing and evaluating again ------------------------------------------------------------------
 
 
-def test_member_withdraws(client, submission, member):
+def test_member_withdraws(client, submission, member, organizer):
+    owner = submission.system.team.memberships.exclude(user=member).get().user
     client.force_login(member)
     address = reverse("submissions:withdraw", args=[submission.pk])
     link = f'href="{address}"'
@@ -367,6 +369,9 @@ def test_member_withdraws(client, submission, member):
     submission.refresh_from_db()
     assert submission.state == S.WITHDRAWN
     assert submission.events.last().actor == member
+    told = {one.parameters.get("to", "team"): one.parameters for one in Job.objects.filter(kind="send-notice")}
+    assert {to: one["members"] for to, one in told.items()} == {"team": [owner.pk], "organizers": [organizer.pk]}
+    assert told["team"]["subject"] == f"{submission} was withdrawn"
     text = client.get(submission.get_absolute_url()).content.decode()
     assert link not in text
     asked = client.get(address).content.decode()
@@ -399,6 +404,11 @@ def test_withdrawal_of_a_refused_version_promises_only_what_it_changes(client, s
     Submission.objects.update(state=S.EVALUATED, evaluated_at=submission.created_at)
     asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
     assert "It still counts against the quota of the team, because it was evaluated." in asked
+    assert "in which it was heard" not in asked
+    study = Study.objects.create(name="heard", title="Heard", edition=submission.system.edition)
+    study.systems.create(submission=submission, code="A")
+    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
+    assert "in which it was heard" in asked
     Submission.objects.update(state=S.ACCEPTED, evaluated_at=None)
     asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
     assert "It no longer counts against the quota of the team, because it was not evaluated." in asked
@@ -409,6 +419,7 @@ def test_report_says_what_was_kept_and_asks_nothing_of_a_withdrawn_version(clien
     nothing, kept = "No file of the archive was kept", "Files without errors were kept"
     text = page(client, member, "detail", bare.pk).content.decode()
     assert (nothing in text, kept in text) == (True, False)
+    assert "does not count against the quota of the team." in text
     same = {"data_set": "", "code": "same-archive", "severity": "error", "title": "", "count": 1, "remedy": ""}
     Submission.objects.update(report_summary=[same | {"examples": []}])
     text = page(client, member, "detail", bare.pk).content.decode()

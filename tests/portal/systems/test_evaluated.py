@@ -394,9 +394,10 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     assert originals not in text_of(get(client, member, system))
     paper = get(client, None, system, "description.pdf")
     assert paper["Content-Type"] == "application/pdf"
-    assert paper["Content-Disposition"].startswith("attachment")
+    assert paper["Content-Disposition"] == f'attachment; filename="{system}-description.pdf"'
     assert "sandbox" in paper["Content-Security-Policy"]
-    assert "description.pdf?version=1" in text_of(client.get(f"/editions/{system.edition.name}/leaderboard/"))
+    leaderboard = text_of(client.get(f"/editions/{system.edition.name}/leaderboard/"))
+    assert ("description.pdf?version=1" in leaderboard, ">samples</span>" in leaderboard) == (True, True)
     study = Study.objects.create(name="test", title="Test", edition=system.edition, state=Study.State.OPEN)
     study.systems.create(submission=submission, code="A")
     assert heard() == (0, 200)

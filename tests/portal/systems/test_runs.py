@@ -297,7 +297,7 @@ def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_team
     claimed = {"claim": uuid4(), "heartbeat_at": now, "started_at": now}
     Job.objects.filter(pk=first.pk).update(state=State.RUNNING, done=30, total=50, **claimed)
     page = text_of(organizer.get(submission.get_absolute_url()))
-    assert "0 of 3 parts have ended" in page
+    assert "0 of 3 jobs have ended" in page
     assert '<progress max="100" value="20"' in page  # 60 % of a third
     assert '<h2 id="under-way">Anonymisation</h2>' in page
     assert "the portal itself, started by" in page

@@ -38,6 +38,10 @@ PAGES = {
     "teams:detail": TEAM,
     "teams:edit": OWNER,
     "teams:decide": ORGANIZER,
+    "teams:withdraw": OWNER,
+    "teams:remove": OWNER,
+    "teams:transfer": OWNER,
+    "teams:leave": (LOGIN, 404, 404, 404, 404, 200, 200, 404),
     "teams:invitation": OPEN,  # anyone who has its secret; only the invited address can accept
 }
 HIDDEN = {
@@ -62,6 +66,7 @@ ACTIONS = {
     "teams:remove": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
     "teams:leave": (LOGIN, 404, 404, 404, 404, 302, 302, 404),
     "teams:withdraw": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
+    "teams:ask-again": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
     "teams:release": (LOGIN, 404, 404, 404, 404, 404, 404, 302),
 }
 PHASES = ("waiting", "approved", "frozen", "declined", "withdrawn")

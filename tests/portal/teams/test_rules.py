@@ -16,7 +16,7 @@ FROZEN = "The members of “Bats” are fixed since the first accepted submissio
 
 
 def team(state="approved", frozen=None):
-    return Team(name="Bats", state=state, members_frozen_at=frozen)
+    return Team(name="Bats", edition=Edition(), state=state, members_frozen_at=frozen)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,17 @@ def test_only_the_organizer_removes_from_a_frozen_team_and_nobody_the_owner():
 def test_name_changes_until_frozen():
     assert rules.renaming_problem(team()) == ""
     assert rules.renaming_problem(team(frozen=NOW)).startswith("The name is fixed since the first accepted submission")
+
+
+def test_team_that_is_over_reads_why_and_what_it_can_do():
+    one = team("declined")
+    assert rules.describe_end(one, NOW) == "No reason was given. Its owner can ask again on the page of the team."
+    one.state_note = "Twice here"
+    assert rules.describe_end(one, NOW).startswith("Twice here. Its owner can ask again")
+    one.asked_again_at = NOW - timedelta(hours=1)
+    assert rules.describe_end(one, NOW) == "Twice here. The team can ask again from 2026-03-02 11:00 UTC on."
+    one.state = "withdrawn"
+    assert rules.describe_end(one, NOW) == "It takes no part in this edition."
 
 
 @pytest.mark.parametrize(

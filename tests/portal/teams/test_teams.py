@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
+from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.teams import selectors, services
 from portal.teams.models import Invitation, Membership, Team
@@ -150,7 +151,8 @@ def test_person_registers_one_team_and_another_after_it_is_over(log_in, edition,
 
 
 def test_name_is_taken_whatever_its_capitals(log_in, team):
-    response = log_in(make_user()).post("/editions/vpc/register/", FIELDS | {"name": "bATS"})
+    response = log_in(make_user()).post("/editions/vpc/register/", FIELDS | {"name": "bATS", "contact": ""})
+    assert set(response.context["form"].errors) == {"name", "contact"}
     assert response.context["form"].errors["name"] == [
         "Another team of this edition is called “bATS”. Choose another name."
     ]
@@ -254,6 +256,28 @@ def test_declined_team_reads_why_and_keeps_its_label_when_approved_again(log_in,
     decide(log_in(organizer), team, "approve")
     team.refresh_from_db()
     assert (team.state, team.label, team.state_note) == ("approved", "T01", "")
+
+
+def test_declined_team_asks_again_at_once_and_then_once_a_day(log_in, edition, team, owner, organizer):
+    day, other = timedelta(days=1), make_user()
+    now = timezone.now()
+    services.decline_team(team=team, by=organizer, now=now, note="Who are you?")
+    assert "Ask again" in log_in(owner).get(team.get_absolute_url()).content.decode()
+    assert "Saving alone does not ask" in log_in(owner).get(f"/teams/{team.pk}/edit/").content.decode()
+    response = log_in(owner).post(f"/teams/{team.pk}/ask-again/", follow=True)
+    assert said(response) == [("success", "The organizer is asked again.")]
+    team.refresh_from_db()
+    assert (team.state, team.state_note) == ("waiting", "Who are you?")
+    assert last_action()[:2] == ("team.asked_again", owner)
+    mail = Job.objects.get(kind="send-notice", parameters__to="organizers").parameters
+    assert (mail["members"], mail["subject"]) == ([organizer.pk], "the team “Bats” asks again")
+    assert "only a declined team" in refused(services.ask_again, team=team, by=owner, now=now)
+    services.decline_team(team=team, by=organizer, now=now)
+    page = log_in(owner).get(team.get_absolute_url()).content.decode()
+    assert ("The team can ask again from" in page, "Ask again" in page) == (True, False)
+    Team.objects.update(asked_again_at=now - day)
+    make_team(edition, owner=other, members=[owner], name="Ants")
+    assert "takes part in the team “Ants”" in refused(services.ask_again, team=team, by=owner, now=now)
 
 
 def test_team_that_submitted_is_not_declined(log_in, team, organizer):
@@ -520,6 +544,20 @@ def test_who_has_left_meanwhile_neither_leaves_nor_is_removed_nor_becomes_the_ow
     assert refused(services.remove_member, membership=membership, by=owner, is_organizer=False) == sentence
     assert refused(services.transfer_team, membership=membership, by=owner) == sentence
     assert last_action() == ("team.member_left", member, {"member": "Mia"})
+
+
+def test_who_leaves_is_contact_person_no_more(team, owner):
+    new = make_user(name="Mia", email="mia@uni.example")
+    membership = team.memberships.create(user=new)
+    Team.objects.update(contact=owner.name, contact_email=owner.email.upper())
+    services.transfer_team(membership=membership, by=owner)
+    team.refresh_from_db()
+    assert team.contact == owner.name
+    services.leave_team(team=team, by=owner)
+    team.refresh_from_db()
+    assert (team.contact, team.contact_email) == ("Mia", "mia@uni.example")
+    mail = Job.objects.filter(kind="send-notice").order_by("created_at").last().parameters
+    assert "The contact person of the team is Mia now." in mail["lines"][0]
 
 
 def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_in, team, owner, organizer, mailoutbox):

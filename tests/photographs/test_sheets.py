@@ -1,0 +1,42 @@
+"""Contact sheets and the summary, of pictures that no browser has to take."""
+
+from PIL import Image
+
+from tests.photographs.__main__ import summarize
+from tests.photographs.sheets import SHEET, make_sheets
+from tests.photographs.taking import Look
+
+
+def _look(number, height, **fields):
+    shown = {"state": "", "width": 1280, "theme": "light", "status": 200, "height": height, "limit": 4000}
+    return Look(number, "home", f"/{number}/", "visitor", **shown | {"picture": f"{number}.png"} | fields)
+
+
+def test_tall_pages_go_on_in_the_next_columns_and_sheets(tmp_path):
+    heights = (800, 2000, 30_000, 500)
+    looks = [_look(number, height) for number, height in enumerate(heights)]
+    for look in looks:
+        Image.new("RGB", (look.width, look.height), "#ff0000").save(tmp_path / look.picture)
+    (tmp_path / "sheets").mkdir()
+    made = make_sheets(looks, tmp_path, tmp_path / "sheets")
+    sheets = [Image.open(file) for file in sorted((tmp_path / "sheets").iterdir())]
+    assert made == len(sheets) == 4
+    assert {sheet.size for sheet in sheets} == {SHEET}
+    assert SHEET[0] * SHEET[1] <= 1_150_000
+    width = (SHEET[0] - 8 * 5) // 4
+    red = sum(count for sheet in sheets for count, color in sheet.getcolors(100_000) if color == (255, 0, 0))
+    assert red == sum(width * round(height * width / 1280) for height in heights)
+
+
+def test_summary_tells_each_problem_once_with_its_pages():
+    looks = [
+        _look(1, 5000, axe=["no name"]),
+        _look(1, 5000, theme="dark", axe=["no name"]),
+        _look(2, 100, failed=["500 /2/"]),
+    ]
+    summary = summarize(looks, ["teams:edit"], 3)
+    assert summary.startswith("2 pages with 2 states, 3 looks, 3 s\n")
+    assert "taller than its limit: 1\n  1 /1/ visitor 1280: 5000 px\n\n" in summary
+    assert "axe: 1\n  no name\n    1 /1/ visitor 1280 light\n    1 /1/ visitor 1280 dark\n" in summary
+    assert "failed: 1\n  500 /2/\n" in summary
+    assert "or for nobody to see: teams:edit\n" in summary
