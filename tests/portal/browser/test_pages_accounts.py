@@ -99,7 +99,8 @@ def test_log_in_that_fails_and_is_throttled_passes_the_check(page, check_page):
     assert page.evaluate("document.activeElement.className") == "error-summary"
 
 
-def test_forgotten_password_is_chosen_anew(page, check_page):
+def test_forgotten_password_is_chosen_anew(page, check_page, settings):
+    settings.MAIL_SERVER = object()
     user = make_user()
     page.goto("/log-in/")
     page.get_by_role("link", name="Forgotten your password?").click()
