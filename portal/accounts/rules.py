@@ -15,10 +15,11 @@ class NotificationKind(TextChoices):
     The label ends the sentence "Mail me when …".
     """
 
-    VALIDATED = "validated", "an archive of my team was accepted"
+    VALIDATED = "validated", "an archive that another member sent was accepted"
     REFUSED = "refused", "an archive of my team was refused, with the report of its errors"
     FAILED = "failed", "the evaluation of a submission fails"
     FINISHED = "finished", "the numbers of a submission are ready"
+    RELEASED = "released", "an organizer releases a submission, samples or a description of my team"
     WITHDRAWN = "withdrawn", "a submission of my team, or in an edition that I organise, is withdrawn"
     PUBLISHED = "published", "the leaderboard of an edition is published or taken back"
     HEARD = "heard", "the results of a listening test with a system of my team are published"

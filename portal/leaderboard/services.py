@@ -79,8 +79,8 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
     teams = _teams_on_leaderboard(edition)
     _changed(edition, "board.published", by, {"teams": [str(team) for team in teams]}, published_at=now)
     if releases:
-        release_parts(submissions=submissions_on_leaderboard(edition), by=by, now=now)
-    _tell(teams, edition, "published", reverse("leaderboard:detail", args=[edition.name]))
+        release_parts(submissions=submissions_on_leaderboard(edition), by=by, now=now, notifies=False)
+    _tell(teams, edition, "published", reverse("leaderboard:detail", args=[edition.name]), by=by, releases=releases)
     return edition
 
 
@@ -95,14 +95,14 @@ def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
     if edition.published_at is None:
         raise LeaderboardError("The leaderboard is not published.")
     told = {"published_at": edition.published_at.isoformat()}
-    _tell(_teams_on_leaderboard(edition), edition, "taken_back", edition.get_absolute_url())
+    _tell(_teams_on_leaderboard(edition), edition, "taken_back", edition.get_absolute_url(), by=by)
     return _changed(edition, "board.unpublished", by, told, published_at=None)
 
 
-def _tell(teams: Iterable[Team], edition: Edition, news: str, url: str) -> None:
-    mail = render_mail(f"leaderboard/mail/{news}.txt", {"edition": edition})
+def _tell(teams: Iterable[Team], edition: Edition, news: str, url: str, *, by: Any, releases: bool = False) -> None:
+    mail = render_mail(f"leaderboard/mail/{news}.txt", {"edition": edition, "releases": releases})
     for team in teams:
-        notify_team(team=team, kind=NotificationKind.PUBLISHED, mail=mail, url=url)
+        notify_team(team=team, kind=NotificationKind.PUBLISHED, mail=mail, url=url, besides=by)
 
 
 @transaction.atomic

@@ -241,6 +241,7 @@ def release(*, submission: Submission, by: Any) -> Submission:
     submission.is_held = False
     submission.save(update_fields=["is_held"])
     audit.record("submission.released", submission, actor=by)
+    _tell_released(submission, "released", by=by)
     return submission
 
 
@@ -379,8 +380,11 @@ def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]
 
 
 @transaction.atomic
-def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime) -> int:
+def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime, notifies: bool = True) -> int:
     """Let everybody hear and read what teams offered of these submissions; how many parts that are.
+
+    Args:
+        notifies: whether the teams get a mail about it; not where another one says so.
 
     Raises:
         NotPossible: one of them is being deleted.
@@ -393,7 +397,16 @@ def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime) 
             SharedPart.objects.filter(pk__in=[one.pk for one in offered]).update(released_at=now, released_by=by)
             audit.record("submission.parts_released", submission, actor=by, parts=[str(one) for one in offered])
             released += len(offered)
+            if notifies:
+                _tell_released(submission, "parts_released", by=by)
     return released
+
+
+def _tell_released(submission: Submission, what: str, *, by: Any) -> None:
+    if (team := submission.system.team) is not None:
+        mail = render_mail(f"submissions/mail/{what}.txt", {"submission": submission})
+        url = submission.system.get_absolute_url()
+        notify_team(team=team, kind=NotificationKind.RELEASED, mail=mail, url=url, besides=by)
 
 
 def refuse_removed(submissions: Iterable[Submission]) -> None:

@@ -100,7 +100,7 @@ def approve_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
         team.number = (edition.teams.aggregate(highest=Max("number"))["highest"] or 0) + 1
     _decide(team, Team.State.APPROVED, note, now)
     audit.record("team.approved", team, actor=by, label=team.label, note=note)
-    _tell_members(team, "approved", note=note)
+    _tell_members(team, "approved", by=by, note=note)
     return team
 
 
@@ -115,7 +115,7 @@ def decline_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
     _refuse(rules.declining_problem(team))
     _decide(team, Team.State.DECLINED, note, now)
     audit.record("team.declined", team, actor=by, note=note)
-    _tell_members(team, "declined", note=note)
+    _tell_members(team, "declined", by=by, note=note)
     return team
 
 
@@ -451,6 +451,6 @@ def _tell_organizers(team: Team, what: str, *, by: Any) -> None:
     notify_organizers(team=team, kind=NotificationKind.REGISTERED, mail=mail, url=url, besides=by)
 
 
-def _tell_members(team: Team, what: str, **context: Any) -> None:
-    mail = render_mail(f"teams/mail/{what}.txt", {"team": team, **context})
-    notify_team(team=team, kind=NotificationKind.MEMBERSHIP, mail=mail, url=team.get_absolute_url())
+def _tell_members(team: Team, what: str, *, by: Any, **context: Any) -> None:
+    mail = render_mail(f"teams/mail/{what}.txt", {"team": team, "by": by, **context})
+    notify_team(team=team, kind=NotificationKind.MEMBERSHIP, mail=mail, url=team.get_absolute_url(), besides=by)

@@ -12,11 +12,14 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 
+from common.rounding import round_to_interval
 from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.measures.services import start_measures
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective.selectors import (
+    Extent,
     det_key,
     estimator_of,
     exposure_key,
@@ -24,24 +27,28 @@ from evaluation.app.objective.selectors import (
     group_curves,
     measure_scores,
     read_exposed_test,
+    read_objective_values,
 )
 from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, describe_engine
 from evaluation.app.runs.selectors import read_numbers
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det, exposure
+from evaluation.formats.results import AttackModel
+from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import ObjectiveValues, read_missing
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import stored_recipe
 from portal.core.clock import read_clock
-from portal.core.mail import render_mail
+from portal.core.mail import absolute, render_mail
 from portal.jobs.models import Actor, Job, State
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 
+AVERAGE_DECIMALS = 3
 NAMED_MISSING = 3  # numbers that are missing, in a mail; the page of the system has all
 
 
@@ -125,7 +132,8 @@ def _tell_team(submission: Submission, team: Team, job: Job) -> None:
     told: dict[str, Any]
     if job.state == State.SUCCEEDED:
         kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
-        told = {"found": describe_found(job)}
+        leaderboard = absolute(reverse("leaderboard:detail", args=[team.edition.name]))
+        told = {"found": describe_found(job), "averages": describe_averages(submission), "leaderboard": leaderboard}
     else:
         kind, template, url = NotificationKind.FAILED, "evaluation_failed", submission.get_absolute_url()
         cause = _cause(job)
@@ -156,6 +164,23 @@ def describe_found(job: Job) -> str:
         more = f"; and {missing - NAMED_MISSING:,} more" if missing > NAMED_MISSING else ""
         parts.append(f"{missing:,} {number} that the recipe requires {verb} missing: {named}{more}")
     return "; ".join(parts) + "."
+
+
+def describe_averages(submission: Submission) -> list[str]:
+    """The averages that rank a system, such as ``EER (Kaldi), semi-informed attacker: 22.5 % (22.1 to 22.9)``."""
+    edition = edition_of(submission)
+    policy = make_policy(edition.recipe, edition.track)
+    values = read_objective_values([submission], extent=Extent.RANKED)[submission.pk]
+    attack, decides, lines = AttackModel(policy.attack_model), policy.privacy, []
+    found = [values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)]
+    found += [values.average(one.metric, one.estimator, split=policy.split) for one in policy.utilities]
+    for number in filter(None, found):
+        unit, of = number.metric.unit, number.identity.attack_model
+        digits = number.low, number.high, AVERAGE_DECIMALS, unit if number.is_recomputed else None
+        value, around = round_to_interval(number.value, *digits)
+        named = f"{number.metric.label}, {of} attacker" if of else number.metric.label
+        lines.append(f"{named}: {value} {unit}".rstrip() + (f" (95 % interval {around})" if around else ""))
+    return lines
 
 
 def edition_of(submission: Submission) -> Edition:

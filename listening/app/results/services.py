@@ -224,7 +224,7 @@ def publish_results(*, study: Study, by: Any, now: datetime, seen: int | None = 
         teams=[str(team) for team in teams],
     )
     for team in teams:
-        _tell(team, study, now)
+        _tell(team, study, now, by)
     return study
 
 
@@ -261,7 +261,7 @@ def _teams_heard(study: Study) -> list[Team]:
     return list(Team.objects.select_related("edition").filter(pk__in=heard).order_by("number", "name"))
 
 
-def _tell(team: Team, study: Study, now: datetime) -> None:
+def _tell(team: Team, study: Study, now: datetime, by: Any) -> None:
     address = reverse("studies:results", args=[study.name])
     told = Job.objects.filter(kind="send-notice", created_at__gte=now - TOLD_ONCE_IN, parameters__team=team.pk)
     if told.filter(parameters__kind=str(NotificationKind.HEARD), parameters__url=address).exists():
@@ -271,6 +271,7 @@ def _tell(team: Team, study: Study, now: datetime) -> None:
         kind=NotificationKind.HEARD,
         mail=render_mail("listening/mail/published.txt", {"study": study}),
         url=address,
+        besides=by,
     )
 
 

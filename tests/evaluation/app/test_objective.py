@@ -18,7 +18,7 @@ from evaluation.app.objective.selectors import (
     measure_scores,
     read_objective_values,
 )
-from evaluation.app.objective.services import describe_found, start_objective
+from evaluation.app.objective.services import describe_averages, describe_found, start_objective
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.averages import check_gate
@@ -38,6 +38,7 @@ from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import Submission, SubmissionEvent
 from portal.submissions.services import evaluate_again
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system
+from tests.portal.leaderboards import make_leaderboard
 from tests.portal.objective import (
     STAMP,
     TEST,
@@ -373,6 +374,15 @@ def test_states_and_the_mail_to_the_team(edition, submission):
     assert "has been evaluated" in letter.subject
     assert f"/systems/{submission.system.name}/" in letter.body
     assert "next to yours" in letter.body, "its recipe lets teams report numbers"
+    assert "Its rank can be seen once the leaderboard is published." in letter.body
+
+
+def test_mail_of_an_evaluation_gives_the_averages_that_rank():
+    first = make_leaderboard().systems.get(label="T01-p1").submissions.get()
+    assert describe_averages(first) == [
+        "EER (Kaldi), semi-informed attacker: 22.5 % (95 % interval 22.1 to 22.9)",
+        "WER: 8.3 % (95 % interval 7.9 to 8.7)",
+    ]
 
 
 def test_failed_measures_fail_the_evaluation_and_tell_the_team(edition, submission):

@@ -183,10 +183,10 @@ def test_every_notice_can_be_declined_but_those_that_are_always_sent():
 def test_unticked_mails_are_declined_and_come_back_when_ticked(client):
     user = make_user()
     client.force_login(user)
-    assert client.get("/account/notifications/").content.decode().count(" checked") == 7
+    assert client.get("/account/notifications/").content.decode().count(" checked") == 8
     client.post("/account/notifications/", {"wanted": ["refused", "finished", "published"]})
     user.refresh_from_db()
-    assert user.unwanted_notifications == ["validated", "failed", "withdrawn", "heard"]
+    assert user.unwanted_notifications == ["validated", "failed", "released", "withdrawn", "heard"]
     assert client.get("/account/notifications/").content.decode().count(" checked") == 3
     client.post("/account/notifications/", {"wanted": [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]})
     user.refresh_from_db()
@@ -198,14 +198,14 @@ def test_mails_to_organizers_are_offered_to_organizers_and_the_choice_outlives_t
     client.force_login(user)
     page = client.get("/account/notifications/").content.decode()
     assert page.count(" checked>") == len(DECLINABLE)
-    kinds = ["validated", "refused", "failed", "finished", "withdrawn", "published", "heard", "checked", "offered"]
+    kinds = [kind.value for kind in DECLINABLE if kind != "registered"]
     client.post("/account/notifications/", {"wanted": kinds})
     user.refresh_from_db()
     assert user.unwanted_notifications == ["registered"]
     User.objects.update(is_organizer=False)
     client.post("/account/notifications/", {"wanted": ["validated"]})
     user.refresh_from_db()
-    kept = ["refused", "failed", "finished", "withdrawn", "published", "heard", "registered"]
+    kept = ["refused", "failed", "finished", "released", "withdrawn", "published", "heard", "registered"]
     assert user.unwanted_notifications == kept
 
 

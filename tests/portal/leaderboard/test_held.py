@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
+from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission, System
@@ -68,6 +69,9 @@ def test_held_system_is_on_no_public_page_until_it_is_released(client, organizer
     address_of_release = reverse("submissions:release", args=[held.pk])
     assert team.post(address_of_release).status_code == 404
     assert client_of(organizer).post(address_of_release).status_code == 302
+    told = Job.objects.get(kind="send-notice").parameters
+    assert (told["kind"], told["subject"]) == ("released", f"{held} was released")
+    assert told["members"] == [held.system.team.memberships.get().user_id]
     for address in public:
         assert "T05-p1" in client.get(address).content.decode(), address
     assert client.get(f"/systems/{name}/").status_code == 200

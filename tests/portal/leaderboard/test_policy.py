@@ -240,6 +240,7 @@ def test_question_whether_to_publish_names_what_is_not_ready(client, edition, ad
 
 
 def test_teams_are_told_that_a_leaderboard_is_taken_back_as_of_its_publication(edition, organizer):
+    edition.teams.get(number=1).memberships.create(user=organizer)
     services.publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
     services.unpublish_leaderboard(edition=edition, by=organizer)
     told = [
@@ -249,6 +250,7 @@ def test_teams_are_told_that_a_leaderboard_is_taken_back_as_of_its_publication(e
     teams = [team for subject, team in told if subject.endswith("the leaderboard is published")]
     assert len(teams) == 3
     assert {team for subject, team in told if subject.endswith("no longer public")} == set(teams)
+    assert all(organizer.pk not in job.parameters["members"] for job in Job.objects.filter(kind="send-notice"))
 
 
 def test_leaderboard_is_published_and_taken_back_once(client, edition, address):

@@ -372,6 +372,8 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     assert heard() == (0, 302)
     assert "There are no samples to hear." in text_of(get(client, None, system))
     share(organizer, release="all")
+    told = Job.objects.get(kind="send-notice", parameters__kind="released").parameters
+    assert "Everybody hears and reads it now." in told["lines"][0]
     assert "for release" not in str(home_page(organizer)["paths"][0].next)
     offered = submission.shared_parts.filter(document=None).count()
     assert offered

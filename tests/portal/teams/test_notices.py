@@ -63,7 +63,7 @@ def test_declined_kinds_are_not_sent_but_membership_is(team, mailoutbox):
     assert notify(team) is None
     execute(notify(team, NotificationKind.MEMBERSHIP).pk)
     assert len(mailoutbox) == 3
-    assert "Mails about your team itself go to every member." in mailoutbox[0].body
+    assert "Mails about your team itself are always sent." in mailoutbox[0].body
 
 
 def test_who_left_or_declined_or_joined_meanwhile_gets_nothing(team, mailoutbox):
