@@ -45,7 +45,7 @@ def open_page(view: View) -> View:
         except Http404:
             if request.user.is_authenticated:
                 raise
-            return redirect_to_login(request.get_full_path())
+            return redirect(f"{redirect_to_login(request.get_full_path()).url}&missing=1")
         if not response.has_header("Cache-Control"):
             patch_cache_control(response, private=True, no_store=True)
         return response

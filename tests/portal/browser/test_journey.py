@@ -48,7 +48,7 @@ def test_journey_from_an_empty_portal_to_a_published_leaderboard(width, open_pag
     upload_correction(owner, look, archives)
     audio = read_results(owner, look, portal)
     assert visitor.goto(f"{EDITION}leaderboard/").url.endswith(
-        f"/log-in/?next={EDITION}leaderboard/"
+        f"/log-in/?next={EDITION}leaderboard/&missing=1"
     )  # not published yet
     publish(organizer, look, portal)
     read_leaderboard(visitor, look)

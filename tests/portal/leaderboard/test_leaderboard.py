@@ -28,6 +28,7 @@ from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
 from portal.leaderboard.pages import draw_ahead
 from portal.leaderboard.selectors import build_leaderboard, leaderboard_for
 from portal.submissions.models import Submission, System
+from tests.pages import read_page
 from tests.portal.factories import (
     make_edition,
     make_organizer,
@@ -105,12 +106,24 @@ def test_unpublished_leaderboard_is_for_its_organizers_only(client, organizer, e
 def test_visitor_is_told_that_the_leaderboard_of_a_listed_edition_is_not_published(edition):
     address, said = f"/editions/{edition.name}/leaderboard/", f"The leaderboard of “{edition}” is not public at present"
     page = Client().get(address, follow=True).content.decode()
-    assert (said in page, "Log in to see that page" in page) == (True, False)
+    missing = "This page does not exist, or is not published."
+    assert (said in page, missing in page) == (True, False)
     assert said in client_of(make_user()).get(address).content.decode()
     edition.is_listed = False
     edition.save()
     page = Client().get(address, follow=True).content.decode()
-    assert (said in page, "Log in to see that page" in page) == (False, True)
+    assert (said in page, missing in page) == (False, True)
+
+
+def test_visitor_of_a_system_that_is_not_published_reads_the_same_as_of_none(edition):
+    said = "This page does not exist, or is not published. Log in if you take part."
+    for address, is_missing in (
+        (f"/systems/{edition.systems.first().name}/", True),
+        ("/systems/no-such/", True),
+        ("/account/", False),
+    ):
+        page = read_page(Client().get(address, follow=True))
+        assert (said in page, "Log in to see that page." in page) == (is_missing, not is_missing), address
 
 
 def test_unpublished_leaderboard_looks_like_none(edition):
