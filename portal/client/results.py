@@ -12,6 +12,7 @@ from common.rounding import fixed, round_to_interval
 from common.terminal import FINE, NONE, PROBLEMS, print_json, print_paragraph, print_table, print_text
 from evaluation.metrics.catalogue import UnknownMetricError, find_metric
 from portal.client.api import Portal, add_server_arguments, open_portal
+from portal.client.status import HOW_NAMED, WHOSE, find_submission
 
 DESCRIPTION = (
     "Show the objective numbers of a system, averages first, then those of each data set with unit, condition and "
@@ -25,7 +26,7 @@ AGREES = {True: "agrees", False: "DISAGREES", None: ""}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("system", metavar="SYSTEM", help="name or label of a system, such as vpc2022-t11-p1 or T11-p1")
+    parser.add_argument("system", metavar="SYSTEM", help=f"{HOW_NAMED}, or number of a submission")
     parser.add_argument("--version", dest="wanted_version", type=int, metavar="N", help="version (default: the newest)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
@@ -39,8 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask and say; the exit code is 1 where a reported number disagrees with the recomputed one."""
     with open_portal(options.server) as portal:
-        path = f"systems/{find_name(portal, options.system)}/values"
         query = {} if options.wanted_version is None else {"version": options.wanted_version}
+        if options.system.isdecimal():
+            submission = find_submission(portal, options.system)
+            name, query = submission["system"], {"version": submission["version"]} | query
+        else:
+            name = find_name(portal, options.system)
+        path = f"systems/{name}/values"
         if options.csv:
             sys.stdout.write(portal.text(path, "text/csv", **query))
             return FINE
@@ -64,7 +70,7 @@ def find_name(portal: Portal, wanted: str) -> str:
         return str(found[0])
     if found:
         raise CommandError(f"{wanted}: several editions have it. Say which: {', '.join(found)}.")
-    raise CommandError(f"{wanted}: there is no such system, or none that you may see. vp status lists your own.")
+    raise CommandError(f"{wanted}: there is no such system, or none that you may see. {WHOSE}")
 
 
 def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:

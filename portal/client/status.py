@@ -19,6 +19,7 @@ DESCRIPTION = "Show your submissions, the newest first, or one of them: timeline
 SHOWN = 3
 BAD = {"refused", "failed"}
 WHOSE = "vp status lists your own."
+HOW_NAMED = "name or label of a system, such as vpc2022-t11-p1 or T11-p1"
 
 
 def follow(portal: Portal, number: int) -> int:
@@ -93,7 +94,8 @@ def describe_outcome(submission: dict[str, Any]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("submission", type=int, nargs="?", metavar="SUBMISSION", help="number of a submission")
+    help_text = f"number of a submission, or {HOW_NAMED} for its newest version"
+    parser.add_argument("submission", nargs="?", metavar="SUBMISSION", help=help_text)
     parser.add_argument("--edition", metavar="NAME", help="only submissions to this edition")
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
     add_server_arguments(parser)
@@ -103,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     """Ask and say; the exit code is 1 where the submission asked for was refused or could not be evaluated."""
     with open_portal(options.server) as portal:
         if options.submission is not None:
-            submission = _fetch(portal, options.submission)
+            submission = find_submission(portal, options.submission)
             (print_json if options.json else _say_all)(submission)
             return PROBLEMS if submission["state"] in BAD else FINE
         search = {"edition": options.edition} if options.edition else {}
@@ -118,14 +120,24 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
-def _fetch(portal: Portal, number: int) -> dict[str, Any]:
+def find_submission(portal: Portal, wanted: str) -> dict[str, Any]:
+    """A submission by its number, or the newest of the system with this name or label.
+
+    Raises:
+        CommandError: there is none that this person may see.
+    """
+    number = wanted
+    if not wanted.isdecimal():
+        names = ((one["id"], {one["system"], one["label"].casefold()}) for one in portal.every("submissions/"))
+        number = next((pk for pk, names_of in names if wanted.casefold() in names_of), "")
     try:
-        submission: dict[str, Any] = portal.get(f"submissions/{number}/")
+        if number:
+            submission: dict[str, Any] = portal.get(f"submissions/{number}/")
+            return submission
     except Refused as error:
         if error.status != 404:
             raise
-        raise CommandError(f"{number}: there is no such submission, or none that you may see. {WHOSE}") from error
-    return submission
+    raise CommandError(f"{wanted}: there is no such submission, or none that you may see. {WHOSE}")
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:

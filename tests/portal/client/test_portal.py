@@ -279,6 +279,8 @@ def test_status_of_a_refused_submission_ends_with_one(vp, team):
     assert (code, "T11-p1 version 1, vpc: refused" in said) == (1, True)
     code, said, _ = vp("status", submission.pk, "--json")
     assert (code, json.loads(said)["state"]) == (1, "refused")
+    assert "T11-p1 version 1, vpc: refused" in vp("status", "t11-P1")[1]
+    assert vp("status", "T99-p1")[0] == 2
     code, _, said = vp("status", 999_999)
     assert code == 2
     assert said == "999999: there is no such submission, or none that you may see. vp status lists your own.\n"
@@ -320,6 +322,10 @@ def test_results_say_state_rank_and_that_a_version_was_withdrawn(vp, team):
     said = " ".join(vp("results", "T11-p1")[1].split())
     assert said.startswith("T11-p1, version 1, vpc: ")
     assert "conditions" in said
+    make_submission(submission.system, version=2)
+    assert vp("results", submission.pk)[1].startswith("T11-p1, version 1, vpc: ")
+    assert vp("results", 999_999)[0] == 2
+    submission.system.submissions.filter(version=2).delete()
     submission.system.submissions.update(state="withdrawn")
     EvaluationRun.objects.all().delete()
     said = " ".join(vp("results", "T11-p1")[1].split())
