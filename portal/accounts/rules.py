@@ -21,7 +21,7 @@ class NotificationKind(TextChoices):
     FINISHED = "finished", "the numbers of a submission are ready"
     RELEASED = "released", "an organizer releases a submission, samples or a description of my team"
     WITHDRAWN = "withdrawn", "a submission of my team, or in an edition that I organise, is withdrawn"
-    PUBLISHED = "published", "the leaderboard of an edition is published or taken back"
+    PUBLISHED = "published", "the leaderboard of an edition is published or taken back, or the edition is archived"
     HEARD = "heard", "the results of a listening test with a system of my team are published"
     REGISTERED = "registered", "a team registers for an edition that I organise"
     CHECKED = "checked", "an archive of a team was checked in an edition that I organise"

@@ -169,6 +169,7 @@ class DataSerializer(Shape):
     """The data of an edition: its terms, and once they are accepted its files."""
 
     edition = terms = serializers.CharField()
+    archived_at = serializers.DateTimeField(allow_null=True, help_text="Since then it takes no submissions.")
     is_shared = serializers.BooleanField(help_text="If false, the organizer says how teams get the recordings.")
     accepted_at = serializers.DateTimeField(allow_null=True, help_text="When you accepted the terms as they are.")
     is_open = serializers.BooleanField(
@@ -190,6 +191,7 @@ def _data(api: ApiView, edition: Edition) -> Response:
     access = data_access(api.user, edition)
     found = {
         "edition": edition.name,
+        "archived_at": edition.archived_at,
         "is_shared": access.may_accept,
         "terms": access.terms,
         "accepted_at": access.acceptance and access.acceptance.accepted_at,

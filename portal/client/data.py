@@ -147,6 +147,8 @@ def list_files(portal: Portal, edition: str) -> list[DataFile]:
             print_message("The portal is making the files; this command continues when they are ready.")
             is_told = True
         time.sleep(ASK_EVERY_S)
+    if found.get("archived_at"):
+        print_message(f"The edition {edition} was archived on {found['archived_at'][:10]}: it takes no submissions.")
     try:
         files = [
             DataFile(str(row["name"]), int(row["bytes"]), str(row["sha256"]), str(row["url"])) for row in found["files"]

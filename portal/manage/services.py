@@ -20,9 +20,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit
 from portal.core.clock import read_clock
+from portal.core.mail import render_mail
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import (
     Kind,
@@ -43,6 +45,8 @@ from portal.core.removal import (
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import REMOVAL, removals_of
 from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
+from portal.teams.models import Team
+from portal.teams.notifications import notify_team
 
 DEMO = "demo"  # the name of its edition and of its corpus
 DEMO_CORPUS = (settings.FILES_DIR / "demo").resolve()  # from which it was imported; others may be named so, too
@@ -55,8 +59,11 @@ REQUEST_S = 5.0  # of a request's time for files; the scheduler deletes the othe
 
 
 @transaction.atomic
-def archive(*, kind: Kind, thing: Any, by: Any, now: datetime) -> Any:
+def archive(*, kind: Kind, thing: Any, by: Any, now: datetime, notifies: bool = True) -> Any:
     """Take a thing out of all lists and choices; its address still leads to it.
+
+    Args:
+        notifies: whether the teams of an edition get a mail about it.
 
     Raises:
         NotPossible: it is archived already, or something stands in the way.
@@ -64,6 +71,8 @@ def archive(*, kind: Kind, thing: Any, by: Any, now: datetime) -> Any:
     thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
     if problem := find_archiving_problem(kind=kind, thing=thing):
         raise NotPossible(problem)
+    if notifies:
+        _tell_teams(thing, "archived", by=by)
     return _set_archived(thing, now, by)
 
 
@@ -90,6 +99,8 @@ def restore(*, kind: Kind, thing: Any, by: Any) -> Any:
         if not removal.has_ended or (removal.started_at and count_rows(find_rows(kind.root(thing))) != rows):
             raise NotPossible(f"The deletion of this {kind.word} has begun: it can only be finished.")
         removal.delete()
+    else:
+        _tell_teams(thing, "restored", by=by)
     return _set_archived(thing, None, by)
 
 
@@ -98,6 +109,13 @@ def _set_archived(thing: Any, at: datetime | None, by: Any) -> Any:
     thing.save(update_fields=["archived_at"])
     audit.record(f"{thing._meta.model_name}.{'archived' if at else 'restored'}", thing, actor=by)
     return thing
+
+
+def _tell_teams(thing: Any, what: str, *, by: Any) -> None:
+    if isinstance(thing, Edition):
+        mail, url = render_mail("manage/mail/edition.txt", {"edition": thing, "what": what}), thing.get_absolute_url()
+        for team in thing.teams.filter(state=Team.State.APPROVED, archived_at=None).select_related("edition"):
+            notify_team(team=team, kind=NotificationKind.PUBLISHED, mail=mail, url=url, besides=by)
 
 
 def preview(*, kind: Kind, thing: Any) -> Preview:
@@ -121,7 +139,7 @@ def start_removal(*, kind: Kind, thing: Any, by: Any) -> AuditEvent | Job:
         if begun := find_removal(kind=kind, thing=thing):
             return run_again(begun, by=by) if begun.has_ended else begun
         if kind.archives and thing.archived_at is None:
-            archive(kind=kind, thing=thing, by=by, now=read_clock())
+            archive(kind=kind, thing=thing, by=by, now=read_clock(), notifies=False)
         told = {"thing": kind.name, "number": thing.pk, "rows": count_rows(rows), "deletes": _told(found)}
         return create_job(kind=REMOVAL, title=f"Delete the {kind.word} {thing}"[:200], parameters=told, by=by)
 

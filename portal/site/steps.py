@@ -337,6 +337,9 @@ def team_steps(
 def _team_step(team: Team, newest: Submission | None, has_data: bool, begun: Upload | None, now: datetime) -> NextStep:
     edition, page = team.edition, team.get_absolute_url()
     who = f"{team.label or team}, {edition}"
+    if edition.archived_at is not None:
+        text = "It takes no teams and no submissions. Your results stay."
+        return NextStep(f"{who}: the edition is archived", text, "See the edition", edition.get_absolute_url())
     if team.state == Team.State.WAITING:
         text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Its owner can invite members."
         return NextStep(f"{who}: wait for approval", text, "See the team", page)

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -102,8 +103,11 @@ def test_team_goes_from_approval_to_an_accepted_submission(vp, speech_edition, o
     assert not Path("autumn").exists()
     accept(speech_edition, owner)
 
+    type(speech_edition).objects.update(archived_at=datetime(2026, 5, 4, tzinfo=UTC))
     code, said, warned = vp("data", "autumn")
     assert (code, "Next: vp run autumn" in said) == (0, True), warned
+    assert "The edition autumn was archived on 2026-05-04: it takes no submissions." in said + warned
+    type(speech_edition).objects.update(archived_at=None)
     code, said, warned = vp("run", "autumn", "--method", "mcadams-2022", "--jobs", "1")
     assert (code, "Next: vp pack autumn" in said) == (0, True), said + warned
     code, said, warned = vp("pack", "autumn")

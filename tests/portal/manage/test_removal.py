@@ -260,7 +260,7 @@ def test_edition_with_results_is_archived_not_deleted(was, client, organizer):
     assert "cannot be deleted" in client.get(answer.url).content.decode()
 
 
-def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
+def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer, mailoutbox):
     edition = make_edition(make_corpus(), organizers=[organizer])
     team = make_team(edition)
     asked = client.get(address("editions", edition.name, "archive")).content.decode()
@@ -282,6 +282,11 @@ def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer):
     client.logout()
     assert client.get(edition.get_absolute_url()).status_code == 200
     client.force_login(team.memberships.get().user)
+    assert f"{edition}: the edition is archived" in client.get(reverse("home")).content.decode()
+    execute(Job.objects.get(kind="send-notice").pk)
+    [letter] = mailoutbox
+    assert (letter.to, "the edition was archived" in letter.subject) == ([team.memberships.get().user.email], True)
+    assert f"{edition} is archived: it is in no list" in letter.body
     assert "archived" in client.get(edition.get_absolute_url()).content.decode()
     client.force_login(organizer)
     client.post(address("editions", edition.name, "restore"), follow=True)
