@@ -235,6 +235,19 @@ def test_templates_keep_to_160_columns():
     assert long == []
 
 
+def test_breadcrumbs_begin_with_a_list_and_never_with_a_single_thing():
+    """Lists have addresses of their own, or stand in a trail; the address of a thing is asked of it."""
+    wrong = [
+        path.name
+        for path in sorted((ROOT / "templates").rglob("*.html"))
+        if (crumbs := re.search(r"block breadcrumbs %}(.*?){% endblock", path.read_text(), re.S))
+        and re.match(r"({% if [^%]* %})?<li><a\s+href=\"{{ (?!login_url)", crumbs[1])
+    ]
+    trails = [path.read_text() for path in sorted((ROOT / "templates").rglob("_trail.html"))]
+    firsts = [found[1] for text in trails if (found := re.search(r"href=\"({.)", text))]
+    assert (wrong, set(firsts)) == ([], {"{%"})
+
+
 def test_features_do_not_start_each_other_by_signals():
     """Django's own signals (of its log-in library, of deleted rows) may be listened to; none is made here."""
     made = [module_name(path) for path in python_files() if re.search(r"= (?:\w+\.)?Signal\(", path.read_text())]

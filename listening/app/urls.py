@@ -51,6 +51,7 @@ studies = (
             name="results-figure",
         ),
         path("<slug:study>/results.json", result_views.results_json, name="results-json"),
+        path("<slug:study>/results.tex", result_views.results_latex, name="results-latex"),
         path("<slug:study>/results/bundle.zip", result_views.bundle, name="results-bundle"),
     ],
     "studies",

@@ -101,7 +101,7 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     user: Any = request.user
     token = selectors.token_for(user, pk)
     if request.method != "POST":
-        trail = [("Access tokens", reverse("accounts:tokens"))]
+        trail = [("Your account", reverse("accounts:profile")), ("Access tokens", reverse("accounts:tokens"))]
         told = "Programs that use it are refused at once. This cannot be undone."
         return ask_first(request, f"Revoke the token “{token.name}”?", told, action="Revoke", trail=trail)
     tokens.revoke_token(token=token, by=user, now=timezone.now())

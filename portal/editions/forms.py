@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
 from common.toml_files import LARGEST_TOML_BYTES
-from evaluation.protocols.recipes import load_recipe, shipped_editions
+from evaluation.protocols.recipes import RecipeError, load_recipe, shipped_editions
 from portal.accounts.models import User
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
@@ -157,7 +157,10 @@ class EditionForm(forms.Form):
         submitted = edition is not None and has_submissions(edition)
         self.locked = rules.locked_fields(has_submissions=submitted)
         self._show_terms(edition.corpus if edition else None)
-        for name in self.locked | ({"recipe_file"} if self.locked else set()):
+        disabled = self.locked | ({"recipe_file"} if self.locked else set())
+        if edition is not None and _is_evaluated_here(edition):
+            disabled |= {"scores_required"}
+        for name in disabled:
             self.fields[name].disabled = True
 
     @property
@@ -273,6 +276,14 @@ def _saved(form: forms.Form, service: Callable[..., Edition], **given: Any) -> E
         for field, sentences in invalid.problems.items():
             form.add_error(field if field in form.fields else None, sentences)
         return None
+
+
+def _is_evaluated_here(edition: Edition) -> bool:
+    """Whether the portal makes the scores; of a recipe that cannot be read this is not known."""
+    try:
+        return not edition.recipe.evaluation.by_teams
+    except RecipeError:
+        return False
 
 
 def _initial(edition: Edition | None, user: Any) -> dict[str, Any]:

@@ -306,9 +306,15 @@ def answer(leaderboard: Leaderboard, ranking: RankingTable | None) -> list[str]:
     """Who leads, from whom the leader cannot be told, and who just missed the condition; in sentences."""
     if ranking is None:
         return ["No condition has been set, so nothing is ranked; every system is listed with its numbers."]
-    said = [_leading(leaderboard, ranking)] if ranking.ranked else [_nobody(leaderboard, ranking)]
+    said = [_leading(leaderboard, ranking), _ranked_by(ranking)] if ranking.ranked else [_nobody(leaderboard, ranking)]
     said += [_missed(leaderboard, miss) for miss in ranking.just_missed]
     return [*said, _attacks_in_words(leaderboard)]
+
+
+def _ranked_by(ranking: RankingTable) -> str:
+    """What makes the rank, as the first row is not the one of the best privacy."""
+    utility = find_metric(ranking.utility.metric, ranking.utility.estimator).label
+    return f"Systems that reach the condition are ranked by {utility} alone: a higher EER gives no better rank."
 
 
 def _attacks_in_words(leaderboard: Leaderboard) -> str:

@@ -76,7 +76,7 @@ def archiving(found: Managed) -> dict[str, Any]:
     )
     return {
         "question": f"Archive {found.thing}?",
-        "trail": [(str(found.thing), found.thing.get_absolute_url()), ("Manage", found.address)],
+        "trail": [*found.trail, (str(found.thing), found.thing.get_absolute_url()), ("Manage", found.address)],
         "problems": [problem] if problem else [],
         "sentences": [
             f"The {found.kind.word} leaves all lists and cannot be chosen. {found.archiving_note}",

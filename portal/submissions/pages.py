@@ -32,6 +32,7 @@ from portal.jobs.rules import can_run_again
 from portal.jobs.selectors import share_done, with_estimates
 from portal.submissions.diff import Change, Section, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
+from portal.submissions.removal import system_trail
 from portal.submissions.requirements import Requirements, list_requirements
 from portal.submissions.rules import LARGEST_CORPUS_BYTES, Relation
 from portal.submissions.selectors import (
@@ -231,7 +232,7 @@ def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
     facts += [("Later versions", ", ".join(f"version {one.version}" for one in later))] if later else []
     return {
         "question": f"Withdraw {submission}?",
-        "trail": [(str(submission), submission.get_absolute_url())],
+        "trail": [*system_trail(submission.system), (str(submission), submission.get_absolute_url())],
         "problems": [problem] if problem else [],
         "sentences": [
             *_consequences(submission),

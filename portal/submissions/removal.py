@@ -25,6 +25,11 @@ from portal.submissions.selectors import ACCEPTED
 from portal.teams.models import Membership, Team
 
 
+def system_trail(system: System) -> list[tuple[str, str]]:
+    """The pages above those of a system."""
+    return edition_trail(system.edition) if system.edition else [("Systems", reverse("systems:list"))]
+
+
 def _own_systems(user: Any) -> QuerySet[System]:
     """Those who see a corpus see its baselines, but manage none of others."""
     rows = System.objects.select_related("edition", "corpus", "team")
@@ -112,9 +117,7 @@ declare_kind(
         names=lambda system: {"title": "Title"} | ({} if system.edition_id else {"name": "Short name"}),
         rename=services.rename_system,
         edition=lambda system: system.edition,
-        trail=lambda system: (
-            edition_trail(system.edition) if system.edition else [("Systems", reverse("systems:list"))]
-        ),
+        trail=system_trail,
     )
 )
 declare_kind(
@@ -127,6 +130,6 @@ declare_kind(
         root=_removed_with,
         archives=False,
         edition=lambda submission: submission.system.edition,
-        trail=lambda submission: edition_trail(submission.system.edition) if submission.system.edition else (),
+        trail=lambda submission: system_trail(submission.system),
     )
 )

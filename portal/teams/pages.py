@@ -8,6 +8,7 @@ from typing import Any
 from django_countries import countries
 
 from portal.challenges.models import Edition
+from portal.challenges.removal import edition_trail
 from portal.challenges.rules import moment, submission_problem
 from portal.teams import rules, selectors
 from portal.teams.models import Membership, Team
@@ -96,7 +97,7 @@ def withdrawing(team: Team) -> dict[str, Any]:
     is_over = team.state == Team.State.WITHDRAWN
     return {
         "question": f"Withdraw {team}?",
-        "trail": [(str(team.edition), team.edition.get_absolute_url()), (str(team), team.get_absolute_url())],
+        "trail": [*edition_trail(team.edition), (str(team), team.get_absolute_url())],
         "problems": ["This team is withdrawn already."] if is_over else [],
         "sentences": [
             f"{team} can submit nothing more to {team.edition}, and its open invitations are revoked.",

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, open_page
 from portal.accounts.services import remember_invited
+from portal.challenges.removal import edition_trail
 from portal.core.asking import ask_first
 from portal.core.mail import if_mailed
 from portal.jobs.services import NotPossible
@@ -176,7 +177,7 @@ def _team_page(request: HttpRequest, pk: int, form: InvitationForm) -> HttpRespo
 
 
 def _ask(request: HttpRequest, team: Team, question: str, told: str, **given: Any) -> HttpResponse:
-    trail = [(str(team.edition), team.edition.get_absolute_url()), (str(team), team.get_absolute_url())]
+    trail = [*edition_trail(team.edition), (str(team), team.get_absolute_url())]
     return ask_first(request, question, told, trail=trail, **given)
 
 

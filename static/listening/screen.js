@@ -19,9 +19,8 @@ export function showPanel(name) {
 }
 
 /** Number of the trial and, where its questions stand on pages of their own, of the question. */
-export function showPlace({ done, total, page, pages, isPractice }) {
-  const number = Math.min(done + 1, total);
-  const trial = word("trial", { n: number, total });
+export function showPlace({ done, total, page, pages, place, isPractice }) {
+  const trial = word(isPractice ? "practice" : "trial", place);
   part("trial-heading").textContent = pages > 1 ? `${trial} · ${word("question", { n: page, of: pages })}` : trial;
   part("done").max = total;
   part("done").value = done;

@@ -141,7 +141,7 @@ function advance() {
   const services = { clips, player, store, mount, settings, events, keys, submit };
   page = new TrialPage(trial, pageTasks(trial), services, before);
   const pages = settings.pages === "separate" ? trial.tasks.length : 1;
-  const place = { pages, page: trial.tasks.indexOf(page.tasks[0]) + 1, isPractice: trial.is_practice };
+  const place = { pages, page: trial.tasks.indexOf(page.tasks[0]) + 1, place: trial.place, isPractice: trial.is_practice };
   showPlace({ ...progress, ...place, done: doneHere() });
   showTime();
   prefetch();

@@ -251,6 +251,7 @@ MATRIX = {
     "studies:results-system": FOR_NOBODY_HERE,
     "studies:results-csv": FOR_NOBODY_HERE,
     "studies:results-json": FOR_NOBODY_HERE,
+    "studies:results-latex": FOR_NOBODY_HERE,
     "studies:results-figure": FOR_NOBODY_HERE,
     "studies:results-bundle": FOR_NOBODY_HERE,
     "studies:publish-results": FOR_NOBODY_HERE,

@@ -35,8 +35,12 @@ _HOW = (
     "are straight in rates."
 )
 _CLOSENESS = "Pairs of samples on a board, closeness as the score; near 50 % is a guess."
-# The privacy-critical ones first.
-PAIRS = ("original-anonymised", "anonymised-anonymised", "original-original")
+# The privacy-critical ones first, as tables of pages call them.
+PAIRS = {
+    "original-anonymised": "unprotected and anonymised",
+    "anonymised-anonymised": "both anonymised",
+    "original-original": "both unprotected",
+}
 # Ends of the axes of DET curves by what the trials can show, in per cent; fewer ticks where panels are small.
 _TICKS = (0.1, 0.5, 2, 5, 10, 20, 50, 80, 90, 95, 98, 99.5, 99.9)
 _SMALL_TICKS = {0.1: (0.1, 2.0, 20.0, 50.0, 80.0, 98.0, 99.9), 0.5: (0.5, 5.0, 20.0, 50.0, 80.0, 95.0, 99.5)}
@@ -136,7 +140,7 @@ def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
     keys = sorted((key for key in points if key in rates), key=lambda key: (_place_pairs(key[0]), key))
     if not keys:
         return
-    words = {key: key[0] if key[1] == EVERY_SYSTEM else f"{key[0]}, {view.short[key[1]]}" for key in keys}
+    words = {key: _name_pairs(key[0]) + ("" if key[1] == EVERY_SYSTEM else f", {view.short[key[1]]}") for key in keys}
     curves = [
         replace(
             _make_curve(words[key], points[key], rates[key]),
@@ -157,7 +161,9 @@ def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
         _CLOSENESS,
         _HOW,
         view.size_words(rows, "n_target", "n_nontarget", of="pairs"),
-        alt="Equal error rates: " + listed([f"{row['pairs']}, {_rate_text(view, row)}" for row in rows]) + ".",
+        alt="Equal error rates: "
+        + listed([f"{_name_pairs(row['pairs'])}, {_rate_text(view, row)}" for row in rows])
+        + ".",
         plot=_plot_det(curves, panels, axis_words, grey, [], "others"),
         rows=[row for key in keys for row in points[key]],
         columns=f"pairs {_DET_COLUMNS}",
@@ -175,9 +181,9 @@ def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
     shown: list[tuple[str, Record | None]] = []
     for (kind,), held in by_kind.items():
         if len(held) == 1:
-            shown.append((kind, held[0]))
+            shown.append((_name_pairs(kind), held[0]))
         else:
-            shown += [(kind, None), *((view.short[str(row["system"])], row) for row in held)]
+            shown += [(_name_pairs(kind), None), *((view.short[str(row["system"])], row) for row in held)]
     records = [row for held in by_kind.values() for row in held]
     overall = [row for row in records if row["system"] == EVERY_SYSTEM] or records
     columns = [("EER, %", [percent(row["eer"]) if row else "" for _, row in shown])]
@@ -191,7 +197,7 @@ def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
         view.size_words(overall, "n_target", "n_nontarget", of="pairs"),
         intervals=has_interval(rows, "eer"),
         alt="Equal error rates of pairs by closeness: "
-        + listed([f"{row['pairs']}, {_rate_text(view, row)}" for row in overall])
+        + listed([f"{_name_pairs(row['pairs'])}, {_rate_text(view, row)}" for row in overall])
         + ".",
         plot=plot_values(shown, "eer", "Same speaker by closeness: EER, %", columns, words, chance=50.0),
         rows=records,
@@ -360,4 +366,8 @@ def _rate_text(view: View, row: Record, name: str = "eer") -> str:
 
 
 def _place_pairs(kind: str) -> int:
-    return PAIRS.index(kind) if kind in PAIRS else len(PAIRS)
+    return list(PAIRS).index(kind) if kind in PAIRS else len(PAIRS)
+
+
+def _name_pairs(kind: str) -> str:
+    return PAIRS.get(kind, kind)

@@ -18,7 +18,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from common.tables import DataTable, Order
+from common.tables import DataTable, Group, Order, Row, Table, latex_table, latex_text
 from listening.analysis.bundle import write_bundle
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
@@ -40,7 +40,7 @@ from listening.app.results.system_pages import heard_page, system_page
 from listening.app.results.tables import Shape, chosen_sorting
 from listening.app.sessions.selectors import read_screening
 from listening.app.studies.rules import describe_published_results
-from portal.core.exports import as_download
+from portal.core.exports import as_download, latex_response
 from portal.core.media import CONTENT_TYPES, secured
 from portal.submissions.models import SubmittedFile
 from portal.submissions.rules import Part as SystemPart
@@ -216,6 +216,28 @@ def results_file(shown: Shown) -> HttpResponse:
     """Everything that this person may see."""
     text = visible_results(shown).as_json()
     return _file(text, "application/json; charset=utf-8", f"{shown.study.name}-results.json")
+
+
+def latex_file(shown: Shown, query: Mapping[str, str]) -> HttpResponse:
+    """The tables that the page shows unfolded, for booktabs, without drawings and prose."""
+    if shown.analysis is None:
+        raise Http404
+    context = study_context(shown, query)
+    study, page = shown.study, context["page"]
+    tables = [one["headline"] for one in page["tasks"]]
+    tables += [one["tables"][0] for one in page["sections"] if one.get("is_open") and one["tables"]]
+    start = f"{study}{', simulated answers' if study.is_simulated else ''}"
+    lines = [f"% {latex_text(start)}; needs \\usepackage{{booktabs}}"]
+    for table in tables:
+        told = f"{table.lead}{table.caption}".replace("beneath a number its", "in brackets the")
+        lines += ["", *latex_table(_printed(table), f"{start}. {told}")]
+    return latex_response(f"{study.name}-results-{context['scores']}.tex", "\n".join(lines) + "\n")
+
+
+def _printed(table: Table) -> Table:
+    kept = [place for place, one in enumerate(table.columns) if one.key != "strip" and one.kind != "text"]
+    rows = tuple(Row(tuple(row.cells[place] for place in kept)) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in kept), groups=(Group(rows),))
 
 
 def figure_file(shown: Shown, scores: str, name: str, extension: str, theme: str) -> HttpResponse:

@@ -20,7 +20,7 @@ from evaluation.figures.style import for_page, leads_anywhere
 from listening.analysis.figures import Figure
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS
-from listening.app.results.labels import EVERY, percent
+from listening.app.results.labels import EVERY, WORDS, percent
 from listening.app.results.selectors import figures_in
 from portal.core.labels import decimals
 
@@ -145,7 +145,7 @@ def _numbers(figure: Figure) -> Table:
         )
         for place in kept
     ]
-    rows = ([_cell(row[place]) for place in kept] for row in held)
+    rows = ([_cell(table.columns[place], row[place]) for place in kept] for row in held)
     return plain_table(f"Numbers of: {figure.title}", columns, rows, styles="")
 
 
@@ -160,10 +160,10 @@ def _words(column: str) -> str:
     return found if found.split()[0] in ABBREVIATIONS.values() else found[:1].upper() + found[1:]
 
 
-def _cell(value: Any) -> str:
+def _cell(column: str, value: Any) -> str:
     if isinstance(value, float):
         return decimals(value, 3)
-    return "" if value is None else str(value)
+    return "" if value is None else str(WORDS.get(column, {}).get(value, value))
 
 
 STRIP_WIDTH, STRIP_HEIGHT = 132, 14

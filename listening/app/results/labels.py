@@ -14,6 +14,7 @@ from typing import Any
 
 from common.rounding import fixed, round_to_interval
 from common.tables import Column, Value
+from listening.analysis.figures.detection import PAIRS
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.tasks import RATED_TASKS
@@ -36,6 +37,7 @@ CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 EVERY = "all"  # in place of the name of a system
 WORDS: Mapping[str, Mapping[str, str]] = METHOD["words"] | {
     **{key: {name: words.title for name, words in RATED_TASKS.items()} for key in ("first", "second", "task")},
+    "pairs": PAIRS,
     "system": {EVERY: "all systems together"},
 }
 TRUTHS = frozenset({"is_told_apart", "is_caught"})
@@ -116,12 +118,14 @@ def rate_in_words(
     rate: float | None,
     low: float | None,
     high: float | None,
+    auc: tuple[float | None, float | None] = (None, None),
     is_like_original: bool | None = None,
     difference: str = "",
 ) -> str:
     """What an equal error rate of listeners says, in a line; by its interval where it has one.
 
     Args:
+        auc: interval of the area under the curve of the same ratings.
         is_like_original: whether the means of a task that compares no voices do not differ significantly; None where
             this was not tested.
         difference: what such a difference was.
@@ -129,7 +133,7 @@ def rate_in_words(
     words = RATED_TASKS[task]
     if rate is None:
         return NO_RATE_OF_VOICES if words.compares_voices else "No rate: too few ratings"
-    is_guess = low is not None and high is not None and low <= CHANCE <= high
+    is_guess = may_be_guessing(rate, low, high, auc)
     if words.compares_voices and is_original:
         said = _step(rate, "on_originals")
     elif words.compares_voices and is_guess:
@@ -145,6 +149,15 @@ def rate_in_words(
     else:
         said = f"{_step(rate, 'below_originals')} {words.worse} than unprotected speech"
     return said if low is not None else f"{said}; too few listeners for an interval"
+
+
+def may_be_guessing(rate: float, low: float | None, high: float | None, auc: tuple[float | None, float | None]) -> bool:
+    """Whether the intervals of an equal error rate and of its AUC, which is less noisy, both allow guessing."""
+    if low is None or high is None or not low <= CHANCE <= high:
+        return False
+    worst, best = auc
+    is_better, is_worse = worst is not None and worst > CHANCE, best is not None and best < CHANCE
+    return not (is_better if rate < CHANCE else is_worse)
 
 
 def privacy_in_words(rate: float | None, high: float | None) -> str:

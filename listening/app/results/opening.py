@@ -149,7 +149,8 @@ def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
         yield "How well listeners link samples of one speaker is not known."
         return
     low, high = as_number(overall.get("eer_low")), as_number(overall.get("eer_high"))
-    is_guess = low is not None and high is not None and low <= CHANCE <= high
+    auc = as_number(overall.get("auc_low")), as_number(overall.get("auc_high"))
+    is_guess = labels.may_be_guessing(float(overall["eer"]), low, high, auc)
     rate = f"equal error rate {_with_span(overall, column)}; 50 % is a guess"
     what = "Linking an unprotected sample with an anonymised one of the same speaker by ear"
     if shape.few:

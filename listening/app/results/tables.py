@@ -362,7 +362,8 @@ def system_in_words(shape: Shape, one: System, task: str, original: System | Non
     Args:
         original: unprotected speech, where it was rated.
     """
-    rate, low, high = (as_number(one.detection.get(name)) for name in ("eer", "eer_low", "eer_high"))
+    names = ("eer", "eer_low", "eer_high", "auc_low", "auc_high")
+    rate, low, high, *auc = (as_number(one.detection.get(name)) for name in names)
     letters = [str(each.all.get("group") or "") for each in (one, original) if each is not None]
     is_tested = len(letters) == 2 and all(letters) and not RATED_TASKS[task].compares_voices
     return labels.rate_in_words(
@@ -371,6 +372,7 @@ def system_in_words(shape: Shape, one: System, task: str, original: System | Non
         rate=rate,
         low=low,
         high=high,
+        auc=(auc[0], auc[1]),
         is_like_original=_are_alike(letters) if is_tested else None,
         difference=_explain_likeness(shape, one.name, task) if is_tested else "",
     )

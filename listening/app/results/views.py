@@ -95,6 +95,12 @@ def results_json(request: HttpRequest, study: str) -> HttpResponse:
 
 @require_safe
 @open_page
+def results_latex(request: HttpRequest, study: str) -> HttpResponse:
+    return context.latex_file(selectors.shown_analysis_for(request.user, study), request.GET)
+
+
+@require_safe
+@open_page
 def figure(request: HttpRequest, study: str, scores: str, figure: str, extension: str) -> HttpResponse:
     shown = selectors.shown_analysis_for(request.user, study)
     return context.figure_file(shown, scores, figure, extension, request.GET.get("theme", "light"))

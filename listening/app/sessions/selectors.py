@@ -124,9 +124,11 @@ class PlannedBlock:
 
 @dataclass(frozen=True)
 class Progress:
-    """`left`: what is to be answered, in order; `done`: how many are answered or given up, of `total`."""
+    """`left`: what is to be answered, in order; `done`: how many are answered or given up, of `total`; the first ones
+    are for `practice`."""
 
     total: int
+    practice: int
     left: tuple[PlannedTrial, ...]
     given_up: int
 
@@ -185,7 +187,8 @@ def measure_progress(block: PlannedBlock, answered: Mapping[int, Collection[str]
         for trial in (block.trials[position] for position in [*order, *again])
         if trial.position not in given_up and len(answered.get(trial.trial.pk, ())) < asked
     )
-    return Progress(len(block.trials), left, len(given_up - practice))
+    first = sum(trial.is_practice for trial in block.trials.values())
+    return Progress(len(block.trials), first, left, len(given_up - practice))
 
 
 def required_slots(tasks: Collection[str], trial: PlannedTrial) -> frozenset[str]:
@@ -267,7 +270,7 @@ def describe_state(session: Session, now: datetime) -> dict[str, Any]:
         "done": progress.done,
         "next": progress.next.position if progress.next and is_there else None,
         "effort": measure_effort(session, block, progress),
-        "trials": [_trial(trial, answered) for trial in progress.ahead] if is_there else [],
+        "trials": _describe_ahead(progress, answered) if is_there else [],
         "lease_ends_in_s": lease_seconds_left(session, now),
     }
 
@@ -291,7 +294,7 @@ def describe_next(session: Session, progress: Progress, answered: Answered) -> d
     return {
         "next": progress.next.position if progress.next else None,
         "done": progress.done,
-        "ahead": [_trial(trial, answered) for trial in progress.ahead],
+        "ahead": _describe_ahead(progress, answered),
     }
 
 
@@ -311,6 +314,20 @@ def measure_effort(session: Session, block: PlannedBlock, progress: Progress) ->
         "left_s": round(sum(one.usual_s for one in progress.left), 1),
         "paces": [round(total(spent[one.trial.pk]) / 1000 / one.usual_s, 2) for one in timed if not one.is_practice],
     }
+
+
+def _describe_ahead(progress: Progress, answered: Answered) -> list[dict[str, Any]]:
+    """The trials that a browser may have, each with its place: among those for practice, or among the others."""
+    practice = progress.practice
+    return [
+        _trial(trial, answered)
+        | {
+            "place": {"n": place, "total": practice}
+            if trial.is_practice
+            else {"n": place - practice, "total": progress.total - practice}
+        }
+        for place, trial in enumerate(progress.ahead, progress.done + 1)
+    ]
 
 
 def _trial(planned: PlannedTrial, answered: Answered) -> dict[str, Any]:

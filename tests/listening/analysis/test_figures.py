@@ -114,6 +114,8 @@ def test_curves_of_pairs_lead_to_their_system_where_a_board_has_but_one(few):
         [figure] = [one for one in list_figures(results) if (one.scores, one.name) == ("normalised", "pairs-det")]
         assert {curve.link for curve in figure.plot.curves} == {link}
         assert all(curve.told.endswith(" %") for curve in figure.plot.curves)
+        called = ("both unprotected", "both anonymised", "unprotected and anonymised")  # as in tables
+        assert all(curve.told.startswith(called) for curve in figure.plot.curves)
 
 
 def assert_plain(figure, root):

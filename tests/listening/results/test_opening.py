@@ -194,8 +194,8 @@ def test_a_task_that_was_not_rated_is_not_spoken_of():
 
 
 def test_linking_within_reach_of_guessing_is_not_called_possible():
-    def linked(rate):
-        row = {
+    def linked(rate, **auc):
+        row = auc | {
             "pairs": "original-anonymised",
             "system": "all",
             "eer": rate,
@@ -206,6 +206,7 @@ def test_linking_within_reach_of_guessing_is_not_called_possible():
 
     assert "cannot be distinguished from guessing (equal error rate 45 %, 35 to 55" in linked(0.45)
     assert "is possible (equal error rate 30 %, 20 to 40" in linked(0.3)
+    assert "is possible (equal error rate 45 %" in linked(0.45, auc_low=0.52, auc_high=0.6)
 
 
 def test_every_number_is_drawn_where_it_stands_on_its_axis():

@@ -126,7 +126,7 @@ def _bare(cell):
 
 # Who sees what -------------------------------------------------------------------------------------
 
-SEEN = {"results": PEOPLE, "results-json": PEOPLE, "results-listeners": ("organizer",)}
+SEEN = {"results": PEOPLE, "results-json": PEOPLE, "results-latex": PEOPLE, "results-listeners": ("organizer",)}
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -140,7 +140,7 @@ def test_each_person_meets_what_is_for_them(place, name):
 def test_nobody_but_organizers_meets_results_that_are_not_published():
     place = Place(publish=False)
     system = ("results-system", SYSTEMS[0])
-    for address in (("results",), system, ("results-json",), ("results-csv", "raw", "summary")):
+    for address in (("results",), system, ("results-json",), ("results-latex",), ("results-csv", "raw", "summary")):
         found = {who: place.get(who, *address).status_code for who in PEOPLE}
         assert found == dict.fromkeys(PEOPLE, 404) | {"visitor": 302, "organizer": 200}
 
@@ -518,6 +518,31 @@ def test_words_of_a_mean_follow_its_letters():
     assert "less natural than unprotected speech" in said(is_like_original=False)
 
 
+def test_words_of_a_rate_of_voices_do_not_contradict_the_interval_of_its_auc():
+    said = partial(rate_in_words, "verifiability", is_original=False, rate=0.37, low=0.19, high=0.51)
+    assert said(auc=(0.557, 0.878)) == "Listeners could sometimes distinguish speakers"
+    assert said(auc=(0.45, 0.8)) == said() == "Listeners were not significantly better than guessing"
+    assert said(rate=0.6, low=0.4, high=0.7, auc=(0.2, 0.4)) == (
+        "Listeners confused speakers more often than by guessing"
+    )
+
+
+def test_tables_in_latex_are_those_of_the_page_without_drawings_and_prose(place):
+    text = place.get("visitor", "results-latex", scores="raw").content.decode()
+    assert text.count(r"\begin{tabular}") == 3  # one for each task
+    naturalness = text.split("Naturalness: raw ratings")[1].split(r"\bottomrule")[0]
+    assert "System & Mean" in naturalness
+    assert "In words" not in text
+    assert "in brackets the 95" in naturalness
+    page = page_of(place.get("visitor", scores="raw"))
+    means = [row["Mean"] for row in headline_rows(page, "naturalness")]
+    printed = [line.split(" & ")[1] for line in naturalness.split(r"\midrule")[1].strip().splitlines()]
+    assert len(printed) == len(means)
+    for mean, cell in zip(means, printed, strict=True):
+        assert float(cell.split(" [")[0]) == pytest.approx(float(mean), abs=0.05)
+    assert "simulated answers" in page_of(Place(is_simulated=True).get("visitor", "results-latex"))
+
+
 def test_one_system_is_compared_with_the_originals_alone():
     page = page_of(results_of(make_analysed(results=made_up_results(systems=SYSTEMS[:1]))))
     assert f"One system was rated: {SYSTEMS[0]}" in page
@@ -559,6 +584,12 @@ def test_text_in_the_numbers_of_a_figure_stands_at_the_left():
         ("Value", True),
         ("Low", True),
     ]
+
+
+def test_numbers_of_a_figure_call_kinds_of_pairs_as_tables_do():
+    table = DataTable(("pairs", "eer"), [["original-original", 0.1]])
+    shown = _numbers(SimpleNamespace(title="Pairs", numbers=table))
+    assert shown.rows[0].cells[0].text == "both unprotected"
 
 
 def test_a_figure_whose_title_asks_has_no_full_stop_after_it():

@@ -22,7 +22,7 @@ from tests.portal.factories import make_corpus, make_edition, make_organizer, ma
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-KEYS_OF_TRIAL = {"position", "is_practice", "tasks", "usual_s", "samples", "answered"}
+KEYS_OF_TRIAL = {"position", "is_practice", "tasks", "usual_s", "samples", "answered", "place"}
 KEYS_OF_SAMPLE = {"slot", "address", "seconds"}
 
 

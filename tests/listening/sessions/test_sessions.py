@@ -46,7 +46,15 @@ def test_state_tells_where_the_session_stands(client, session):
     assert 44 * 60 < lease <= 45 * 60
     first = told["trials"][0]
     assert [sample["slot"] for sample in first.pop("samples")] == ["a", "b"]
-    assert first == {"position": 1, "is_practice": False, "tasks": TASKS, "answered": {}, "usual_s": 13.8}
+    place = {"n": 1, "total": 4}
+    assert first == {
+        "position": 1,
+        "place": place,
+        "is_practice": False,
+        "tasks": TASKS,
+        "answered": {},
+        "usual_s": 13.8,
+    }
     assert [trial["position"] for trial in told.pop("trials")] == [1, 2, 3]
     assert told == {
         "state": "active",
@@ -144,6 +152,17 @@ def test_criterion_04_moved_trial_can_be_answered_when_its_sound_is_back(client,
         assert answer(client, session, position, is_late=True)[0] == 200
     session.refresh_from_db()
     assert (session.state, session.answers.count()) == ("finished", 12)
+
+
+def test_trials_are_counted_without_those_for_practice(client, session):
+    item = session.block.trials.get(position=1).item
+    item.purpose = "practice"
+    item.save()
+    hear(session)
+    places = [(trial["is_practice"], trial["place"]) for trial in state(client, session)[1]["trials"]]
+    assert places == [(True, {"n": 1, "total": 1}), (False, {"n": 1, "total": 3}), (False, {"n": 2, "total": 3})]
+    _, reply = report(client, session, 1)
+    assert [trial["place"]["n"] for trial in reply["ahead"]] == [1, 2, 3]
 
 
 def test_practice_trial_that_is_skipped_does_not_come_after_the_others(client, session):

@@ -23,6 +23,7 @@ OF_RESULTS = {
     "studies:results-system",
     "studies:results-csv",
     "studies:results-json",
+    "studies:results-latex",
     "studies:results-figure",
     "studies:results-bundle",
 }

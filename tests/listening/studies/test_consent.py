@@ -53,6 +53,13 @@ def test_criterion_30_consent_tells_everything_in_both_languages():
         assert words in french
 
 
+def test_consent_holds_for_recorded_and_for_synthetic_sentences():
+    told = Visit(make_told()).text()
+    assert "short recordings of single sentences" in told
+    assert "read aloud" not in told
+    assert "read speech" not in told
+
+
 def test_welcome_says_how_long_the_test_takes_and_what_it_pays():
     study = make_told()
     told = text_of(Client().get(link_of(study)))

@@ -98,6 +98,10 @@ def test_published_leaderboard_with_its_drawn_figure_is_sound_on_screens_and_pap
     expect(page.locator("table.leaderboard").first).to_be_visible()
     expect(page.get_by_text("Baselines and the original speech are listed by their utility")).to_be_visible()
     expect(page.locator("details.printed > ul li").first).to_be_visible()
+    chosen = page.locator(".choices-bar [aria-current]").first
+    assert chosen.evaluate("(one) => getComputedStyle(one).borderTopStyle") == "none"  # words, no button
+    figure, main = (page.locator(part).bounding_box()["width"] for part in (".table-and-figure .plate:visible", "main"))
+    assert figure > 0.98 * main
 
 
 def test_empty_leaderboard_says_who_came_near(organizer, new_page, check_page):

@@ -27,6 +27,7 @@ from tests.portal.factories import (
     make_team,
     make_team_system,
     make_user,
+    recipe_of,
 )
 
 pytestmark = pytest.mark.django_db
@@ -174,6 +175,19 @@ def test_organizer_is_warned_of_ranked_numbers_that_no_required_part_ensures(cli
     make_team(edition, owner=owner)
     client.force_login(owner)
     assert warning not in client.get("/editions/mine/").content.decode()
+
+
+def test_score_files_are_asked_for_only_where_teams_evaluate(client, organizer):
+    corpus = make_corpus(speakers=4)
+    for by, is_asked in (("portal", False), ("teams", True)):
+        edition = make_edition(corpus, organizers=[organizer], recipe_text=recipe_of(corpus, by), scores_required=True)
+        address = f"/editions/{edition.name}/edit/"
+        assert ("Score files are required" in client.get(address).content.decode()) is is_asked
+        sent = filled_in(organizer, name=edition.name, protocol="own", recipe_text=edition.recipe_text)
+        sent |= {"corpus": corpus.name}
+        assert client.post(address, sent | {"scores_required": ""}).status_code == 302
+        edition.refresh_from_db()
+        assert edition.scores_required is not is_asked
 
 
 def test_edition_page_tells_the_limits_in_force_and_links_to_a_leaderboard_that_opens(client, organizer):

@@ -440,6 +440,7 @@ def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
     for words in (
         "EER of at least 15 %",
         "T01-c1 (Alder) leads with a WER of 7.8 % (7.4 to 8.2), the only ranked system.",
+        "Systems that reach the condition are ranked by WER alone: a higher EER gives no better rank.",
         "Submitted after the deadline.",
         "Of this team T01-c1 is ranked, which has the lower WER.",
         "Reaches no condition: the lowest asks for 15 %.",

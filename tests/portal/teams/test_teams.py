@@ -311,6 +311,7 @@ def test_withdrawn_team_is_out_and_its_invitations_end(log_in, edition, team, ow
     client = log_in(owner)
     link = invite(client, team, "new@uni.example", mailoutbox)
     asked = client.get(f"/teams/{team.pk}/withdraw/").content.decode()
+    assert '<ol><li><a href="/editions/">Editions</a></li>' in asked
     assert "can submit nothing more to" in asked
     assert '<button class="button danger">Withdraw the team</button>' in asked
     assert f'href="/teams/{team.pk}/withdraw/"' in client.get(team.get_absolute_url()).content.decode()
