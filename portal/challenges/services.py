@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
@@ -24,6 +25,8 @@ FIELDS = (
     *("shares_data", "data_terms", "holds_evaluations"),
 )
 RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
+DEMO = "demo"  # the name of the demo edition and of its corpus
+DEMO_CORPUS = (settings.FILES_DIR / "demo").resolve()  # from which it is imported; others may be named so, too
 RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
 RESERVED_CORPORA = frozenset({"import", "upload"})
 DATA_FIELDS = RECIPE_FIELDS | {"shares_data"}  # the files for teams follow from these
@@ -255,6 +258,15 @@ def start_import(
         parameters |= {"upload": upload, "sha256": sha256}
     title = f"Import of the corpus {name}"
     return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, corpus=name, run_here=run_here)
+
+
+def start_demo_import(*, by: Any) -> Job:
+    """Import the demo corpus that comes with the portal, for all organizers.
+
+    Raises:
+        NotPossible: as of `start_import`.
+    """
+    return start_import(folder=str(DEMO_CORPUS), name=DEMO, is_shared=True, by=by)
 
 
 @transaction.atomic

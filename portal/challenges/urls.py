@@ -6,6 +6,7 @@ app_name = "corpora"
 urlpatterns = [
     path("", views.corpus_list, name="list"),
     path("import/", views.import_corpus, name="import"),
+    path("import/demo/", views.import_demo, name="import-demo"),
     path("<slug:name>/", views.corpus_detail, name="detail"),
     path("<slug:name>/share/", views.share, name="share"),
     path("<slug:name>/speakers/", views.speaker_list, name="speakers"),

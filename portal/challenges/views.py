@@ -42,7 +42,19 @@ def import_corpus(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('editions:new')}?{urlencode({'corpus': form.cleaned_data['name']})}")
     if job is not None:
         return redirect(job)
-    return show_form(request, "corpora/import.html", form)
+    has_demo = Corpus.objects.filter(name=services.DEMO).exists()
+    return show_form(request, "corpora/import.html", form, has_demo=has_demo)
+
+
+@organizer_page
+@require_POST
+def import_demo(request: HttpRequest) -> HttpResponse:
+    """Import the demo corpus; its job shows how far it is."""
+    try:
+        return redirect(services.start_demo_import(by=request.user))
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+        return redirect("corpora:import")
 
 
 @organizer_read

@@ -16,12 +16,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Corpus, Edition
+from portal.challenges.services import DEMO, DEMO_CORPUS
 from portal.core import audit
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
@@ -48,8 +48,6 @@ from portal.jobs.services import NotPossible, cancel_those, create_job, run_agai
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 
-DEMO = "demo"  # the name of its edition and of its corpus
-DEMO_CORPUS = (settings.FILES_DIR / "demo").resolve()  # from which it was imported; others may be named so, too
 AT_ONCE_AT_MOST = 2_000  # rows and files: a request deletes so many in a second or two
 PATIENCE_S, PATIENCE_OF_JOB_S = 5.0, 300.0  # with jobs that were told to stop
 LOOK_EVERY_S = 0.2

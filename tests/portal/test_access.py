@@ -107,6 +107,7 @@ MATRIX = {
     "manage:remove-demo": (LOGIN, 404, 404, 405),
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
+    "corpora:import-demo": (LOGIN, 404, 405, 404),
     "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: challenges/test_sharing
     "corpora:share": (LOGIN, 404, 405, 404),
     "corpora:speakers": FOR_ORGANIZERS,
@@ -467,6 +468,7 @@ POSTS = {
     "manage:delete": (LOGIN, 404, 404, 422),
     "manage:remove-demo": (LOGIN, 404, 404, 302),  # there is none
     "corpora:import": (LOGIN, 404, 422, 404),
+    "corpora:import-demo": FOR_ORGANIZERS_TO_DO,
     "corpora:share": FOR_ORGANIZERS_TO_DO,
     "systems:new": (LOGIN, 404, 422, 404),
     "systems:new-training": (LOGIN, 404, 422, 404),

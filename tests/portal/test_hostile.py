@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from evaluation.app.models import EvaluationRun
 from portal.challenges.forms import find_corpora
 from portal.challenges.models import Corpus, DataSet
-from portal.challenges.services import start_import
+from portal.challenges.services import DEMO_CORPUS, start_import
 from portal.config.environment import SettingsError, read_environment
 from portal.core import processes as starting
 from portal.demo.management.commands.demo import open_for_imports
@@ -23,7 +23,6 @@ from portal.intake.corpora.reading import detect_layout, read_corpus
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
-from portal.manage.services import DEMO_CORPUS
 from portal.submissions.models import System
 from portal.systems.anonymization import forms
 from portal.systems.services import start_baseline

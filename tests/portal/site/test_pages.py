@@ -11,6 +11,7 @@ from django.utils import timezone
 from listening.app.models import Study
 from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
+from portal.challenges.services import DEMO_CORPUS
 from portal.jobs.models import Job
 from portal.site.pages import home_page, open_failures
 from portal.submissions.models import Submission, System, Upload
@@ -634,6 +635,17 @@ def test_import_form_refuses_folders_that_are_not_open(client, organizer, tmp_pa
 
 def _choices(client, query=""):
     return [str(text) for _, text in client.get(f"/corpora/import/{query}").context["form"].fields["found"].choices]
+
+
+def test_demo_corpus_is_imported_by_a_button(client, organizer):
+    assert "Import the demo corpus" in client.get("/corpora/import/").content.decode()
+    url = client.post("/corpora/import/demo/").url
+    job = Job.objects.get()
+    assert (job.kind, job.parameters["name"], job.parameters["is_shared"]) == ("import-corpus", "demo", True)
+    assert (url, job.parameters["folder"]) == (job.get_absolute_url(), str(DEMO_CORPUS))
+    assert "is under way already" in read_page(client.post("/corpora/import/demo/", follow=True))
+    make_corpus("demo", speakers=1, utterances=1)
+    assert "Import the demo corpus" not in client.get("/corpora/import/").content.decode()
 
 
 def test_import_form_offers_what_looks_like_a_corpus(client, organizer, tmp_path, settings):

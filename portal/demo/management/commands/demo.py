@@ -32,7 +32,7 @@ from django.utils.text import slugify
 from listening.app.models import Study
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, Edition
-from portal.challenges.services import start_import
+from portal.challenges.services import DEMO_CORPUS, start_import
 from portal.core.addresses import own_address
 from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
 from portal.demo.challenge import (
@@ -54,7 +54,6 @@ from portal.demo.studies import (
 )
 from portal.demo.terminal import QuietMail, Screen, answer_to_network, finish_jobs, network_address, wait_for_mails
 from portal.jobs.models import Job, State
-from portal.manage.services import DEMO_CORPUS
 from portal.submissions.models import System
 from portal.systems.services import start_baseline
 
