@@ -102,6 +102,7 @@ def test_published_leaderboard_with_its_drawn_figure_is_sound_on_screens_and_pap
     assert chosen.evaluate("(one) => getComputedStyle(one).borderTopStyle") == "none"  # words, no button
     figure, main = (page.locator(part).bounding_box()["width"] for part in (".table-and-figure .plate:visible", "main"))
     assert figure > 0.98 * main
+    expect(page.get_by_role("heading", name="Downloads")).to_be_hidden()
 
 
 def test_empty_leaderboard_says_who_came_near(organizer, new_page, check_page):
