@@ -27,7 +27,11 @@ TALLEST_PX = 16_000  # chromium draws nothing below
 PATIENCE_MS = 60_000
 TOLD_EVERY_S = 30
 FOLDS = "document.querySelectorAll('main details:not([open])').length"
-OPEN_FOLDS = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
+# Figures in the middle of a long page would be loaded only when somebody scrolls there.
+OPEN_FOLDS = """() => {
+  document.querySelectorAll("main details").forEach((one) => { one.open = true; });
+  document.querySelectorAll("img[loading=lazy]").forEach((one) => { one.loading = "eager"; });
+}"""
 
 
 @dataclass(frozen=True)

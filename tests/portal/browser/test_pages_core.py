@@ -10,6 +10,7 @@ from portal.core import errors
 from portal.jobs import services
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.runner import execute
+from tests.photographs.taking import OPEN_FOLDS
 from tests.portal.factories import (
     make_corpus,
     make_job,
@@ -310,3 +311,13 @@ def test_pages_work_without_javascript(new_page):
     page.get_by_role("button", name="Cancel the job").click()
     page.get_by_text("Being cancelled: it stops").wait_for()
     assert Job.objects.get().cancel_requested_at is not None
+
+
+def test_photographs_of_an_unfolded_page_load_figures_far_below(page):
+    page.goto("/docs/")
+    page.evaluate(
+        """document.querySelector("main").insertAdjacentHTML("beforeend", `<details><summary>Figures</summary>
+          <img alt="" height="20000"><img id="low" alt="" loading="lazy" src="/static/portal/favicon.svg">`)"""
+    )
+    page.evaluate(OPEN_FOLDS)
+    page.wait_for_function("document.querySelector('#low').naturalWidth > 0")
