@@ -223,14 +223,20 @@ def find_released(edition: Edition) -> tuple[dict[str, int], set[str]]:
     """What everybody may read and hear of the systems on the leaderboard.
 
     Returns:
-        of those with a description, by name, the version that it describes; and the names of those with samples.
+        of those with a description, by name, the version that it came with, which may be an earlier one; and the names
+        of those with samples.
     """
     released = SharedPart.objects.filter(submission__system__edition=edition).exclude(released_at=None)
-    parts = list(released.values_list("submission", "document"))
-    described = {submission for submission, document in parts if document}
-    heard = {submission for submission, document in parts if not document}
+    standing = released.exclude(submission__state=Submission.State.WITHDRAWN).order_by("submission__version")
+    parts = list(standing.values_list("submission", "submission__system", "submission__version", "document"))
+    heard = {submission for submission, *_, document in parts if not document}
     shown = submissions_on_leaderboard(edition) if parts else []
-    versions = {one.system.name: one.version for one in shown if one.pk in described}
+    newest = {one.system_id: one for one in shown}
+    versions = {
+        newest[system].system.name: version
+        for _, system, version, document in parts
+        if document and system in newest and version <= newest[system].version
+    }
     return versions, {one.system.name for one in shown if one.pk in heard}
 
 

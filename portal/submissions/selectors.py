@@ -296,8 +296,19 @@ def file_for(user: Any, system: str, pk: int) -> SubmittedFile:
 
 def list_parts(submission: Submission) -> list[SharedPart]:
     """What is offered of a submission or released, with its files: samples first, each set and speaker in turn."""
+    return list_parts_and_descriptions(submission)[0]
+
+
+def list_parts_and_descriptions(submission: Submission) -> tuple[list[SharedPart], list[SharedPart]]:
+    """As `list_parts`, and the released descriptions of all versions of its system, the newest first."""
     related = ("file__utterance__speaker", "file__data_set", "document", "submission__system")
-    return list(submission.shared_parts.select_related(*related).order_by("document", "file__data_set", "pk"))
+    of_system = Q(submission__system=submission.system_id, document__isnull=False, released_at__isnull=False)
+    found = SharedPart.objects.filter(Q(submission=submission) | of_system).select_related(*related)
+    parts = list(found.order_by("document", "file__data_set", "pk"))
+    released = (one for one in parts if one.document and one.released_at)
+    standing = [one for one in released if one.submission.state != Submission.State.WITHDRAWN]
+    standing.sort(key=lambda one: one.submission.version, reverse=True)
+    return [one for one in parts if one.submission_id == submission.pk], standing
 
 
 def list_offered(submission: Submission) -> list[SharedPart]:

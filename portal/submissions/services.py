@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils.text import slugify
 
 from portal.accounts.rules import NotificationKind
@@ -362,7 +363,8 @@ def _same_part(part: SharedPart, submission: Submission) -> SubmittedFile | Subm
 def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]) -> None:
     """Nobody else hears or reads this part any more, nor does it wait for its release; its team may offer it again.
 
-    The same recording or document of other versions is taken back with it.
+    The same recording or document of other versions is taken back with it, and with a released description those of
+    earlier versions, which would be public again.
 
     Raises:
         NotPossible: the submission is none of theirs.
@@ -375,7 +377,10 @@ def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]
         others = others.filter(file__data_set=part.file.data_set_id, file__utterance=part.file.utterance_id)
         others.filter(file__audio=part.file.audio).delete()
     elif part.document is not None:
-        others.filter(document__kind=part.document.kind, document__key=part.document.key).delete()
+        also = Q(document__key=part.document.key)
+        if part.released_at is not None:
+            also |= Q(submission__version__lt=submission.version)
+        others.filter(also, document__kind=part.document.kind).delete()
     audit.record("submission.part_taken_back", submission, actor=by, part=name)
 
 

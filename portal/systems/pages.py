@@ -40,10 +40,12 @@ from portal.submissions.selectors import (
     find_shown,
     list_chained_jobs,
     list_parts,
+    list_parts_and_descriptions,
     list_samples,
     listed_systems_for,
     propose_samples,
     relation_to,
+    shown_submission,
 )
 from portal.systems.selectors import View
 from portal.systems.tables import (
@@ -296,12 +298,15 @@ OFFER_QUESTION = (
 def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     """The samples that can be heard and the description that can be read; for its own, what they do with them.
 
-    Everybody meets what is released on a published leaderboard, its own also what is only offered. A sample that a
+    Everybody meets what is released on a published leaderboard, its own also what is only offered. A description that
+    was released stays until that of a later version is. A sample that a
     listening test plays is heard by nobody. Where the owner of the corpus passes speech on, its own and those who
     may download the data, organizers and who accepted its terms in an approved team, also hear the originals.
     """
     submission, system = view.submission, view.system
-    all_parts = list_parts(submission)
+    all_parts, descriptions = list_parts_and_descriptions(submission)
+    met = shown_submission(system, Relation.OTHER, view.versions) if view.is_own else submission
+    public = next((one for one in descriptions if met and one.submission.version <= met.version), None)
     parts = all_parts if view.is_own else [part for part in all_parts if part.released_at]
     audible = list_samples(parts, submission)
     with_originals = (
@@ -313,18 +318,22 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     problem = sharing_problem(
         view.relations, is_baseline=system.team_id is None, is_accepted=submission.state in ACCEPTED
     )
-    described = next((part for part in parts if part.document), None)
+    described = next((part for part in parts if part.document), None) if view.is_own else public
     others = [one for one in view.versions if one.pk != submission.pk and one.state != Submission.State.WITHDRAWN]
     return {
         "samples": [
             _sample(request, system, part, part.file, number, with_original=with_originals)
+            | {"state": _release_in_words(part, system, met, is_public=met == submission)}
             for number, part in enumerate(audible, start=1)
             if part.file
         ],
         "has_originals": with_originals,
         "silent": sum(part.file is not None for part in parts) - len(audible) if view.is_own else 0,
         "description": described,
-        "description_state": _release_in_words(described, system) if described else "",
+        "description_state": _release_in_words(described, system, met, is_public=described == public)
+        if described
+        else "",
+        "earlier_description": public if public and public.submission.version < submission.version else None,
         "offers_samples": not problem and not any(part.file for part in all_parts) and submission.has_files,  # type: ignore[attr-defined]
         "offer_question": OFFER_QUESTION.format(
             PROPOSED_SAMPLES, "" if system.team_id is None else "an organizer has released them and "
@@ -335,12 +344,21 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     }
 
 
-def _release_in_words(part: SharedPart, system: System) -> str:
-    """For its own people: whether others can hear or read it."""
+def _release_in_words(part: SharedPart, system: System, met: Submission | None, *, is_public: bool) -> str:
+    """For its own people: whether others can hear or read it.
+
+    Args:
+        met: the version that others meet.
+    """
     if part.released_at is None:
         return "waits for its release by an organizer"
-    is_public = system.edition is None or system.edition.published_at is not None
-    return "released" if is_public else "released; public once the leaderboard is published"
+    if system.edition is not None and system.edition.published_at is None:
+        return "released; public once the leaderboard is published"
+    if is_public:
+        return "released"
+    if met is None:
+        return "released; public once this version is on the leaderboard"
+    return f"released, but not public: the leaderboard shows version {met.version}"
 
 
 def _sample(
@@ -351,7 +369,6 @@ def _sample(
     voice = file.utterance.speaker.get_gender_display()
     return {
         "part": part,
-        "state": _release_in_words(part, system),
         "title": f"Sample {number}",
         "note": f"{voice} voice, {file.samples / file.rate_hz:.1f} s",
         "sources": voice_sources(request, audio | {"anonymised": file.audio}),

@@ -17,6 +17,7 @@ from listening.app.models import Study
 from portal.challenges.selectors import terms_of_data
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
+from portal.leaderboard.selectors import find_released
 from portal.site.pages import home_page
 from portal.submissions.models import Submission
 from tests.portal.factories import (
@@ -411,6 +412,46 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     assert heard() == (offered - 1, 302)
     type(system.edition).objects.filter(pk=system.edition_id).update(published_at=None)
     assert heard() == (0, 302)
+
+
+def test_released_description_stays_until_that_of_a_later_version_is_released(client, system):
+    owner, organizer = people(system)
+    [first] = system.submissions.all()
+    publish(system)
+    second = Submission.objects.create(system=system, version=2, state="evaluated", evaluated_at=timezone.now())
+    make_objective_run(second, ranked_numbers(system.edition, eer=20.0, wer=7.0))
+    for one in (first, second):
+        paper = {"path": "description.pdf", "kind": "description", "bytes": 8}
+        one.documents.create(key=store_bytes(f"%PDF {one.version}".encode()), **paper)
+
+    def share(user, version, **given):
+        client.force_login(user)
+        client.post(f"/systems/{system.name}/share?version={version}", given)
+
+    def read():
+        """What everybody reads, and the version that the leaderboard names."""
+        response = get(client, None, system, "description.pdf")
+        content = b"".join(response.streaming_content) if response.status_code == 200 else b""
+        return content.decode(), find_released(system.edition)[0].get(system.name)
+
+    assert read() == ("", None)
+    share(owner, 1, offer="description")
+    share(organizer, 1, release="all")
+    assert read() == ("%PDF 1", 1)
+    assert "system, PDF</a> of version 1" in text_of(get(client, None, system))
+    page = text_of(get(client, owner, system))
+    assert "stays public until you offer that of this version and an organizer releases it" in page
+    share(owner, 2, offer="description")
+    assert read() == ("%PDF 1", 1)
+    page = text_of(get(client, owner, system))
+    assert "stays public until an organizer releases that of this version" in page
+    assert "waits for its release by an organizer" in page
+    assert '<span class="soft">released</span>' in text_of(get(client, owner, system, "?version=1"))
+    share(organizer, 2, release="all")
+    assert read() == ("%PDF 2", 2)
+    assert "released, but not public: the leaderboard shows version 2" in text_of(get(client, owner, system, "?version=1"))
+    share(owner, 2, back=second.shared_parts.get().pk)
+    assert read() == ("", None)  # the earlier one does not come back
 
 
 def store_bytes(content):
