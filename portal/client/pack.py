@@ -112,6 +112,8 @@ def _link(
             continue
         place = folder / target
         if place.exists():  # two names of one utterance: both come, and the check tells it
+            if place.resolve() == path.resolve():
+                continue  # it is in DIR and named by --add, too
             place = folder / name
         if place.is_symlink():
             raise CommandError(

@@ -78,6 +78,7 @@ def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:
     print_text(f"{values['label']}, version {values['version']}, {values['edition'] or 'no edition'}{state}")
     for sentence in values.get("summary", ()):
         print_paragraph(sentence)
+    later = "" if state == WITHDRAWN else " yet"
     numbers = values["numbers"]
     if numbers:
         averages = [one for one in numbers if one["data_set"].startswith(AVERAGE)]
@@ -93,7 +94,6 @@ def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:
         if len(shown) < len(of_sets):
             print_paragraph(f"\n{len(of_sets) - len(shown)} more numbers: --all shows them, --csv has every digit.")
     elif not values["speech"]:
-        later = "" if state == WITHDRAWN else " yet"
         print_text("No number could be computed." if values["measured_at"] else f"No number has been computed{later}.")
     if values["speech"]:
         print_text("\nMeasured on the audio")
@@ -101,7 +101,10 @@ def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:
             (one["data_set"], one["gender"], _measure(one), _plain(one), f"{one['n']:,}") for one in values["speech"]
         ]
         print_table(("data set", "gender", "measure", "value", "n"), rows)
-    _say_missing(values.get("missing", ()))
+    if values["measured_at"] or not values["speech"]:
+        _say_missing(values.get("missing", ()))
+    else:
+        print_text(f"\nNo other number has been computed{later}.")
     return PROBLEMS if any(number.get("agrees") is False for number in numbers) else FINE
 
 

@@ -155,22 +155,22 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
     shown = find_shown(systems)
     counted = SubmittedFile.objects.filter(submission__in=shown.values()).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
-    jobs = _count_jobs(systems)
+    jobs = _count_jobs(shown)
     pitch = selectors.compare_systems(shown)
     return [
-        SystemRow(system, files.get(system.pk, 0), jobs[system.pk], pitch.get(system.pk), shown.get(system.pk))
+        SystemRow(system, files.get(system.pk, 0), jobs.get(system.pk, {}), pitch.get(system.pk), shown.get(system.pk))
         for system in systems
     ]
 
 
-def _count_jobs(systems: list[System]) -> dict[int, dict[str, int]]:
-    """How many jobs of each system are in each state, as `describe_progress` counts them."""
-    found: dict[int, Counter[str]] = {system.pk: Counter() for system in systems}
-    made = AnonymizationRun.objects.filter(submission__system__in=systems, job__isnull=False)
+def _count_jobs(shown: dict[int, Submission]) -> dict[int, dict[str, int]]:
+    """How many jobs of the version shown of each system are in each state, as `describe_progress` counts them."""
+    found: dict[int, Counter[str]] = {system: Counter() for system in shown}
+    made = AnonymizationRun.objects.filter(submission__in=shown.values(), job__isnull=False)
     for system, state in made.values_list("submission__system", "job__state"):
         found[system][state] += 1
     of_engines = []
-    runs = EvaluationRun.objects.filter(submission__system__in=systems, job__isnull=False)
+    runs = EvaluationRun.objects.filter(submission__in=shown.values(), job__isnull=False)
     for run, kind, system, state in runs.values_list("pk", "kind", "submission__system", "job__state"):
         if kind in OF_ENGINES:
             of_engines.append((run, system, state))
@@ -272,7 +272,7 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "files": counts.files,
         "provenance": describe_provenance(submission),
         "is_organizer": relation_to(request.user, system) is Relation.ORGANIZER,
-        "progress": describe_progress(system),
+        "progress": describe_progress(submission),
         "runs": runs,
         "judged_are_trials": any(run.measured_set.role == Role.TRIAL for run in judged),
         "comparison": comparison,
@@ -322,7 +322,7 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     others = [one for one in view.versions if one.pk != submission.pk and one.state != Submission.State.WITHDRAWN]
     return {
         "samples": [
-            _sample(request, system, part, part.file, number, with_original=with_originals)
+            _sample(request, part, part.file, number, with_original=with_originals)
             | {"state": _release_in_words(part, system, met, is_public=met == submission)}
             for number, part in enumerate(audible, start=1)
             if part.file
@@ -362,7 +362,7 @@ def _release_in_words(part: SharedPart, system: System, met: Submission | None, 
 
 
 def _sample(
-    request: HttpRequest, system: System, part: SharedPart, file: SubmittedFile, number: int, *, with_original: bool
+    request: HttpRequest, part: SharedPart, file: SubmittedFile, number: int, *, with_original: bool
 ) -> dict[str, Any]:
     """A sample as `player.html` takes it: neither utterance nor speaker has a name here."""
     audio = {"original": file.utterance.audio} if with_original else {}
@@ -493,7 +493,7 @@ def measuring_per_second() -> float | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the jobs of a system are, in the order of their work.
+    """How far the jobs of a version of a system are, in the order of their work.
 
     Attributes:
         lacks_engines: whether jobs of attacks, recognition or trainings are left out, which their own pages show.
@@ -533,9 +533,9 @@ class Progress:
         return sum(job.state == State.CANCELLED for job in self.jobs)
 
 
-def describe_progress(system: System) -> Progress:
-    """The jobs of a system, while it is at work with those of its attacks, recognition and trainings."""
-    of_runs = Q(anonymization_run__submission__system=system) | Q(evaluation_run__submission__system=system)
+def describe_progress(submission: Submission) -> Progress:
+    """The jobs of a version of a system, while it is at work with those of its attacks, recognition and trainings."""
+    of_runs = Q(anonymization_run__submission=submission) | Q(evaluation_run__submission=submission)
     found = list(Job.objects.filter(of_runs).select_related("evaluation_run"))
     runs = {job.pk: job.evaluation_run for job in found if hasattr(job, "evaluation_run")}
     of_engines = {key: run.pk for key, run in runs.items() if run.kind in OF_ENGINES}

@@ -31,7 +31,7 @@ from portal.core.media import CONTENT_TYPES, secured
 from portal.jobs.services import NotPossible
 from portal.submissions.removal import may_manage
 from portal.submissions.rules import Relation
-from portal.submissions.selectors import file_for, system_for
+from portal.submissions.selectors import file_for
 from portal.submissions.services import offer_parts, release_parts, take_part_back
 from portal.submissions.views import file_name
 from portal.systems import exports, pages
@@ -145,11 +145,11 @@ def share(request: HttpRequest, name: str) -> HttpResponse:
 @member_read
 def system_progress(request: HttpRequest, name: str) -> HttpResponse:
     """The live part of `system_detail`."""
-    system = system_for(request.user, name)
-    progress = pages.describe_progress(system)
+    view = member_view(request, name)
+    progress = pages.describe_progress(view.submission)
     if not progress.is_active:
         return _stop_polling()
-    return render(request, "systems/_progress.html", {"system": system, "progress": progress})
+    return render(request, "systems/_progress.html", view.context | {"progress": progress})
 
 
 values_csv = _numbers_file("values.csv", csv_response, lambda view: exports.value_rows(view.system, view.submission))

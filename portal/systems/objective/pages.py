@@ -74,7 +74,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "answer": summarize(view, values, standing),
         "first_figure": shown,
         "versions": view.versions,
-        "progress": describe_progress(system) if view.is_own else None,
+        "progress": describe_progress(submission) if view.is_own else None,
         "provenance": describe_provenance(submission) if view.is_own and system.is_baseline else None,
         "runs": runs,
         "values": values,

@@ -333,6 +333,17 @@ def test_results_say_state_rank_and_that_a_version_was_withdrawn(vp, team):
     assert "because the submission was withdrawn before it was evaluated" in said
 
 
+def test_results_before_the_evaluation_has_ended_do_not_list_measured_numbers_as_missing(capsys):
+    values = {"label": "T11-p1", "version": 1, "edition": "vpc", "state": "evaluating", "numbers": []}
+    speech = {"data_set": "a_set", "gender": "f", "metric": "pitch_correlation", "estimator": ""}
+    speech |= {"unit": "", "value": 0.5, "n": 4}
+    missing = [{"what": "Pitch correlation of a_set", "reason": "the submission has not been evaluated yet"}]
+    values |= {"measured_at": None, "speech": [speech], "missing": missing}
+    assert results._say_values(values, shows_all=False) == 0
+    said = capsys.readouterr().out
+    assert ("Missing" in said, said.endswith("No other number has been computed yet.\n")) == (False, True)
+
+
 def test_number_that_is_almost_nothing_is_written_without_an_exponent():
     level = {"metric": "eer", "estimator": "kaldi", "value": -1.144e-06}
     assert (results._plain(level), results._plain(level | {"value": 12.3456})) == ("0.000", "12.35")

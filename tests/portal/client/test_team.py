@@ -243,6 +243,8 @@ def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):
     vp("pack", "autumn", folder, "--add", "paper.pdf", "--out", "ours.zip")
     assert Path("ours.zip").read_bytes() == first
     (folder / "paper.pdf").write_bytes(DESCRIPTION)
+    code, said, warned = vp("pack", "autumn", folder, "--add", folder / "paper.pdf", "--out", "same.zip")
+    assert (code, zipfile.ZipFile("same.zip").namelist().count("paper.pdf")) == (0, 1), said + warned
     code, said, warned = vp("pack", "autumn", folder, "--add", "paper.pdf")
     assert (code, "expected one file of the name paper.pdf" in warned) == (2, True), said + warned
 

@@ -20,6 +20,7 @@ from portal.jobs.models import Job
 from portal.leaderboard.selectors import find_released
 from portal.site.pages import home_page
 from portal.submissions.models import Submission
+from portal.systems.pages import system_rows
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -158,6 +159,22 @@ def test_own_see_every_version_and_the_newest_evaluated_first(client, system, ed
     assert "Version 2, evaluating" in text_of(page)
     assert get(client, owner, system, "?version=2").context["submission"] == later
     assert "The numbers" not in text_of(page)
+
+
+def test_jobs_of_other_versions_are_not_counted(client, system, edition):
+    owner, _ = people(system)
+    measured(system, edition.corpus.data_sets.first(), state="cancelled")
+    assert "1 job of this version was cancelled" in text_of(get(client, owner, system))
+    system.submissions.update(state="withdrawn")
+    make_objective_run(make_submission(system, version=2), ranked_numbers(edition, eer=16.0, wer=8.5))
+    page = text_of(get(client, owner, system))
+    assert ("cancelled" in page, "The 1 job of this version" in page) == (False, True)
+    [row] = system_rows([system])
+    assert row.jobs == {"succeeded": 1}
+    Job.objects.update(state="waiting")
+    for version, said in ((1, f"0 of {Job.objects.count() - 1} jobs have ended"), (2, "0 of 1 jobs have ended")):
+        page = text_of(get(client, owner, system, f"progress?version={version}"))
+        assert said in page
 
 
 def test_a_system_without_corpus_audio_or_numbers_has_a_page(client):
@@ -449,7 +466,9 @@ def test_released_description_stays_until_that_of_a_later_version_is_released(cl
     assert '<span class="soft">released</span>' in text_of(get(client, owner, system, "?version=1"))
     share(organizer, 2, release="all")
     assert read() == ("%PDF 2", 2)
-    assert "released, but not public: the leaderboard shows version 2" in text_of(get(client, owner, system, "?version=1"))
+    assert "released, but not public: the leaderboard shows version 2" in text_of(
+        get(client, owner, system, "?version=1")
+    )
     share(owner, 2, back=second.shared_parts.get().pk)
     assert read() == ("", None)  # the earlier one does not come back
 

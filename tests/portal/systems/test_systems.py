@@ -629,7 +629,7 @@ def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
 def test_progress_ends_with_a_fresh_page(organizer, system, django_assert_num_queries):
     job = Job.objects.filter(kind="measure").first()
     Job.objects.filter(pk=job.pk).update(state=State.WAITING)
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         response = organizer.get("/systems/b2-tones/progress")
     assert (response.status_code, "HX-Refresh" in response.headers) == (200, False)
     assert "5 of 6 jobs have ended" in text_of(response)
