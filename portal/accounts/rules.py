@@ -15,7 +15,7 @@ class NotificationKind(TextChoices):
     The label ends the sentence "Mail me when …".
     """
 
-    VALIDATED = "validated", "an archive that another member sent was accepted"
+    VALIDATED = "validated", "an archive of my team was accepted"
     REFUSED = "refused", "an archive of my team was refused, with the report of its errors"
     FAILED = "failed", "the evaluation of a submission fails"
     FINISHED = "finished", "the numbers of a submission are ready"

@@ -474,10 +474,8 @@ def _tell_team(submission: Submission, state: Submission.State) -> None:
     }
     url = submission.get_absolute_url()
     mail = render_mail(f"submissions/mail/{state}.txt", context)
-    sender = submission.submitted_by
-    if is_refused:  # who sent it has to act, so is told, too
-        notify_team(team=team, kind=NotificationKind.REFUSED, mail=mail, url=url)
-    else:
-        notify_team(team=team, kind=NotificationKind.VALIDATED, mail=mail, url=url, besides=sender)
+    notify_team(
+        team=team, kind=NotificationKind.REFUSED if is_refused else NotificationKind.VALIDATED, mail=mail, url=url
+    )
     mail = render_mail("submissions/mail/checked.txt", context)
-    notify_organizers(team=team, kind=NotificationKind.CHECKED, mail=mail, url=url, besides=sender)
+    notify_organizers(team=team, kind=NotificationKind.CHECKED, mail=mail, url=url, besides=submission.submitted_by)
