@@ -25,7 +25,7 @@ def test_practice_of_a_trial_with_a_limit_passes_the_check(page, check_page):
     study.items.update(purpose="practice")
     open_trials(page, make_session(study))
     expect(page.locator("#practice")).to_be_visible()
-    expect(page.locator("#trial-heading")).to_have_text("Trial 1 of 3 · question 1 of 3")
+    expect(page.locator("#trial-heading")).to_have_text("Practice trial 1 of 3 · question 1 of 3")
     listen(page, "a")
     expect(player(page, "a").locator("[data-note]")).to_have_text("heard · plays left: 1")
     page.locator("#next").click(force=True)
