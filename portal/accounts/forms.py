@@ -22,7 +22,7 @@ from portal.accounts.services import forget_invited, vouch_for_address
 from portal.core.fields import LineField
 from portal.core.mail import sends_mail
 
-PASSWORD_RULE = "At least 8 characters; not one that many people use, and not your name or address."  # noqa: S105
+PASSWORD_RULE = "At least 8 characters; not one that many people use, not too similar to your name or address."  # noqa: S105
 NAME_LENGTH = 120
 EMAIL_LENGTH = 254
 WHOLE_ADDRESS = EmailValidator("Enter a whole e-mail address, such as name@example.org.")

@@ -261,9 +261,9 @@ class ArchiveCheck:
 
     def _left_out(self) -> Iterator[Problem]:
         if self._unexpected:
-            yield describe("unexpected-audio", "the archive", number=self._unexpected)
+            yield describe("unexpected-audio", "the archive", count=self._unexpected)
         if self._unused:
-            yield describe("unused-results", "the archive", number=self._unused)
+            yield describe("unused-results", "the archive", count=self._unused)
         if self._other_count:
             more = f" and {self._other_count - len(self._others)} more"
             names = ", ".join(self._others) + (more if self._other_count > len(self._others) else "")

@@ -159,9 +159,16 @@ def asking_problem(team: Team, now: datetime) -> str:
         return f"The team “{team}” is {team.get_state_display().lower()}; only a declined team asks again."
     if team.edition.archived_at is not None:
         return ARCHIVED
-    if team.asked_again_at is not None and now < team.asked_again_at + ASKED_AGAIN_AFTER:
-        return f"The team can ask again from {moment(team.asked_again_at + ASKED_AGAIN_AFTER)} on."
+    if again_from := next_asking(team, now):
+        return f"The team can ask again from {again_from} on."
     return ""
+
+
+def next_asking(team: Team, now: datetime) -> str:
+    """From when on a team that asked within the last day can ask again; empty for at once."""
+    if team.asked_again_at is None or now >= team.asked_again_at + ASKED_AGAIN_AFTER:
+        return ""
+    return moment(team.asked_again_at + ASKED_AGAIN_AFTER)
 
 
 def describe_end(team: Team, now: datetime) -> str:

@@ -106,16 +106,17 @@ def approve_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
 
 @transaction.atomic
 def decline_team(*, team: Team, by: Any, now: datetime, note: str = "") -> Team:
-    """Do not let a team take part; it may be approved later.
+    """Do not let a team take part; it may be approved later. Without a note, that of an earlier decline stays.
 
     Raises:
         NotPossible: it has submitted, or is declined or withdrawn.
     """
     team = lock_team(team)
     _refuse(rules.declining_problem(team))
-    _decide(team, Team.State.DECLINED, note, now)
+    earlier = team.state_note if team.state == Team.State.WAITING else ""
+    _decide(team, Team.State.DECLINED, note or earlier, now)
     audit.record("team.declined", team, actor=by, note=note)
-    _tell_members(team, "declined", by=by, note=note)
+    _tell_members(team, "declined", by=by, note=note, earlier=earlier, again_from=rules.next_asking(team, now))
     return team
 
 

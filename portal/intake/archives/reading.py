@@ -91,7 +91,7 @@ def read_archive(
     if not file_count:
         refuse("empty-archive", name)
     if dropping_count:
-        report(describe("droppings", name, number=dropping_count, first=first_dropping))
+        report(describe("droppings", name, count=dropping_count, first=first_dropping))
 
 
 def _opened(source: Path, name: str) -> BinaryIO:

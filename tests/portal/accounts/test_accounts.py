@@ -625,6 +625,7 @@ def test_page_after_signing_up_says_where_the_link_is(client, settings, server):
 def test_password_is_not_a_part_of_the_name(client):
     taken = {"name": "Nora Newcomer", "password1": "newcomer"}
     assert "too similar to the name" in errors_of(sign_up(client, **taken))[0]
+    assert "not too similar to your name or address" in client.get("/sign-up/").content.decode()
 
 
 @pytest.mark.parametrize("server", [None, object()])

@@ -208,6 +208,13 @@ def test_edition_without_a_corpus_notes_speech_once(tmp_path):
     ]
 
 
+def test_notes_of_files_that_are_not_used_count_files(tmp_path):
+    extra = {"notes.txt": b"x", "more.txt": b"x", ".DS_Store": b"", "__MACOSX/._a": b"", "Thumbs.db": b""}
+    report = checked(tmp_path, whole(**extra))
+    assert {one["code"]: one["count"] for one in report.summary()} == {"droppings": 3, "other-file": 2}
+    assert report.count(Severity.NOTE) == 5
+
+
 def test_required_parts_are_missed_and_inherited_ones_are_not(tmp_path):
     required = {"scores_required": True, "description_required": True}
     report = checked(tmp_path, whole(), **required)

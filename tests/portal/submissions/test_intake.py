@@ -130,7 +130,7 @@ def test_where_the_portal_evaluates_speech_of_the_asked_sets_is_all(accepted, tm
     team = make_team(edition)
     submission = hand_in(team, members | {"results-1/ASV-x/scores": b"nonsense", "results-1/results.txt": b"nonsense"})
     assert (submission.state, codes(submission)) == (ACCEPTED, {})
-    assert (codes(submission, "warning"), codes(submission, "note")) == ({}, {"unused-results": 1})
+    assert (codes(submission, "warning"), codes(submission, "note")) == ({}, {"unused-results": 2})
     assert not submission.documents.exists()
     archive = tmp_path / "archive.zip"
     archive.write_bytes(zip_of(members))

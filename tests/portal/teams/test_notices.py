@@ -163,3 +163,12 @@ def test_team_hears_what_happens_to_it(team, mailoutbox):
         ("Challenge: Mia owns “Bats” now", False),
         ("Challenge: Max left “Bats”", False),
     ]
+    [handed] = [mail.body for mail in mailoutbox if "owns" in mail.subject and mail.to == ["mia@uni.example"]]
+    assert "who can now manage its members and invitations." in handed
+
+
+def test_hand_over_of_a_fixed_team_says_what_its_owner_can_do(team):
+    services.freeze_members(team=team, now=team.created_at)
+    services.transfer_team(membership=team.memberships.get(user__name="Mia"), by=make_organizer())
+    [told] = Job.objects.get(kind="send-notice").parameters["lines"]
+    assert "to Mia, who can now edit its contact, hand it over and withdraw it. Its members stay fixed" in told

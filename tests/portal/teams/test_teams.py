@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.challenges.models import Edition
+from portal.challenges.rules import moment
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
@@ -273,7 +274,11 @@ def test_declined_team_asks_again_at_once_and_then_once_a_day(log_in, edition, t
     assert (mail["members"], mail["subject"]) == ([organizer.pk], "the team “Bats” asks again")
     assert "only a declined team" in refused(services.ask_again, team=team, by=owner, now=now)
     services.decline_team(team=team, by=organizer, now=now)
+    mail = " ".join(Job.objects.filter(kind="send-notice").latest("created_at").parameters["lines"])
+    assert "no new reason. The earlier one was: Who are you?" in mail
+    assert f"“Ask again” on its page, from {moment(team.asked_again_at + day)} on" in mail
     page = log_in(owner).get(team.get_absolute_url()).content.decode()
+    assert ("No reason was given" in page, "Who are you?" in page) == (False, True)
     assert ("The team can ask again from" in page, "Ask again" in page) == (True, False)
     Team.objects.update(asked_again_at=now - day)
     make_team(edition, owner=other, members=[owner], name="Ants")
@@ -368,6 +373,8 @@ def test_secret_of_an_invitation_stands_nowhere_but_in_its_mail(log_in, team, ow
 
 def test_invitation_is_for_its_own_address_only(log_in, team, owner, mailoutbox):
     link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
+    asked = log_in(make_user(email="new@uni.example")).get(link).content.decode()
+    assert "You can leave until the first accepted submission of the team" in asked
     other = log_in(make_user(email="other@uni.example"))
     assert "This invitation is for new@uni.example, and you are logged in as other@uni.example." in (
         other.get(link).content.decode()
