@@ -44,6 +44,7 @@ from portal.core.clock import read_clock
 from portal.core.mail import absolute, render_mail
 from portal.jobs.models import Actor, Job, State
 from portal.submissions.models import Submission
+from portal.submissions.selectors import find_description, list_parts_and_descriptions
 from portal.submissions.services import change_state
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
@@ -134,6 +135,10 @@ def _tell_team(submission: Submission, team: Team, job: Job) -> None:
         kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
         leaderboard = absolute(reverse("leaderboard:detail", args=[team.edition.name]))
         told = {"found": describe_found(job), "averages": describe_averages(submission), "leaderboard": leaderboard}
+        parts, released = list_parts_and_descriptions(submission)
+        if find_description(submission) and not any(one.document for one in parts):
+            earlier = (one.submission.version for one in released if one.submission.version < submission.version)
+            told["described"] = next(earlier, None)
     else:
         kind, template, url = NotificationKind.FAILED, "evaluation_failed", submission.get_absolute_url()
         cause = _cause(job)

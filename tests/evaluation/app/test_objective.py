@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core import mail
+from django.core.files.base import ContentFile
+from django.utils import timezone
 
 from evaluation.app.models import MetricValue
 from evaluation.app.objective.selectors import (
@@ -375,6 +377,19 @@ def test_states_and_the_mail_to_the_team(edition, submission):
     assert f"/systems/{submission.system.name}/" in letter.body
     assert "next to yours" in letter.body, "its recipe lets teams report numbers"
     assert "Its rank can be seen once the leaderboard is published." in letter.body
+    assert "The released description" not in letter.body
+
+
+def test_mail_of_an_evaluation_asks_to_offer_a_new_description(edition, submission):
+    paper = {"path": "system.pdf", "kind": "description", "key": "documents/system.pdf", "bytes": 8}
+    submission.shared_parts.create(document=submission.documents.create(**paper), released_at=timezone.now())
+    later = make_submission(submission.system, version=2)
+    later.documents.create(**paper | {"key": default_storage.save("documents/other.pdf", ContentFile(b"%PDF-1.7"))})
+    evaluate(add_audio(later))
+    [told] = Job.objects.get(kind="send-notice").parameters["lines"]
+    assert (
+        "The released description is that of version 1. To replace it, offer that of this version on the page" in told
+    )
 
 
 def test_mail_of_an_evaluation_gives_the_averages_that_rank():
