@@ -40,8 +40,6 @@ class Board {
     this.refresh();
   }
 
-  // What is on the page --
-
   build(speakers) {
     this.tokens = new Map();
     this.rows = new Map();
@@ -77,9 +75,9 @@ class Board {
     on(root, "keydown", (event) => this.onKey(event));
     on(root, "change", (event) => this.onChange(event));
     on(globalThis, "resize", () => this.lay());
-    this.tools.onPlayStart(() => this.refresh());
-    this.tools.onPlayEnd((slot, { isWhole }) => isWhole && this.onHeard(slot));
-    this.tools.onChange(() => this.refresh());
+    this.tools.on("start", () => this.refresh());
+    this.tools.on("end", (slot, { isWhole }) => isWhole && this.onHeard(slot));
+    this.tools.on("change", () => this.refresh());
   }
 
   refresh() {
@@ -173,8 +171,6 @@ class Board {
     return [...words.filter(Boolean), this.word(`is-${this.stateOf(slot)}`)];
   }
 
-  // What is done to it --
-
   place(slot, at, way) {
     const sample = this.samples.get(slot);
     const to = at.slice(0, this.dimensions).map(rounded);
@@ -266,8 +262,6 @@ class Board {
     return this.place(slot, [at[0] + (across * hundredths) / 100, (at[1] ?? 0) + (down * hundredths) / 100], "keys");
   }
 
-  // Dragging --
-
   /** Where on the board the pointer is: the middle of a sample that lies there. */
   under({ clientX, clientY }) {
     const map = this.part("map");
@@ -309,8 +303,6 @@ class Board {
     this.selected = drag.token.dataset.slot;
     this.place(this.selected, at, "drag");
   }
-
-  // The answer --
 
   /** What is missing, in the order in which to fix it: a sentence and the element to go to. */
   problems() {

@@ -53,7 +53,11 @@ export class Clips {
     clip.offline = false;
     if (this.clips.get(clip.address) !== clip || clip.state === "ready") return;
     clip.state = "waiting";
-    this.on.changed(clip.address);
+    this.changed(clip);
+  }
+
+  changed({ address }) {
+    this.on.changed(address);
     this.pump();
   }
 
@@ -81,8 +85,7 @@ export class Clips {
       if (clip.abort.signal.aborted) return;
       await this.failed(clip, error.message);
     }
-    this.on.changed(clip.address);
-    this.pump();
+    this.changed(clip);
   }
 
   /** Decode what is on screen; a recording that cannot be decoded counts as not having come. */
@@ -96,8 +99,7 @@ export class Clips {
     } catch (error) {
       await this.failed(clip, error.message);
     }
-    this.on.changed(address);
-    this.pump();
+    this.changed(clip);
   }
 
   async decode(clip) {

@@ -14,7 +14,7 @@ export class Unreachable extends Error {
 
 export class Connection {
   /** `on`: reached(bool), other(), ended(address, isTold), events() → what to tell, returned(events) when it could not be told. */
-  constructor(addresses, name, on) {
+  constructor(addresses, on) {
     this.addresses = addresses;
     this.on = on;
     this.tab = newKey();
@@ -23,25 +23,22 @@ export class Connection {
     for (const kind of ["pointerdown", "keydown"]) {
       addEventListener(kind, () => (this.touched = performance.now()), { capture: true, passive: true });
     }
-    setInterval(() => this.active && this.isAwake() && this.beat(), ALIVE_EVERY_MS);
-    this.channel = globalThis.BroadcastChannel && new BroadcastChannel(`listening:${name}`);
+    const isAwake = () => performance.now() - this.touched < ASLEEP_AFTER_MS;
+    setInterval(() => this.active && isAwake() && this.beat(), ALIVE_EVERY_MS);
+    this.channel = globalThis.BroadcastChannel && new BroadcastChannel(`listening:${addresses.session}`);
     this.channel?.addEventListener("message", ({ data }) => {
       if (this.active && data !== this.tab) this.on.other();
     });
   }
 
-  isAwake() {
-    return performance.now() - this.touched < ASLEEP_AFTER_MS;
-  }
-
   /** Status and body of the answer to a request; throws Unreachable. Other tabs and ended sessions are told by `on`. */
-  async post(name, body, { keepalive = false } = {}) {
+  async post(name, body) {
     const text = JSON.stringify({ tab: this.tab, ...body });
     const answer = await this.fetched(name, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: text,
-      keepalive: keepalive && text.length < 30_000, // browsers refuse more
+      keepalive: text.length < 30_000, // browsers refuse more
     });
     const { address } = answer.body; // without it the answer may be somebody else's, such as a proxy's
     if (answer.status === 410 || answer.status === 404) this.on.ended(address ?? this.addresses.session, Boolean(address));
@@ -82,10 +79,6 @@ export class Connection {
     this.active = true;
     this.channel?.postMessage(this.tab);
     return body;
-  }
-
-  stop() {
-    this.active = false;
   }
 
   async beat() {

@@ -1,6 +1,6 @@
 // Answers on their way, one at a time and in order. Each is kept on this device until the portal says that it has it.
 
-const BACKOFF_MS = [1000, 2000, 4000, 8000, 15_000, 30_000];
+const BACKOFF_MS = [1000, 2000, 4000, 8000, 15_000]; // then 30 s
 
 export class Queue {
   /** `on`: changed(), saved(entry, reply), refused(entry, status, body). `connection.post` sends. */
@@ -73,12 +73,12 @@ export class Queue {
     const [entry] = this.entries;
     let answer;
     try {
-      answer = await this.connection.post("answers", entry.body, { keepalive: true });
+      answer = await this.connection.post("answers", entry.body);
     } catch (error) {
       this.failures += 1;
       entry.body.is_late = true;
       this.keep();
-      return Math.max(1000 * (error.retryAfter_s ?? 0), BACKOFF_MS[Math.min(this.failures, BACKOFF_MS.length) - 1]);
+      return Math.max(1000 * (error.retryAfter_s ?? 0), BACKOFF_MS[this.failures - 1] ?? 30_000);
     }
     this.failures = 0;
     const { status, body } = answer;
@@ -96,11 +96,8 @@ export class Queue {
 
   sleep(wait_ms) {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, wait_ms);
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
+      this.wake = resolve;
+      setTimeout(resolve, wait_ms);
     });
   }
 }

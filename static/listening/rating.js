@@ -30,14 +30,15 @@ export function mount(root, trial, tools) {
     if (!radio) return;
     event.preventDefault();
     radio.checked = true;
-    // The focus stays where it is: digits one after the other answer one question after the other.
+    // Within a scale the arrow keys go on from here; elsewhere the focus stays, and the next digit is for the next question.
+    if (event.target.name === radio.name) radio.focus();
     group.scrollIntoView({ block: "nearest" });
     tools.announce(`${group.querySelector("legend").textContent} ${tools.word("rated", { n: radio.value })}`);
     changed();
   }
 
   for (const button of again) button.addEventListener("click", () => tools.play(button.dataset.play));
-  tools.onChange(() => again.forEach((button) => (button.ariaDisabled = String(!tools.canPlay(button.dataset.play)))));
+  tools.on("change", () => again.forEach((button) => (button.ariaDisabled = String(!tools.canPlay(button.dataset.play)))));
   for (const group of groups) {
     const kept = tools.kept?.[group.dataset.task];
     const radio = kept && group.querySelector(`input[value="${kept}"]`);

@@ -2,14 +2,12 @@
 
 import { announce, part, word } from "./words.js";
 
-const PANELS = ["trial", "connecting", "waiting", "paused", "frozen"];
-
 let shownPanel = "";
 let savedState = "";
 
 /** Show one panel; its heading gets the focus, so that a screen reader begins there. */
 export function showPanel(name) {
-  for (const panel of PANELS) part(`${panel}-panel`).hidden = panel !== name;
+  for (const panel of document.querySelectorAll("#trials > section")) panel.hidden = panel.id !== `${name}-panel`;
   part("pause").hidden = name !== "trial";
   if (shownPanel || name !== "connecting") {
     scrollTo(0, 0);

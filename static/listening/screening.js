@@ -8,10 +8,9 @@ let playing = null;
 for (const button of form.querySelectorAll("[data-sound]")) {
   button.hidden = false;
   const state = button.nextElementSibling;
-  const answers = [...(button.closest("fieldset") ?? form).querySelectorAll("[type=radio]")];
+  const answers = [...(button.closest("fieldset") ?? form).querySelectorAll("[type=radio], [name=heard]")];
   const sound = { address: button.dataset.sound, state, answers };
-  // What stands ticked on a page that came back was heard before.
-  if (!answers.some((answer) => answer.checked)) {
+  if (state.nextElementSibling.disabled) { // not heard yet
     for (const answer of answers) answer.disabled = true;
     say(state, "before");
   }

@@ -29,8 +29,6 @@ export class TrialPage {
     this.shown_ms = performance.now();
   }
 
-  // What is kept
-
   restore() {
     const draft = this.services.store.read("draft");
     if (draft?.position !== this.trial.position || String(draft.tasks) !== String(this.tasks)) return;
@@ -62,8 +60,6 @@ export class TrialPage {
   goOn() {
     this.shown_ms ??= performance.now();
   }
-
-  // On the screen
 
   show() {
     const { clips, mount } = this.services;
@@ -102,8 +98,7 @@ export class TrialPage {
   refresh() {
     if (this.isOver) return;
     for (const element of part("players").children) this.refreshPlayer(element);
-    const broken = this.samples.some(({ address }) => this.services.clips.state(address) === BROKEN);
-    if (broken && part("broken").hidden) announce(part("broken-sentence").textContent);
+    const broken = this.brokenSlot() !== undefined;
     part("broken").hidden = !broken;
     part("form").hidden = part("next").hidden = part("wrong").hidden = broken;
     part("next").ariaDisabled = String(!this.isComplete());
@@ -139,8 +134,6 @@ export class TrialPage {
   sample(slot) {
     return this.samples.find((sample) => sample.slot === slot);
   }
-
-  // Playing
 
   allPlays() {
     return [...this.before, ...this.plays];
@@ -204,8 +197,6 @@ export class TrialPage {
     return this.samples.find(({ address }) => this.services.clips.state(address) === BROKEN)?.slot;
   }
 
-  // The answer
-
   unheard() {
     return this.samples.map(({ slot }) => slot).filter((slot) => !this.heard(slot));
   }
@@ -218,8 +209,8 @@ export class TrialPage {
   submit() {
     const answer = this.form.answer();
     if (!this.isComplete() || answer === null) return this.tellMissing();
-    const { events } = this.services;
-    this.services.submit({ ...answer, client_ms: this.clock_ms(), plays: this.plays, events: events.take() });
+    const { events, submit } = this.services;
+    submit({ ...answer, client_ms: this.clock_ms(), plays: this.plays, events: events.take() });
     return true;
   }
 
@@ -253,9 +244,7 @@ export class TrialPage {
       playing: () => services.player.slot,
       canPlay: (slot) => ["ready", "playing"].includes(this.stateOf(slot)),
       heard: (slot) => this.heard(slot),
-      onPlayStart: (listener) => listeners.start.push(listener),
-      onPlayEnd: (listener) => listeners.end.push(listener),
-      onChange: (listener) => listeners.change.push(listener),
+      on: (kind, listener) => listeners[kind].push(listener),
       events: services.events.add,
       kept: this.kept,
       keep: (data) => {

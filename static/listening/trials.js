@@ -7,9 +7,9 @@ import { Queue } from "./queue.js";
 import { onTap, showNotice, showPanel, showPlace, showSaved, showTimeLeft, tell } from "./screen.js";
 import { Store } from "./store.js";
 import { TrialPage, samplesOf } from "./trial.js";
-import { announce, part, word } from "./words.js";
+import { part } from "./words.js";
 
-const CONNECT_AGAIN_MS = [1000, 2000, 4000, 8000];
+const CONNECT_AGAIN_MS = [1000, 2000, 4000]; // then every 8 s
 const MOST_EVENTS = 150; // that wait to be told
 
 const { dataset } = part("trials"); // with the addresses
@@ -46,9 +46,7 @@ const keys = {
   },
 };
 
-// Parts
-
-const connection = new Connection(dataset, dataset.session, {
+const connection = new Connection(dataset, {
   reached: (isReached) => {
     if (isReached && queue.failures) queue.wake();
     showConnection(isReached);
@@ -97,8 +95,6 @@ function showConnection(isReached) {
   else showSaved(state === "saved" && !isAnswered ? "" : state);
 }
 
-// Order of trials
-
 /** The tasks of a trial that neither the portal has nor an answer on its way. */
 function tasksLeft(trial) {
   const sent = queue.tasksOf(trial.position);
@@ -111,12 +107,11 @@ function upcoming() {
 
 /** What the portal said comes next; an end is an address to go to. */
 function take(reply) {
-  if (reply.address) return leave(reply.address);
+  if (reply.address) return void leave(reply.address);
   if (reply.ahead) known = reply.ahead;
   if (reply.done !== undefined) progress.done = reply.done;
   if (page && !page.isOver) prefetch();
   else advance();
-  return undefined;
 }
 
 function prefetch() {
@@ -130,12 +125,12 @@ function pageTasks(trial) {
 
 /** Trials answered here count, whether or not the portal has them yet. */
 function doneHere() {
-  return progress.done + known.filter((trial) => !tasksLeft(trial).length).length;
+  return progress.done + known.length - upcoming().length;
 }
 
 function advance() {
   const [trial] = upcoming();
-  if (!trial) return wait();
+  if (!trial) return void wait();
   const before = page?.trial.position === trial.position ? page.allPlays() : [];
   page?.close();
   const services = { clips, player, store, mount, settings, events, keys, submit };
@@ -147,7 +142,6 @@ function advance() {
   prefetch();
   page.show();
   showPanel("trial");
-  return undefined;
 }
 
 /** All that is here is answered: the rest comes with the connection. */
@@ -217,10 +211,7 @@ function reportSound(isSkip) {
   const what = part("wrong-what");
   part("wrong-missing").hidden = !!what.value;
   if (what.value) report(isSkip, part("wrong-slot").value, what.value);
-  else {
-    announce(part("wrong-missing").textContent);
-    what.focus();
-  }
+  else what.focus();
 }
 
 function notePace(trial) {
@@ -233,8 +224,6 @@ function showTime() {
   const paces = [1, ...effort.paces].sort((a, b) => a - b);
   showTimeLeft(effort.left_s * paces[(paces.length - 1) >> 1]);
 }
-
-// Begin, pause, freeze, leave
 
 /** Ask where the session stands, as the tab that writes, and go on there. */
 async function begin() {
@@ -255,7 +244,7 @@ async function takeOver() {
       return await connection.takeOver();
     } catch {
       part("connecting-words").hidden = false; // of the panel that is on show
-      await new Promise((resolve) => setTimeout(resolve, CONNECT_AGAIN_MS[Math.min(tries, CONNECT_AGAIN_MS.length - 1)]));
+      await new Promise((resolve) => setTimeout(resolve, CONNECT_AGAIN_MS[tries] ?? 8000));
     }
   }
 }
@@ -276,7 +265,7 @@ function open(state) {
 
 function freeze() {
   if (isLeaving || part("frozen-panel").hidden === false) return;
-  connection.stop();
+  connection.active = false;
   queue.close();
   page?.close(); // what it kept is the other tab's now
   page = null;
@@ -288,7 +277,7 @@ function freeze() {
 function leave(address, isTold = true) {
   if (isLeaving) return;
   isLeaving = true;
-  connection.stop();
+  connection.active = false;
   queue.close();
   player.stop("stopped");
   if (isTold) ["queue", "draft", "paused"].forEach((name) => store.remove(name));
@@ -342,7 +331,7 @@ function listen() {
     page?.submit();
   });
   part("keys").checked = keys.areOn;
-  part("keys").addEventListener("change", () => keys.set(part("keys").checked));
+  part("keys").onchange = ({ target }) => keys.set(target.checked);
   document.addEventListener("keydown", onKey);
   document.addEventListener("visibilitychange", () => {
     events.add(document.hidden ? "hidden" : "visible");

@@ -31,6 +31,8 @@ Page = tuple[str, dict[str, Any]]
 # Of every form; its own module, template and style come besides.
 MODULES = ("words", "store", "connection", "queue", "clips", "player", "screen", "trial")
 OF_FORM = {Study.Form.RATING: "rating", Study.Form.LINKABILITY: "board", Study.Form.TRANSCRIPTION: "transcription"}
+# Their answers are sent with a choice of the language, so that the page in that language has them.
+KEEP_ANSWERS = {Step.QUESTIONS, Step.SOUND, Step.HEADPHONES}
 FORMS = {Step.CONSENT: ConsentForm, Step.SOUND: SoundForm, Step.HEADPHONES: HeadphoneForm}
 
 
@@ -82,11 +84,12 @@ def session_frame(session: Session) -> dict[str, Any]:
 
 
 def current_page(session: Session, form: Form | None = None, **shown: Any) -> Page:
-    """Template and values of the page at which the session stands; `form` holds what was filled in wrongly."""
+    """Template and values of the page at which the session stands; `form` holds what was filled in so far."""
     if session.state != Session.State.ACTIVE:
         return "listening/sessions/end.html", session_frame(session) | _end(session)
     form = form or form_of_step(session)
-    values = session_frame(session) | {"form": form} | _of_step(session, form) | shown
+    values = session_frame(session) | {"form": form, "keeps_answers": session.step in KEEP_ANSWERS}
+    values |= _of_step(session, form) | shown
     return f"listening/sessions/{session.step.replace('-', '_')}.html", values
 
 

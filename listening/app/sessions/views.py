@@ -185,11 +185,11 @@ def language(request: HttpRequest, session: Session) -> HttpResponse:
     form = LanguageForm(given | {"language": "".join(chosen)})
     if form.is_valid():
         session = services.change_language(session.token, form.cleaned_data["language"])
-    if session.state == Session.State.ACTIVE and session.step == Step.QUESTIONS and given.keys() - {"language"}:
+    if session.state == Session.State.ACTIVE and session.step in pages.KEEP_ANSWERS and given.keys() - {"language"}:
         with translation.override(session.language):  # what was chosen so far stays
-            questions = pages.form_of_step(session)
-            questions.initial = given
-            return render(request, *pages.current_page(session, questions))
+            filled = pages.form_of_step(session)
+            filled.initial = given
+            return render(request, *pages.current_page(session, filled, **_told_before(request)))
     if form.cleaned_data.get("is_withdrawing"):
         return redirect("listen:withdraw", session.token)
     return redirect(session)
@@ -204,7 +204,7 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
         return redirect(session)
     form = pages.form_of_step(session, request.POST)
     if form is not None and not form.is_valid():
-        return render(request, *pages.current_page(session, form), status=422)
+        return render(request, *pages.current_page(session, form, **_told_before(request)), status=422)
     try:
         _take(session, form, request.POST)
     except services.NoPlaceError as reason:
@@ -212,6 +212,11 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
             services.note_refusal(session.study, str(reason), read_clock())
         return render(request, *pages.current_page(session, no_place=str(reason)), status=409)
     return redirect(session)
+
+
+def _told_before(request: HttpRequest) -> dict[str, Any]:
+    """What a page that comes back keeps besides its answers: the sounds heard to their end, the browser's audio."""
+    return {"given": request.POST, "heard": request.POST.getlist("heard")}
 
 
 def _take(session: Session, form: Any, given: QueryDict) -> None:

@@ -19,7 +19,7 @@ PHONE = {"width": 360, "height": 640}
 EVERYTHING = DEFAULT_SCREENING | {"headphones": "both", "headphones_gate": "gate"}
 ABOUT = ("30 to 39", "I would rather not say", "No")
 # Heights of what a finger has to hit; links within a sentence are not meant.
-SMALL_TARGETS = """() => [...document.querySelectorAll("button, select, .choice, input[type=text], .foot a")]
+SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([aria-hidden]), select, .choice, input[type=text], .foot a")]
   .filter((one) => one.checkVisibility())
   .map((one) => [one.outerHTML.slice(0, 80), one.getBoundingClientRect()])
   .filter(([, box]) => box.height < 44 || box.width < 44)
@@ -200,6 +200,59 @@ def test_problems_of_a_form_are_told_and_lead_to_their_fields(new_page):
     expect(page.locator("#field-age")).to_be_focused()
 
 
+def test_enter_in_the_questionnaire_sends_it_and_says_what_is_missing(new_page):
+    page = new_page()
+    page.goto(make_session(make_full(), step="questions", language="fr").get_absolute_url())
+    page.locator("[name=age]").nth(2).check()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("lang", "fr")
+    expect(page.locator(".errorlist")).to_have_count(3)
+    expect(page.locator("[name=age]").nth(2)).to_be_checked()
+
+
+def test_sound_test_keeps_what_was_heard_and_counted(new_page):
+    page = new_page()
+    page.add_init_script(TWENTY_TIMES_AS_FAST)
+    page.goto(make_session(make_full(), step="sound").get_absolute_url())
+    expect(page.locator("[name=answer1]").first).to_be_disabled()
+    play(page, page.get_by_role("button", name="Test my sound"))
+    page.locator("[name=answer1]").nth(1).focus()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    expect(page.locator(".errorlist")).to_have_count(2)
+    expect(page.locator("[name=answer2]").first).to_be_enabled()
+    first, second = answers_to_open_test()
+    page.locator("#field-answer1").get_by_label(str(first), exact=True).check()
+    page.get_by_role("button", name="Français").click()
+    page.locator("html[lang=fr]").wait_for()
+    expect(page.locator("#field-answer1").get_by_label(str(first), exact=True)).to_be_checked()
+    page.locator("#field-answer2").get_by_label(str(second), exact=True).check()
+    continue_(page)
+    assert (latest().step, latest().device["context_state"]) == ("headphones", "running")
+
+
+def test_without_a_connection_pages_stay_and_keep_what_was_entered(new_page):
+    page = new_page()
+    session = make_session(make_full(), step="questions", language="fr")
+    page.goto(session.get_absolute_url())
+    page.locator("[name=age]").nth(2).check()
+    page.context.set_offline(True)
+    english = page.get_by_role("button", name="English")
+    for leave in (page.locator("main .button.wide"), english, page.locator(".foot a")):
+        page.evaluate("() => { document.getElementById('offline').hidden = true; }")
+        leave.click()
+        expect(page.get_by_role("alert")).to_contain_text("Pas de connexion.")
+    expect(page.locator("[name=age]").nth(2)).to_be_checked()
+    page.context.set_offline(False)
+    english.click()
+    page.locator("html[lang=en]").wait_for()
+    expect(page.locator("[name=age]").nth(2)).to_be_checked()
+    page.locator(".foot a").click()
+    page.get_by_role("link", name="Go back").click()
+    page.get_by_role("heading", name="About you").wait_for()
+
+
 def test_criterion_20_every_end_has_its_page_and_a_code_can_be_copied(new_page, check_page):
     codes = {"complete": "ALLDONE1", "screened-out": "NOTTHIS2", "failed-attention": "NOGOLD3", "technical": "OURS4"}
     study = make_study(evaluators=6, platform="prolific", platform_settings={"codes": codes})
@@ -214,10 +267,23 @@ def test_criterion_20_every_end_has_its_page_and_a_code_can_be_copied(new_page, 
     session = make_session(make_study())
     end_session(session, "finished", timezone.now())
     page.goto(session.get_absolute_url())
-    page.get_by_role("button", name="Copy").first.click()
-    page.get_by_role("button", name="Copied").wait_for()
+    page.get_by_role("button", name="Copy Your completion code").click()
+    expect(page.get_by_role("status")).to_have_text(["Copied", ""])
     session.refresh_from_db()
     assert page.evaluate("navigator.clipboard.readText()") == session.completion_code
+
+
+def test_code_is_marked_where_the_browser_refuses_to_copy(new_page):
+    session = make_session(make_study())
+    end_session(session, "finished", timezone.now())
+    page = new_page()
+    page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error());")
+    page.goto(session.get_absolute_url())
+    button = page.get_by_role("button", name="Copy Your withdrawal code")
+    button.click()
+    expect(page.get_by_role("status")).to_have_text(["", "Please copy the marked code by hand."])
+    assert page.evaluate("String(getSelection())").strip() == session.withdrawal_code
+    expect(button).to_be_focused()
 
 
 def test_criterion_23_withdrawal_from_a_page_and_by_code(new_page, check_page):

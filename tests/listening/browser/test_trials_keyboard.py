@@ -125,6 +125,20 @@ def test_digits_are_announced_with_their_question_and_beyond_the_scale_do_nothin
     expect(page.locator("input[type=radio]:checked")).to_have_count(1)
 
 
+def test_digit_within_a_scale_moves_the_focus_there(page):
+    open_trials(page, make_session(make_study(trials=2)))
+    page.locator("input[type=radio]").first.focus()
+    press(page, "5", "ArrowRight")
+    assert [one.input_value() for one in page.locator("input[type=radio]:checked").all()] == ["6"]
+
+
+def test_keys_say_which_question_a_digit_rates(page):
+    open_trials(page, make_session(make_study(trials=2)))
+    page.get_by_text("Keys", exact=True).click()
+    words = "1–9, 0 = 10: rate the question that has the focus, or else the first one without an answer"
+    expect(page.get_by_role("listitem").filter(has_text="rate")).to_have_text(words)
+
+
 def test_keys_can_be_switched_off_for_good(page):
     open_trials(page, make_session(make_study(trials=2)))
     page.get_by_text("Keys", exact=True).click()

@@ -125,6 +125,10 @@ def test_who_waits_without_a_connection_sees_that_all_is_kept(page, session):
         expect_number(page, number)
         answer(page)
     expect(page.locator("#waiting-heading")).to_be_focused()
+    words = "Once the connection is back, your answers are sent and this page goes on by itself."
+    expect(page.locator("#waiting-panel")).to_contain_text(words)
+    page.get_by_role("button", name="Français").click()  # leaves no page without a connection
+    expect(page.locator("#offline")).to_contain_text("No connection.")
     mark = page.locator("#waiting-panel .saved")
     expect(mark).to_have_text("No connection: saved on this device")
     expect(mark).to_have_attribute("data-state", "kept")

@@ -172,7 +172,7 @@ def test_criterion_22_language_changes_without_losing_the_place():
 def test_questions_keep_what_was_chosen_in_another_language():
     visit = Visit(make_full())
     visit.consent()
-    assert 'form="questions-form" formaction=' in visit.page().content.decode()
+    assert re.search(r'form="step-form"\s+formaction=', visit.page().content.decode())
     sent = {"language": "fr", "gender": "undisclosed", "native_language": "en", "age": ""}
     page = read_page(visit.ask("post", reverse("listen:language", args=[visit.token]), sent))
     assert 'lang="fr"' in page.partition("<head>")[0]
