@@ -23,8 +23,7 @@ export class Connection {
     for (const kind of ["pointerdown", "keydown"]) {
       addEventListener(kind, () => (this.touched = performance.now()), { capture: true, passive: true });
     }
-    const isAwake = () => performance.now() - this.touched < ASLEEP_AFTER_MS;
-    setInterval(() => this.active && isAwake() && this.beat(), ALIVE_EVERY_MS);
+    setInterval(() => this.active && performance.now() - this.touched < ASLEEP_AFTER_MS && this.beat(), ALIVE_EVERY_MS);
     this.channel = globalThis.BroadcastChannel && new BroadcastChannel(`listening:${addresses.session}`);
     this.channel?.addEventListener("message", ({ data }) => {
       if (this.active && data !== this.tab) this.on.other();

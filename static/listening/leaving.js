@@ -20,3 +20,4 @@ async function onLeave(event) {
 
 addEventListener("submit", onLeave);
 addEventListener("click", onLeave);
+addEventListener("online", () => (notice.hidden = true));

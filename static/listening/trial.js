@@ -5,7 +5,6 @@ import { newKey } from "./connection.js";
 import { announce, part, word } from "./words.js";
 
 const PLAYERS_OF = { rating: ["a", "b"], transcription: ["a"], linkability: [] };
-const BROKEN = "broken";
 const PLACES = "fieldset.question, .sample, .field, .board-tray, .board-map"; // beside which it says what is missing
 
 export class TrialPage {
@@ -126,7 +125,7 @@ export class TrialPage {
     const { player, clips } = this.services;
     const { address } = this.sample(slot);
     if (player.slot === slot) return "playing";
-    if (clips.state(address) === BROKEN) return BROKEN;
+    if (clips.state(address) === "broken") return "broken";
     if (!clips.buffer(address)) return "loading";
     return this.mayPlay(slot) ? "ready" : "used-up";
   }
@@ -194,7 +193,7 @@ export class TrialPage {
   }
 
   brokenSlot() {
-    return this.samples.find(({ address }) => this.services.clips.state(address) === BROKEN)?.slot;
+    return this.samples.find(({ address }) => this.services.clips.state(address) === "broken")?.slot;
   }
 
   unheard() {
