@@ -406,11 +406,24 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
             said += f" The {attack} attacker reaches a lower EER on {row.entry.label}: {eer} %"
             said += f" ({around})" if around else ""
             said += ", which misses this condition." if lowest.value < ranking.minimum else "."
+    said += _most_private(ranking.ranked)
     above = [row for row in first if row.privacy.value > CHANCE_EER]
     for row in above:
         eer, around = round_average(row.privacy, "%")
         said += f" The EER of {row.entry.label} is {eer} %{f' ({around})' if around else ''}."
     return f"{said} {ABOVE_CHANCE}" if above else said
+
+
+def _most_private(ranked: Sequence[Row]) -> str:
+    """Whose lowest average EER, of all attacks, is the highest; nothing where all are alike, or it is above chance."""
+    lowest = {row.entry.label: row.entry.lower_attack[1] if row.entry.lower_attack else row.privacy for row in ranked}
+    highest = max(measured.value for measured in lowest.values())
+    names = [label for label, measured in lowest.items() if measured.value == highest]
+    if len(names) == len(ranked) or highest > CHANCE_EER:
+        return ""
+    eer, around = round_average(lowest[names[0]], "%")
+    said = f" Most private by the lowest EER of any attack: {' and '.join(names)}, {eer} %"
+    return f"{said} ({around})." if around else f"{said}."
 
 
 def _nobody(leaderboard: Leaderboard, table: RankingTable) -> str:

@@ -473,16 +473,17 @@ def test_condition_that_nobody_reached_names_the_nearest(client):
 
 def test_groups_have_letters(client):
     edition = make_edition(published_at=timezone.now())
-    for wer in (7.0, 7.5, 9.0):
-        put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=16, wer=wer, interval=0.4)
+    for eer, wer in ((16, 7.0), (17, 7.5), (16, 9.0)):
+        put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=eer, wer=wer, interval=0.4)
     assert [(row["system"].text, row["group"].text) for row in table_of(client, edition)] == [
         ("T01-p1", "a"),
         ("T02-p1", "a"),
         ("Original", ""),
         ("T03-p1", ""),
     ]
-    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode().replace("\xa0", " ")
     assert "Its interval overlaps that of T02-p1." in page
+    assert "Most private by the lowest EER of any attack: T02-p1, 17.0 % (16.6 to 17.4)." in page
     assert "Overlapping intervals do not prove equality" in page
 
 
