@@ -18,6 +18,7 @@ from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, MethodEr
 from anonymization.methods.external.description import LONGEST_NAME, NAME
 from anonymization.methods.external.method import load_command
 from anonymization.methods.mcadams import method as mcadams
+from anonymization.methods.nearest_frames import method as nearest_frames
 from anonymization.methods.pitch_shift import method as pitch_shift
 from anonymization.methods.recognize_and_speak import method as recognize_and_speak
 from anonymization.methods.world import method as world_voice
@@ -100,7 +101,8 @@ def _known() -> tuple[tuple[Anonymizer, ...], tuple[BrokenPlugin, ...]]:
 
 
 def _built_in() -> tuple[Anonymizer, ...]:
-    return (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS, *recognize_and_speak.METHODS)
+    signal = (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS)
+    return (*signal, *recognize_and_speak.METHODS, *nearest_frames.METHODS)
 
 
 @cache

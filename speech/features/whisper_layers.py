@@ -133,6 +133,11 @@ class WhisperLayers:
         self._encoder = encoder.to(device).eval()
         self._device = device
 
+    @property
+    def positions(self) -> Floats32:
+        """What is added to the frames of a window before the first block, shape (1500, width)."""
+        return self._encoder.get_buffer("positions").cpu().numpy()
+
     def encode(self, utterances: Sequence[Samples], rate_hz: int, layers: Sequence[int]) -> list[Floats32]:
         """The layers of each utterance, shape (layers, frames, width); frames = samples / 320, rounded up.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -29,6 +31,19 @@ def require_torch_device(device: Device) -> None:
         raise MetricInputError(
             f"torch finds no graphics card here{built}. Choose the device “cpu”, or install torch for CUDA."
         )
+
+
+@contextmanager
+def use_torch_threads(threads: int) -> Iterator[None]:
+    """Torch at that many threads; with one it starts none of its own, so that a process may fork afterwards."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> InferenceSession:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from anonymization.methods.contract import MethodError, Samples
 from anonymization.methods.mcadams import engine
 from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, Floats, McAdamsParameters
 from common.packages import missing_packages
+from speech.model_files.devices import use_torch_threads
 
 Tensor = Any
 
@@ -85,7 +85,7 @@ def bend_poles(
     outputs: dict[int, Floats] = {}
     done = 0
     for batch in _batches(utterances, parameters, size):
-        with _torch_threads(threads):
+        with use_torch_threads(threads):
             bent = _bend_batch(batch, utterances, parameters, device)
         for piece in batch:
             output = outputs.setdefault(piece.utterance, np.zeros(utterances[piece.utterance].size))
@@ -99,17 +99,6 @@ def bend_poles(
             done += 1
     for i in range(done, len(utterances)):
         yield outputs.pop(i, np.zeros(utterances[i].size))
-
-
-@contextmanager
-def _torch_threads(threads: int) -> Iterator[None]:
-    """Torch at that many threads; with one it starts none of its own, so that a process may fork afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _span(n_frames: int, parameters: McAdamsParameters) -> int:

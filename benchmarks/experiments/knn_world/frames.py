@@ -31,9 +31,9 @@ from anonymization.methods.world.f0 import (
     track_f0,
 )
 from anonymization.methods.world.method import analyse_frames, cut_at_pauses
+from speech.conversion.nearest_frames import nearest
 
 Singles = npt.NDArray[np.float32]
-Places = npt.NDArray[np.intp]
 
 N_COEFFICIENTS = 40
 # Frames so far below the loud ones say more about the room than about the voice.
@@ -50,9 +50,6 @@ _DELTA_WEIGHT = 0.7
 _MOST_KEPT_FRAMES = 60_000
 # Distances of so many pairs are held at once.
 _PAIRS = 1 << 21
-# More candidates than are wanted: which are nearest is then decided without the rounding of a matrix product, which
-# may differ with the number of threads.
-_SPARE = 8
 # The weights of the three taps that smooth over time.
 _SIDE, _CENTRE = 0.25, 0.5
 
@@ -201,28 +198,6 @@ def convert_frames(source: WorldFrames, target: WorldFrames, k: int, blend: floa
         moved = (source.envelope - source.mean) / source.spread * target.spread + target.mean
         envelope += np.float32(blend) * (moved - envelope)
     return smooth(envelope), aperiodicity
-
-
-def nearest(points: Singles, candidates: Singles, k: int) -> Places:
-    """Places of the `k` nearest candidates of each point by Euclidean distance, the nearest first; shape (points, k).
-
-    Of candidates equally near the first comes first.
-
-    Args:
-        points: shape (points, dimensions). candidates: shape (candidates, dimensions), `k` of them at least.
-    """
-    n_spared = min(k + _SPARE, len(candidates))
-    halves = 0.5 * np.einsum("ij,ij->i", candidates, candidates)
-    rough = halves - points @ candidates.T
-    if n_spared < len(candidates):
-        spared = np.argpartition(rough, n_spared - 1, axis=1)[:, :n_spared]
-    else:
-        spared = np.tile(np.arange(n_spared), (len(points), 1))
-    spared.sort(axis=1)
-    differences = candidates[spared].astype(np.float64) - points[:, None, :]
-    distances = np.einsum("ijk,ijk->ij", differences, differences)
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(spared, order, axis=1)
 
 
 def smooth(frames: Singles) -> Singles:

@@ -20,7 +20,7 @@ from anonymization.methods.voices.targets import (
     target_voice,
 )
 from anonymization.methods.world.f0 import measure_f0, track_f0
-from benchmarks.experiments.knn_world.frames import KeptAnalyses, WorldFrames, analyse, convert_frames, nearest, smooth
+from benchmarks.experiments.knn_world.frames import KeptAnalyses, WorldFrames, analyse, convert_frames, smooth
 from benchmarks.experiments.knn_world.method import METHODS
 
 RATE = 16_000
@@ -49,19 +49,6 @@ def frames(features, voiced, seed=0):
 
 
 # The parts -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("k", "candidates"), [(1, 50), (4, 4), (4, 500), (12, 13)])
-def test_nearest_are_those_of_a_plain_search(k, candidates):
-    rng = np.random.default_rng(k)
-    points, pool = rng.normal(size=(70, 40)).astype(np.float32), rng.normal(size=(candidates, 40)).astype(np.float32)
-    exact = ((points[:, None].astype(float) - pool[None].astype(float)) ** 2).sum(axis=2)
-    assert np.array_equal(nearest(points, pool, k), np.argsort(exact, axis=1, kind="stable")[:, :k])
-
-
-def test_of_equal_candidates_the_first_comes_first():
-    pool = np.repeat(np.eye(3, dtype=np.float32), 3, axis=0)
-    assert nearest(np.eye(3, dtype=np.float32), pool, 3).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
 
 
 def test_frames_become_the_mean_of_their_nearest_voiced_among_voiced():
