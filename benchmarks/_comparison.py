@@ -1,8 +1,9 @@
 """All methods on the same few utterances: words, attackers, intonation, distinct voices, speed; kept in one file.
 
 Speech: speakers of LibriSpeech test-other, who are in none of its training parts; of each the shortest utterances of
-three seconds and more, half for enrolment, half for trials. The file is `anonymization/methods/measured.toml`, which
-pages and documents read; a method that is not measured keeps its entry.
+three seconds and more, half for enrolment, half for trials. Methods with targets get two of LibriSpeech
+train-clean-100, a woman and a man with 25 minutes each, from ``../shared/speech-train``. The file is
+`anonymization/methods/measured.toml`, which pages and documents read; a method that is not measured keeps its entry.
 """
 
 from __future__ import annotations
@@ -13,20 +14,33 @@ import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Anonymizer, Item, Options, PseudoSpeaker, VoiceRequest, plans_voices
+from anonymization.methods.contract import (
+    Anonymizer,
+    Item,
+    Options,
+    PseudoSpeaker,
+    Target,
+    TargetPool,
+    VoiceRequest,
+    plans_voices,
+    takes_targets,
+)
 from anonymization.methods.measured import FILE, Measurements
 from anonymization.methods.voices.pseudo_speakers import plan_requests, plan_voices, pseudo_speaker_key
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets
 from benchmarks._attackers import trial_scores
 from benchmarks._speech import RATE_HZ, SPEECH, Samples, Speech, Utterance
 from common.rounding import fixed
 
 CORPUS = "librispeech-test-other"
+TARGET_SPEECH = Path("../shared/speech-train")
 SHORTEST_S = 3.0
 RECOGNIZER = "moonshine-tiny"
 ENCODERS = ("wespeaker-resnet34", "ge2e")
@@ -51,6 +65,27 @@ def read_test_speech(n_speakers: int, per_speaker: int) -> tuple[Speech, dict[st
             utterances.append(Utterance(row["utterance_id"], speaker, row["gender"], CORPUS, samples))
             words[row["utterance_id"]] = row["transcript"]
     return Speech(utterances), words
+
+
+def read_targets() -> TargetPool:
+    """The two speakers with much speech; a recording is read when it is needed."""
+    import soundfile
+
+    with (TARGET_SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["part"] == "many"]
+    genders = {row["speaker"]: row["gender"].lower() for row in rows}
+    return TargetPool(
+        Target(
+            name,
+            gender,
+            tuple(
+                partial(soundfile.read, TARGET_SPEECH / row["path"], dtype="int16")
+                for row in rows
+                if row["speaker"] == name
+            ),
+        )
+        for name, gender in genders.items()
+    )
 
 
 class Judges:
@@ -129,6 +164,10 @@ def _f0(samples: Samples) -> Floats:
 def plan(method: Anonymizer, speech: Speech, role: Any) -> dict[str, PseudoSpeaker]:
     """The voice of each speaker in a role."""
     speakers = {each.speaker: each.gender.lower() for each in speech.utterances}
+    if takes_targets(method):
+        sources = [Source("", speaker, gender, role, "bench", "speaker") for speaker, gender in speakers.items()]
+        assigned = plan_targets(sources, read_targets().targets, DEFAULT_SELECTION, seed=SEED)
+        return {each.speaker: each.voice for each in assigned}
     if not plans_voices(method):
         planned = plan_voices(method.parameters, seed=SEED, role=role, split="bench", speakers=speakers)
         return dict(planned.voices)
@@ -144,7 +183,8 @@ def measure(method: Anonymizer, judges: Judges, options: Options | None = None) 
     for role, side in judges.sides.items():
         voices = plan(method, judges.speech, role)
         items = [Item(each.samples, voices[each.speaker]) for each in side]
-        method.anonymize_batch(items[:1], RATE_HZ, options=options)  # loads, outside of the time
+        one_of_each = {item.pseudo_speaker.target: item for item in items}
+        method.anonymize_batch(list(one_of_each.values()), RATE_HZ, options=options)  # loads, outside of the time
         began = time.process_time()
         outputs[role] = method.anonymize_batch(items, RATE_HZ, options=options)
         work_s += time.process_time() - began
@@ -182,7 +222,8 @@ def compare(
         },
     }
     print(json.dumps(about, indent=1), flush=True)
-    for method in methods:
+    for each in methods:
+        method = each.prepare(read_targets()) if takes_targets(each) else each
         for value in sweep[1] if sweep else ():
             print(method.name, sweep, value, json.dumps(measure(method, judges, {sweep[0]: value})), flush=True)
         if sweep:

@@ -310,7 +310,7 @@ def main() -> int:
         name, _, values = options.sweep.partition("=")
         sweep = (name, [float(value) for value in values.split(",")]) if name else None
         able = [get_method(name) for name in options.methods] if options.methods else methods()
-        able = [one for one in able if not one.missing() and not takes_targets(one)]
+        able = [one for one in able if not one.missing()]
         compare(able, options.speakers, options.per_speaker, sweep)
         return 0
     speech = read_speech(max(4, options.utterances))
@@ -320,7 +320,7 @@ def main() -> int:
         if missing := method.missing():
             print(f"not run: {method.name}. {missing}")
         elif takes_targets(method):
-            print(f"not run: {method.name}, whose voices are those of targets: see benchmarks.experiments")
+            print(f"not run: {method.name}, whose voices are those of targets: see --parts comparison")
         elif plans_voices(method):
             print(f"not run: {method.name}, whose voices are mixtures: see docs/methods.md")
         else:

@@ -40,7 +40,10 @@ VOCODER_HZ, _HOP = 22_050, 256
 _WINDOW_SPECTRA = -(-WINDOW_FRAMES * FRAME_SAMPLES * VOCODER_HZ // (RATE_HZ * _HOP))
 # Directions of the table of places that are weaker than this part of the strongest are rounding.
 _SMALLEST_DIRECTION = 1e-3
-_SMALLEST_SPREAD = 1e-3
+_SMALLEST_LENGTH = np.float32(1e-9)
+# A few numbers of the deeper layers are huge in some frames, whatever the sound: they are beyond so many times the
+# usual spread, and are left out.
+_LARGEST_SPREAD = 5.0
 # Similarities of so many pairs are held at once, and so many frames of spectra.
 _PAIRS = 1 << 22
 _SPECTRA_AT_ONCE = 2048
@@ -55,11 +58,11 @@ class Normalization:
 
     Attributes:
         means: what the layers say of each place in a window, shape (3, 1500, 512).
-        spreads: standard deviation of each number over the frames, shape (3, 1, 512), above zero.
+        kept: whether a number is compared, shape (3, 1, 512).
     """
 
     means: Floats32
-    spreads: Floats32
+    kept: NDArray[np.bool_]
 
     def apply(self, layers: Floats32) -> Floats32:
         """Features of frames that begin a window, each of length 1, shape (frames, D).
@@ -67,8 +70,10 @@ class Normalization:
         Args:
             layers: shape (3, frames, 512), at most 1500 frames.
         """
-        values = (layers - self.means[:, : layers.shape[1]]) / self.spreads
-        return _join(_unit(values))
+        values = (layers - self.means[:, : layers.shape[1]]) * self.kept
+        lengths = np.linalg.norm(values, axis=2, keepdims=True) * np.sqrt(np.float32(len(LAYERS)))
+        features: Floats32 = np.concatenate(list(values / np.maximum(lengths, _SMALLEST_LENGTH)), axis=1)
+        return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,30 +131,29 @@ def find_directions(positions: Floats32) -> Floats32:
 
 
 def measure_normalization(windows: list[NDArray[np.float16]], directions: Floats32) -> Normalization:
-    """Means of places and spreads of a target's windows.
+    """The means of places, and which numbers are of use, as the windows of a target show them.
 
-    The means vary over a window along few directions only. Each is kept by the part of its energy that is more than
-    what windows of other sounds would leave (James and Stein's estimate), so that few windows teach little and none
-    harm.
+    The means vary over a window along few directions only. Each direction counts by the part of its energy that is
+    more than chance leaves in so many windows (a positive-part James–Stein estimate): few windows teach little.
 
     Args:
         windows: shape (3, frames, 512) each; those of 1500 frames teach the places.
         directions: shape (1500, directions).
     """
     count = sum(each.shape[1] for each in windows)
-    total = sum(each.sum(axis=1, keepdims=True, dtype=np.float64) for each in windows)
-    mean = total / count
+    mean = sum(each.sum(axis=1, keepdims=True, dtype=np.float64) for each in windows) / count
     squares = sum(np.square(each - mean).sum(axis=1, keepdims=True) for each in windows)
-    spreads = np.maximum(np.sqrt(squares / count), _SMALLEST_SPREAD).astype(np.float32)
+    spread = np.sqrt(squares / count)
+    kept = spread <= _LARGEST_SPREAD * np.median(spread, axis=2, keepdims=True)
     means = np.repeat(mean, len(directions), axis=1)
     whole = [each for each in windows if each.shape[1] == len(directions)]
     if len(whole) > 1:
-        parts = np.stack([directions.T @ (each.astype(np.float32) / spreads) for each in whole])
+        parts = np.stack([directions.T @ (each.astype(np.float32) * kept) for each in whole])
         course = parts.mean(axis=0)
-        chance = parts.var(axis=0, ddof=1).sum(axis=2) / len(whole)
-        kept = np.clip(1 - chance / np.maximum(np.square(course).sum(axis=2), 1e-12), 0, None)
-        means += (directions @ (kept[:, :, None] * course)) * spreads
-    return Normalization(means.astype(np.float32), spreads)
+        chance = parts.var(axis=0, ddof=1).sum(axis=2, keepdims=True) / len(whole)
+        energy = np.square(course).sum(axis=2, keepdims=True)
+        means += directions @ (np.clip(1 - chance / np.maximum(energy, _SMALLEST_LENGTH), 0, None) * course)
+    return Normalization(means.astype(np.float32), kept)
 
 
 # Conversion ----------------------------------------------------------------------------------------
@@ -222,18 +226,5 @@ def nearest(points: Floats32, candidates: Floats32, k: int) -> Places:
     return np.take_along_axis(spared, order, axis=1)
 
 
-def _unit(values: Floats32) -> Floats32:
-    """Vectors along the last axis at length 1; zeros stay."""
-    lengths = np.linalg.norm(values, axis=-1, keepdims=True)
-    unit: Floats32 = values / np.maximum(lengths, np.float32(1e-9))
-    return unit
-
-
-def _join(layers: Floats32) -> Floats32:
-    """The layers side by side, the whole of length 1, shape (frames, D); layers of shape (3, frames, 512)."""
-    joined: Floats32 = np.concatenate(list(layers), axis=1) / np.float32(np.sqrt(len(layers)))
-    return joined
-
-
 def _at_vocoder_rate(samples: Samples) -> Floats32:
-    return (resample(samples, RATE_HZ, VOCODER_HZ) / 32768).astype(np.float32)
+    return resample(samples, RATE_HZ, VOCODER_HZ).astype(np.float32) / np.float32(32768)

@@ -90,7 +90,7 @@ class NearestFrames(Described):
                 [sound] = _vocoder().synthesize([spectrum])
         except MetricInputError as error:
             raise MethodError(str(error)) from error
-        output = resample(to_pcm16(sound), VOCODER_HZ, RATE_HZ)[: samples.size].astype(np.float32) / 32768
+        output = resample(to_pcm16(sound), VOCODER_HZ, RATE_HZ)[: samples.size].astype(np.float32) / np.float32(32768)
         mute_silence(output, samples)
         return set_level(output, samples, cast("Level", options["level"]))
 

@@ -28,8 +28,11 @@ MOST_BYTES_A_SAMPLE = 24
 MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2}
 
 
-# Synthesised speech has other lengths and takes longer; its tests are its own.
-@pytest.fixture(params=[method.name for method in methods() if keeps_duration(method)])
+# Networks take longer, and synthesised speech has other lengths; their tests are their own.
+SLOW = ("knn-vc",)
+
+
+@pytest.fixture(params=[method.name for method in methods() if keeps_duration(method) and method.name not in SLOW])
 def method(request):
     found = get_method(request.param)
     if missing := found.missing():

@@ -1,0 +1,163 @@
+"""kNN-VC lite: voices are those of targets, duration, level and silence stay; with its models, whose voice it is."""
+
+import csv
+import pickle
+
+import numpy as np
+import pytest
+
+from anonymization.conformance import check_method, make_targets, make_vowel
+from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool, takes_targets
+from anonymization.methods.nearest_frames import method as module
+from anonymization.methods.voices.targets import pool_of_samples, target_voice
+from common.problems import Severity
+from tests.evaluation.engines import require_engine
+
+RATE = 16_000
+[KNN] = module.METHODS
+
+
+class Tones:
+    """A vocoder that gives each band a tone as strong as the spectrum says."""
+
+    def synthesize(self, spectra):
+        return [self._sound(np.repeat(np.exp(spectrum), 256, axis=0)) for spectrum in spectra]
+
+    def _sound(self, strengths):
+        time_s = np.arange(len(strengths)) / 22_050
+        tones = [
+            one * np.sin(2 * np.pi * hz * time_s) for one, hz in zip(strengths.T, range(60, 6860, 85), strict=True)
+        ]
+        return (0.01 * np.sum(tones, axis=0)).astype(np.float32)
+
+
+@pytest.fixture
+def light(monkeypatch):
+    """The method with light models in place of its own."""
+    pytest.importorskip("torch", reason="the spectra of the vocoder need torch, which is not installed here")
+    from tests.speech.conversion.spectral_encoder import SpectralEncoder
+
+    monkeypatch.setattr(type(KNN), "missing", lambda _: "")
+    monkeypatch.setattr(module, "_encoder", SpectralEncoder)
+    monkeypatch.setattr(module, "_vocoder", Tones)
+    return KNN.prepare(make_targets(RATE))
+
+
+def test_method_keeps_the_contract(light):
+    problems = check_method(light, speech=make_vowel(RATE))
+    assert [problem.sentence() for problem in problems if problem.severity is not Severity.NOTE] == []
+
+
+def test_level_and_digital_silence_are_those_of_the_original(light):
+    speech = make_vowel(RATE)
+    samples = np.concatenate([np.zeros(5000, np.int16), speech, np.zeros(777, np.int16)])
+    output = light.anonymize(samples, RATE, target_voice("lower"))
+    assert output.shape == samples.shape
+    assert not output[:5000].any()
+    assert not output[-777:].any()
+    assert np.std(output.astype(float)) == pytest.approx(np.std(samples.astype(float)), rel=0.01)
+    peak = light.anonymize(samples, RATE, target_voice("lower"), options={"level": "peak"})
+    assert np.abs(peak.astype(int)).max() == 32766
+
+
+def test_more_of_a_target_is_used_as_pool_s_says(light):
+    reads = []
+
+    def recording(number):
+        def read():
+            reads.append(number)
+            return make_vowel(RATE)[: RATE // 2 * 2], RATE
+
+        return read
+
+    pool = TargetPool([Target("many", "f", tuple(recording(number) for number in range(20)))])
+    seconds = make_vowel(RATE)[: RATE // 2 * 2].size / RATE
+    KNN.prepare(pool).anonymize(make_vowel(RATE), RATE, target_voice("many"), options={"pool_s": 2.5 * seconds + 2})
+    assert len(reads) == int(np.ceil((2.5 * seconds + 2) / seconds))
+
+
+def test_frames_of_a_target_are_made_once_and_few_targets_are_kept(light, monkeypatch):
+    made = []
+    make_pool = module.make_pool
+    monkeypatch.setattr(module, "make_pool", lambda *given: made.append(1) or make_pool(*given))
+    sounds = {name: make_vowel(RATE) for name in "abcdef"}
+    method = KNN.prepare(pool_of_samples(sounds, RATE))
+    for name in "abcdeffe":
+        method.anonymize(sounds["a"][:4000], RATE, target_voice(name))
+    assert len(made) == 6
+    assert len(method._kept) == module._MOST_KEPT
+
+
+@pytest.mark.parametrize(("name", "words"), [("nobody", 'which has 2 targets; found "nobody"'), ("", "found none")])
+def test_a_voice_names_a_target_of_the_pool(light, name, words):
+    with pytest.raises(MethodError, match=words):
+        light.anonymize(make_vowel(RATE), RATE, PseudoSpeaker("0" * 64, {}, name))
+
+
+def test_a_target_with_hardly_any_speech_is_refused(light):
+    method = KNN.prepare(pool_of_samples({"brief": make_vowel(RATE)[:4000]}, RATE))
+    with pytest.raises(MethodError, match=r"target brief needs 1 s of speech; found 0\.25 s in 1 recording\."):
+        method.anonymize(make_vowel(RATE), RATE, target_voice("brief"))
+
+
+def test_a_recording_that_is_lost_is_named(light):
+    def lost():
+        raise OSError("no such file")
+
+    method = KNN.prepare(TargetPool([Target("gone", "m", (lost,))]))
+    with pytest.raises(MethodError, match="recording of the target gone cannot be read: no such file"):
+        method.anonymize(make_vowel(RATE), RATE, target_voice("gone"))
+
+
+def test_without_targets_it_refuses_and_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(type(KNN), "missing", lambda _: "")
+    assert takes_targets(KNN)
+    assert not KNN.has_targets
+    with pytest.raises(MethodError, match=r"voices of target speakers; found none\. Name a folder"):
+        KNN.anonymize(make_vowel(RATE), RATE, target_voice("a"))
+
+
+def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    monkeypatch.setattr("speech.conversion.nearest_frames.missing_packages", lambda *_: "")
+    assert "models fetch whisper-base" in KNN.missing()
+    with pytest.raises(MethodError, match="models fetch whisper-base"):
+        KNN.anonymize(make_vowel(RATE), RATE, target_voice("a"))
+    monkeypatch.setattr(
+        "speech.conversion.nearest_frames.missing_packages", lambda what, *_: f"{what} needs a package."
+    )
+    assert KNN.missing() == "kNN-VC lite needs a package."
+
+
+def test_method_can_be_handed_to_another_process():
+    assert pickle.loads(pickle.dumps(KNN)) == KNN
+
+
+# With its models -----------------------------------------------------------------------------------
+
+
+def read_recordings(folder, corpus, speaker, most_s):
+    import soundfile
+
+    with (folder / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["corpus"], row["speaker"]) == (corpus, speaker)]
+    found = [soundfile.read(folder / row["path"], dtype="int16")[0] for row in rows]
+    return np.concatenate(found)[: round(most_s * RATE)]
+
+
+def test_voice_is_nearer_to_the_target_than_to_the_source(shared):
+    """By an encoder that the method does not use, at the same duration, and the same bytes again."""
+    if missing := KNN.missing():
+        pytest.skip(missing)
+    encoder = require_engine("wespeaker-resnet34")
+    target = read_recordings(shared / "speech", "librispeech-train-clean-100", "19", 65)
+    source = read_recordings(shared / "speech", "librispeech-dev-clean", "1272", 8)
+    method = KNN.prepare(pool_of_samples({"19": target}, RATE))
+    output = method.anonymize(source[: 4 * RATE], RATE, target_voice("19"))
+    assert output.size == 4 * RATE
+    converted, own, theirs = (
+        encoder.embed([each], RATE)[0] for each in (output, source[4 * RATE :], target[: 4 * RATE])
+    )
+    own, theirs, converted = (each / np.linalg.norm(each) for each in (own, theirs, converted))
+    assert converted @ theirs > converted @ own + 0.2
+    assert np.array_equal(output, method.anonymize(source[: 4 * RATE], RATE, target_voice("19")))
