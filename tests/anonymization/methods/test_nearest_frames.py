@@ -25,10 +25,8 @@ class Tones:
 
     def _sound(self, strengths):
         time_s = np.arange(len(strengths)) / 22_050
-        tones = [
-            one * np.sin(2 * np.pi * hz * time_s) for one, hz in zip(strengths.T, range(60, 6860, 85), strict=True)
-        ]
-        return (0.01 * np.sum(tones, axis=0)).astype(np.float32)
+        tones = np.sin(2 * np.pi * 85 * np.arange(1, 81) * time_s[:, None])
+        return (0.5 * np.sum(strengths * tones, axis=1)).astype(np.float32)
 
 
 @pytest.fixture
@@ -50,7 +48,7 @@ def test_method_keeps_the_contract(light):
 
 def test_level_and_digital_silence_are_those_of_the_original(light):
     speech = make_vowel(RATE)
-    samples = np.concatenate([np.zeros(5000, np.int16), speech // 8, np.zeros(777, np.int16)])
+    samples = np.concatenate([np.zeros(5000, np.int16), speech, np.zeros(777, np.int16)])
     output = light.anonymize(samples, RATE, target_voice("lower"))
     assert output.shape == samples.shape
     assert not output[:5000].any()
