@@ -21,7 +21,10 @@ HEAVY = (
 )
 PACKAGES = (
     "common",
-    *(f"speech.{name}" for name in ("audio", "encoders", "features", "model_files", "pitch", "predictors")),
+    *(
+        f"speech.{name}"
+        for name in ("audio", "conversion", "encoders", "features", "model_files", "pitch", "predictors")
+    ),
     *("speech.recognizers", "speech.vocoders"),
     *(f"evaluation.{name}" for name in ("metrics", "figures", "formats", "protocols", "scoring", "scoring.results")),
     *("evaluation.attackers", "evaluation.attackers.training", "evaluation.cli"),

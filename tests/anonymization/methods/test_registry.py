@@ -12,6 +12,7 @@ from anonymization.methods import registry
 from anonymization.methods.contract import Method, MethodError, Parameter
 from anonymization.methods.mcadams import method as mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
+from anonymization.methods.nearest_frames import method as nearest_frames
 from anonymization.methods.pitch_shift import method as pitch_shift
 from anonymization.methods.recognize_and_speak import method as recognize_and_speak
 from anonymization.methods.registry import broken, explain_missing, find_method, get_method, methods
@@ -20,7 +21,7 @@ from anonymization.methods.world import method as world_voice
 from tests.anonymization.programs import describe
 
 ROOT = Path(__file__).resolve().parents[3]
-MODULES = (mcadams, pitch_shift, world_voice, recognize_and_speak)
+MODULES = (mcadams, pitch_shift, world_voice, recognize_and_speak, nearest_frames)
 BUILT_IN = [method.name for module in MODULES for method in module.METHODS]
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "soxr", "torch")
 METHOD = """
