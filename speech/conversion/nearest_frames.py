@@ -115,7 +115,10 @@ def make_pool(samples: Samples, encoder: WhisperLayers) -> FramePool:
     layers = [encoder.encode([piece], RATE_HZ, LAYERS)[0].astype(np.float16) for piece in pieces]
     spectra = [log_mel(_at_vocoder_rate(piece)) for piece in pieces]
     normalization = measure_normalization(layers, find_directions(encoder.positions))
-    features = np.concatenate([normalization.apply(each.astype(np.float32)) for each in layers])
+    features = np.empty((-(-samples.size // FRAME_SAMPLES), layers[0][:, 0].size), np.float32)
+    for number, each in enumerate(layers):
+        start = number * WINDOW_FRAMES
+        features[start : start + WINDOW_FRAMES] = normalization.apply(each.astype(np.float32))
     return FramePool(features, np.concatenate(spectra), normalization)
 
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _TITLE = "kNN-VC lite"
 # Less speech of a target holds hardly any of the sounds.
 _SHORTEST_S = 1.0
-# Targets whose frames are kept: about half a gigabyte for 25 minutes of speech.
-_MOST_KEPT = 4
+# Frames of targets that are kept, 50 minutes of them: nearly a gigabyte.
+_MOST_KEPT_FRAMES = 150_000
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,12 @@ class NearestFrames(Described):
         key = target.name, pool_s
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = make_pool(join_recordings(target, pool_s), _encoder())
-            for oldest in list(self._kept)[:-_MOST_KEPT]:
+            found = make_pool(join_recordings(target, pool_s), _encoder())
+            for oldest in list(self._kept):
+                if sum(len(each.features) for each in [found, *self._kept.values()]) <= _MOST_KEPT_FRAMES:
+                    break
                 self._kept.pop(oldest, None)
+            self._kept[key] = found
         return found
 
 

@@ -74,16 +74,17 @@ def test_more_of_a_target_is_used_as_pool_s_says(light):
     assert len(reads) == int(np.ceil((2.5 * seconds + 2) / seconds))
 
 
-def test_frames_of_a_target_are_made_once_and_few_targets_are_kept(light, monkeypatch):
+def test_frames_of_a_target_are_made_once_and_those_of_few_are_kept(light, monkeypatch):
     made = []
+    monkeypatch.setattr(module, "_MOST_KEPT_FRAMES", 250)
     make_pool = module.make_pool
     monkeypatch.setattr(module, "make_pool", lambda *given: made.append(1) or make_pool(*given))
-    sounds = {name: make_vowel(RATE) for name in "abcdef"}
+    sounds = {name: make_vowel(RATE) for name in "abcd"}  # 75 frames each
     method = KNN.prepare(pool_of_samples(sounds, RATE))
-    for name in "abcdeffe":
+    for name in "abcabcdbcda":
         method.anonymize(sounds["a"][:4000], RATE, target_voice(name))
-    assert len(made) == 6
-    assert len(method._kept) == module._MOST_KEPT
+    assert len(made) == 5
+    assert [name for name, _ in method._kept] == ["c", "d", "a"]
 
 
 @pytest.mark.parametrize(("name", "words"), [("nobody", 'which has 2 targets; found "nobody"'), ("", "found none")])
