@@ -242,14 +242,14 @@ def mute_silence(output: npt.NDArray[np.float32], samples: Samples) -> None:
 
 
 def set_level(output: npt.NDArray[np.float32], original: Samples, level: Level) -> Samples:
-    """Scaled and rounded to int16; an output that is silent at its own level, or constant, becomes zeros."""
+    """Scaled and rounded to int16; an output that is silent at its own level stays zeros."""
     peak = float(max(output.max(initial=0.0), -output.min(initial=0.0))) * FULL_SCALE
-    loudness = _loudness(output) * FULL_SCALE
-    if peak < 0.5 or not loudness:
+    if peak < 0.5:
         return np.zeros(output.size, np.int16)
     gain = _PEAK / peak
     if level == "kept":
-        gain = min(gain, _loudness(original) / loudness, _MAX_GAIN)
+        loudness = _loudness(output) * FULL_SCALE  # that of a constant is none
+        gain = min(gain, _loudness(original) / loudness if loudness else 0.0, _MAX_GAIN)
     output *= gain * FULL_SCALE
     return np.rint(output, out=output).astype(np.int16)
 
@@ -261,8 +261,8 @@ def _loudness(sound: npt.NDArray[np.float32] | Samples) -> float:
         block = sound[start : start + _BLOCK_SAMPLES].astype(np.float64)
         total += float(block.sum())
         squares += float(np.square(block).sum())
-    mean = total / max(1, sound.size)
-    return math.sqrt(max(0.0, squares / max(1, sound.size) - mean * mean))
+    mean = total / sound.size
+    return math.sqrt(max(0.0, squares / sound.size - mean * mean))
 
 
 def _process(samples: Samples, rate: int, parameters: Mapping[str, float], options: Options, threads: int) -> Samples:
