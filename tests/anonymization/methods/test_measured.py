@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
+import pytest
 from django.conf import settings
 
 from anonymization.methods.measured import find_measured, read_measurements
 from anonymization.methods.registry import get_method, methods
-from benchmarks._comparison import document_rows, keep
+from benchmarks._comparison import TARGET_SPEECH, document_rows, keep, plan
+from benchmarks._speech import Speech, Utterance
 from common.rounding import fixed
 from portal.systems.anonymization.charts import list_measured
 
@@ -52,3 +55,13 @@ def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
     assert text.count('version = "2"') == 1
     keep(file, {**about, "speech": "other"}, "c", numbers)
     assert "[methods.a]" not in file.read_text()
+
+
+@pytest.mark.skipif(not TARGET_SPEECH.is_dir(), reason=f"the speech of {TARGET_SPEECH} is not here")
+def test_speakers_get_targets_of_equal_number_and_others_for_enrolment():
+    sound = np.zeros(16_000, np.int16)
+    speech = Speech([Utterance(name, name, "F", "librispeech", sound) for name in "abcd"])
+    voices = {role: plan(get_method("knn-vc"), speech, role) for role in ("enrolment", "trial")}
+    for of_role in voices.values():
+        assert sorted(voice.target for voice in of_role.values()) == ["19", "19", "26", "26"]
+    assert all(voices["enrolment"][name].target != voices["trial"][name].target for name in "abcd")
