@@ -40,7 +40,17 @@ REQUIRES: Mapping[str, str] = {
 }
 # Methods that need them say so and the others run.
 OPTIONAL = frozenset(
-    {"ctranslate2", "faster_whisper", "hibari", "onnxruntime", "parselmouth", "pyworld", "torch", "torchaudio"}
+    {
+        "ctranslate2",
+        "faster_whisper",
+        "hibari",
+        "onnxruntime",
+        "parselmouth",
+        "pyworld",
+        "safetensors",
+        "torch",
+        "torchaudio",
+    }
 )
 PYTHON = "3.11"  # or newer
 _MOMENT = (2020, 1, 1, 0, 0, 0)

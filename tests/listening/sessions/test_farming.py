@@ -61,7 +61,8 @@ def test_nobody_is_told_to_come_back_to_a_study_whose_blocks_are_all_finished(cl
     assert "All places are taken just now" in text_of(late.post("role-play"))
     end_session(done.session, "finished", timezone.now())
     refused = late.post("role-play")
-    assert (refused.status_code, complete in text_of(refused), "try again" in text_of(refused)) == (409, True, False)
+    said = text_of(refused)
+    assert (refused.status_code, complete in said, "with the same link" in said) == (409, True, False)
     assert complete in text_of(known.consent())
     assert "I have read this and agree" not in text_of(known.consent()), "there is nothing to agree to"
     study.refresh_from_db()

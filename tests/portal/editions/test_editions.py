@@ -338,7 +338,7 @@ def test_unlisted_edition_is_seen_by_its_organizers_and_teams_only(client):
         told = client.get("/editions/hidden/").content.decode().count("only organizers and teams see it")
         assert told == (2 if person == organizer else 1 if person == member else 0)
     client.logout()
-    assert client.get("/editions/hidden/").url == f"{reverse('account_login')}?next=/editions/hidden/"
+    assert client.get("/editions/hidden/").url == f"{reverse('account_login')}?next=/editions/hidden/&missing=1"
     assert "Hidden" not in client.get("/editions/").content.decode()
 
 
