@@ -282,6 +282,16 @@ class TargetedAnonymizer(Anonymizer, Protocol):
         ...
 
 
+def require_pool(name: str, pool: TargetPool | None) -> TargetPool:
+    """The pool that a method was prepared with. Raises MethodError, in its name, where that was not done."""
+    if pool is None:
+        raise MethodError(
+            f"{name} gives the voices of target speakers; found none. Name a folder of their recordings "
+            "(--targets), or a data set."
+        )
+    return pool
+
+
 def takes_targets(method: Anonymizer) -> TypeGuard[TargetedAnonymizer]:
     """Whether a method needs a pool of targets before it can run."""
     return isinstance(method, TargetedAnonymizer)

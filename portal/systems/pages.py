@@ -299,9 +299,9 @@ def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
     """The samples that can be heard and the description that can be read; for its own, what they do with them.
 
     Everybody meets what is released on a published leaderboard, its own also what is only offered. A description that
-    was released stays until that of a later version is. A sample that a
-    listening test plays is heard by nobody. Where the owner of the corpus passes speech on, its own and those who
-    may download the data, organizers and who accepted its terms in an approved team, also hear the originals.
+    was released stays until that of a later version is. A sample that a listening test plays is heard by nobody. Where
+    the owner of the corpus passes speech on, its own and those who may download the data, organizers and who accepted
+    its terms in an approved team, also hear the originals.
     """
     submission, system = view.submission, view.system
     all_parts, descriptions = list_parts_and_descriptions(submission)

@@ -25,6 +25,7 @@ from anonymization.methods.contract import (
     Target,
     TargetPool,
     read_methods,
+    require_pool,
     validate_samples,
 )
 from anonymization.methods.world.method import Level, mute_silence, set_level
@@ -71,15 +72,11 @@ class NearestFrames(Described):
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         """Digital silence keeps its place, and the duration is the same."""
         samples = item.samples
-        if self.pool is None:
-            raise MethodError(
-                f"{self.name} gives the voices of target speakers; found none. Name a folder of their recordings "
-                "(--targets), or a data set."
-            )
+        pool = require_pool(self.name, self.pool)
         if threads < 1:
             raise MethodError(f"At least one thread is needed; found threads={threads}.")
         validate_samples(_TITLE, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        target = self.pool.find(item.pseudo_speaker.target)
+        target = pool.find(item.pseudo_speaker.target)
         if not samples.any():
             return np.zeros_like(samples)
         try:

@@ -23,6 +23,7 @@ from anonymization.methods.contract import (
     Target,
     TargetPool,
     read_methods,
+    require_pool,
     validate_samples,
 )
 from anonymization.methods.world.f0 import FRAME_MS, MIN_VOICED_FRAMES, RATE_HZ, Estimator, Floats, load_world, move_f0
@@ -78,15 +79,11 @@ class KnnWorld(Described):
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         """Frames, level and silence keep their place, so that the duration is the same."""
         samples = item.samples
-        if self.pool is None:
-            raise MethodError(
-                f"{self.name} gives the voices of target speakers; found none. Name a folder of their recordings "
-                "(--targets), or a data set."
-            )
+        pool = require_pool(self.name, self.pool)
         if threads < 1:
             raise MethodError(f"At least one thread is needed; found threads={threads}.")
         validate_samples(_TITLE, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        target = self.pool.find(item.pseudo_speaker.target)
+        target = pool.find(item.pseudo_speaker.target)
         if not samples.any():
             return np.zeros_like(samples)
         pool_s, estimator = cast("float", options["pool_s"]), cast("Estimator", options["f0"])

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from common.packages import describe_missing
 from portal.core import labels as wording
 from portal.core.templatetags.portal import words
 
@@ -64,3 +65,11 @@ def test_words_of_a_command_with_hyphens_stay_whole_and_are_escaped():
     assert words("vp pack demo --add <A>-b.pdf") == (
         'vp pack demo <span class="unbroken">--add</span> <span class="unbroken">&lt;A&gt;-b.pdf</span>'
     )
+
+
+def test_line_on_what_cannot_run_holds_no_commands():
+    lacks = [("World", describe_missing("World", "pyworld")), ("B", ""), ("C", "Its weights are missing.")]
+    assert wording.missing_line(lacks) == (
+        "Cannot run here: World needs the package pyworld, which is not installed here; C (Its weights are missing)."
+    )
+    assert wording.missing_line([("B", "")]) == ""

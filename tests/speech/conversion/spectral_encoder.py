@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-FRAME_SAMPLES, WINDOW_FRAMES, WIDTH = 320, 1500, 512
+from speech.conversion.nearest_frames import FRAME_SAMPLES, WINDOW_FRAMES
+
+WIDTH = 512
 
 
 def make_positions(width=WIDTH):
