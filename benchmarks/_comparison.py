@@ -171,9 +171,19 @@ def plan(method: Anonymizer, speech: Speech, role: Any) -> dict[str, PseudoSpeak
     if not plans_voices(method):
         planned = plan_voices(method.parameters, seed=SEED, role=role, split="bench", speakers=speakers)
         return dict(planned.voices)
-    keys = [pseudo_speaker_key(seed=SEED, role=role, split="bench", speaker=speaker) for speaker in speakers]
-    requests = [VoiceRequest(key, gender) for key, gender in zip(keys, speakers.values(), strict=True)]
+    requests = [
+        VoiceRequest(
+            pseudo_speaker_key(seed=SEED, role=role, split="bench", speaker=speaker),
+            gender,
+            tuple(partial(_given, each.samples) for each in speech.side(role) if each.speaker == speaker),
+        )
+        for speaker, gender in speakers.items()
+    ]
     return dict(zip(speakers, plan_requests(method, requests), strict=True))
+
+
+def _given(samples: Samples) -> tuple[Samples, int]:
+    return samples, RATE_HZ
 
 
 def measure(method: Anonymizer, judges: Judges, options: Options | None = None) -> dict[str, Any]:
@@ -224,13 +234,73 @@ def compare(
     print(json.dumps(about, indent=1), flush=True)
     for each in methods:
         method = each.prepare(read_targets()) if takes_targets(each) else each
-        for value in sweep[1] if sweep else ():
-            print(method.name, sweep, value, json.dumps(measure(method, judges, {sweep[0]: value})), flush=True)
-        if sweep:
+        if sweep is not None:
+            for value in sweep[1]:
+                found = measure(method, judges, {sweep[0]: value})
+                print(f"{method.name} {sweep[0]}={value:g}", json.dumps(found), flush=True)
             continue
         found = measure(method, judges)
         print(method.name, json.dumps(found), flush=True)
         keep(FILE, about, method.name, found)
+
+
+def print_acceptance(methods: Sequence[Anonymizer], n_speakers: int, per_speaker: int) -> None:
+    """Whether trials sound like the voice that they were given, by an encoder that made neither, and what the vocoder
+    alone costs.
+
+    An output is compared by cosine with the speakers of its voice (one recording of each, their mean vector), with the
+    enrolment recordings of its own speaker, and with the voice of another trial in place of its own. Only methods whose
+    voices are mixtures of speakers of ``../shared/speech-train`` have such recordings.
+    """
+    from speech.audio.files import resample, to_pcm16
+    from speech.vocoders import hifigan
+
+    speech, words = read_test_speech(n_speakers, per_speaker)
+    judges = Judges(speech, words)
+    trials = judges.sides["trial"]
+    own: dict[str, list[Floats]] = {}
+    for each, vector in zip(judges.sides["enrolment"], judges.original["enrolment"][ENCODERS[0]], strict=True):
+        own.setdefault(each.speaker, []).append(vector)
+    vocoder = hifigan.load()
+    spectra = [
+        hifigan.log_mel(resample(each.samples, RATE_HZ, hifigan.RATE_HZ).astype(np.float32) / np.float32(32768))
+        for each in trials
+    ]
+    copies = [resample(to_pcm16(sound), hifigan.RATE_HZ, RATE_HZ) for sound in vocoder.synthesize(spectra)]
+    print(f"copy by HiFi-GAN: word errors {judges.word_errors(copies):.4f}", flush=True)
+    with (TARGET_SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        first = {row["speaker"]: row["path"] for row in csv.DictReader(file)}
+    for method in methods:
+        voices = plan(method, speech, "trial")
+        mixtures = {speaker: voice.mixture for speaker, voice in voices.items()}
+        if not all(mixture and set(mixture) <= set(first) for mixture in mixtures.values()):
+            continue
+        given = {speaker: _voice_vector(judges, mixture, first) for speaker, mixture in mixtures.items()}
+        outputs = method.anonymize_batch([Item(each.samples, voices[each.speaker]) for each in trials], RATE_HZ)
+        found = judges.embed(outputs)[ENCODERS[0]]
+        others = [*trials[len(trials) // 2 :], *trials[: len(trials) // 2]]
+        to_own = [_cosine(v, np.mean(own[each.speaker], axis=0)) for v, each in zip(found, trials, strict=True)]
+        to_given, to_other = (
+            [_cosine(v, given[each.speaker]) for v, each in zip(found, side, strict=True)] for side in (trials, others)
+        )
+        print(
+            f"{method.name}: nearer to the given voice than to the own in {np.mean(np.greater(to_given, to_own)):.0%} "
+            f"of {len(trials)} trials (cosines {np.mean(to_given):.2f}, {np.mean(to_own):.2f}); nearer to it than to "
+            f"that of another trial in {np.mean(np.greater(to_given, to_other)):.0%} ({np.mean(to_other):.2f})",
+            flush=True,
+        )
+
+
+def _voice_vector(judges: Judges, mixture: Mapping[str, float], paths: Mapping[str, str]) -> Floats:
+    import soundfile
+
+    sounds = [soundfile.read(TARGET_SPEECH / paths[name], dtype="int16")[0] for name in mixture]
+    vectors = judges.embed(sounds)[ENCODERS[0]]
+    return np.mean(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), axis=0)
+
+
+def _cosine(one: Floats, other: Floats) -> float:
+    return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))
 
 
 def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> None:

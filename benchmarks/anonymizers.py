@@ -27,14 +27,14 @@ from anonymization.methods.contract import Anonymizer, PseudoSpeaker, plans_voic
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import plan_voices
 from benchmarks._attackers import Attacker, Rates, attackers
-from benchmarks._comparison import compare
+from benchmarks._comparison import compare, print_acceptance
 from benchmarks._speech import CORPORA, RATE_HZ, SPEECH, Samples, Speech, Utterance, read_speech
 
 # Of the sets of 2022 by gender, to two decimals.
 PUBLISHED = {"F": (0.61, 0.70), "M": (0.53, 0.66)}
 YARDSTICK_S = 10
 TIMED_S = 60
-PARTS = ("pitch", "attackers", "speed", "comparison")
+PARTS = ("pitch", "attackers", "speed", "comparison", "acceptance")
 ATTACKS = ("ignorant", "lazy-informed", "own voices")
 
 
@@ -305,6 +305,10 @@ def main() -> int:
     options = parse()
     if not (SPEECH / "utterances.csv").is_file():
         print(f"skipped: the real speech of {SPEECH} is not here")
+        return 0
+    if "acceptance" in options.parts:
+        able = [get_method(name) for name in options.methods] if options.methods else methods()
+        print_acceptance([one for one in able if plans_voices(one)], options.speakers, options.per_speaker)
         return 0
     if "comparison" in options.parts:
         name, _, values = options.sweep.partition("=")

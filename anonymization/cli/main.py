@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from anonymization.cli import explain, listing, run, voices
+from anonymization.cli import explain, listing, run, train, voices
 from anonymization.cli.records import FULL
 from anonymization.methods.contract import MethodError
-from common.errors import CommandError
+from common.errors import CommandError, MetricInputError
 from common.terminal import Parser, run_command
 
 PROGRAM = "python -m anonymization"
@@ -26,6 +26,7 @@ COMMANDS = {
     "run": (run, "anonymise a folder or Kaldi data directories; continues where an earlier call ended"),
     "voices": (voices, "voices of all speakers, as a table or CSV; or check such a file"),
     "list": (listing, "the methods with their parameters and options, and what is missing on this machine"),
+    "train": (train, "train the decoder of the methods that convert by content; continues where it was stopped"),
     "explain": (explain, "what a method does, in words or as a figure of one instant of a recording"),
 }
 _EPILOGUE = (
@@ -37,7 +38,7 @@ _EPILOGUE = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return run_command(lambda: _parser().parse_args(given), MethodError)
+    return run_command(lambda: _parser().parse_args(given), MethodError, MetricInputError)
 
 
 def _parser() -> Parser:

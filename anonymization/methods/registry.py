@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from anonymization.methods.content_decoder import method as content_decoder
 from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, MethodError, Option, Parameter
 from anonymization.methods.external.description import LONGEST_NAME, NAME
 from anonymization.methods.external.method import load_command
@@ -102,7 +103,7 @@ def _known() -> tuple[tuple[Anonymizer, ...], tuple[BrokenPlugin, ...]]:
 
 def _built_in() -> tuple[Anonymizer, ...]:
     signal = (*mcadams.METHODS, *pitch_shift.METHODS, *world_voice.METHODS)
-    return (*signal, *recognize_and_speak.METHODS, *nearest_frames.METHODS)
+    return (*signal, *recognize_and_speak.METHODS, *nearest_frames.METHODS, *content_decoder.METHODS)
 
 
 @cache

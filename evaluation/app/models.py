@@ -23,6 +23,7 @@ class EvaluationRun(models.Model):
         ATTACK = "attack", "the portal's own attack"
         RECOGNITION = "recognition", "the portal's own speech recognition"
         TRAINING = "training", "training of a semi-informed attacker"
+        RETRAINED = "retrained", "recognition by a retrained recogniser"
 
     kind = models.CharField(max_length=12, choices=Kind.choices)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="evaluation_runs")

@@ -24,6 +24,7 @@ COMMANDS = {
     "attack": "attack anonymised speech: vectors, scores of every trial, EERs with intervals, voices",
     "naturalness": "naturalness as a network predicts it (DNSMOS), of a folder of speech",
     "recognize": "transcribe speech with a recogniser, and count word errors with intervals",
+    "retrain-recognizer": "phone error rates by a recogniser that was trained on the anonymised speech, and by one not",
     "models": "model files of attackers and recognisers: which are present; fetch the others",
     "train-attacker": "train a speaker recogniser on anonymised speech, as a semi-informed attacker would",
     "list": "metrics, editions and estimators",

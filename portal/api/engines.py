@@ -16,8 +16,19 @@ from evaluation.app.attacks.selectors import list_attacks as find_attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition import services as recognitions
 from evaluation.app.recognition.selectors import list_recognitions as find_recognitions
+from evaluation.app.retrained import services as retrained
+from evaluation.app.retrained.selectors import list_retrained
 from evaluation.app.runs import services as runs
-from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION, TRAINING, EngineRunKind, describe_engine
+from evaluation.app.runs.kinds import (
+    ATTACK,
+    CHAINED_KINDS,
+    ENGINE_KINDS,
+    RECOGNITION,
+    RETRAINED,
+    TRAINING,
+    RunKind,
+    describe_engine,
+)
 from evaluation.app.runs.selectors import list_job_chains, list_runs
 from evaluation.scoring.reliability import NOT_RELIABLE, RELIABLE
 from evaluation.scoring.values import Number
@@ -143,6 +154,22 @@ class RecognitionNumbersSerializer(Shape):
     notes = serializers.ListField(child=serializers.CharField())
 
 
+class PhoneNumbersSerializer(Shape):
+    """What retrained recognisers understood: the newest finished run.
+
+    Of each number ``training`` and ``speech`` say what its recogniser was trained on and what it heard.
+    """
+
+    run = serializers.IntegerField()
+    engine = EngineNameSerializer()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    numbers = NumberSerializer(many=True)
+    regained = serializers.DictField(
+        child=serializers.FloatField(allow_null=True),
+        help_text="By data set the share of the damage that training again takes back, in per cent.",
+    )
+
+
 @operation(EngineSerializer(many=True), who=Who.EVERYBODY)
 def list_engines(api: ApiView) -> Response:
     """Every attacker and recogniser of the portal, and why it cannot run here, if it cannot."""
@@ -159,7 +186,7 @@ def list_engines(api: ApiView) -> Response:
     return api.paginated(found, EngineSerializer)
 
 
-def _list_runs(api: ApiView, pk: int, kind: EngineRunKind) -> Response:
+def _list_runs(api: ApiView, pk: int, kind: RunKind) -> Response:
     found = list_runs(submission_for(api.user, pk), kind.kind)
     chains = list_job_chains(found)
     return api.paginated([_run(run, chains) for run in found], RunSerializer)
@@ -201,10 +228,22 @@ def start_recognition(api: ApiView, pk: int) -> Response:
     return _shown(recognitions.start_recognition(submission=submission, by=api.user, **wishes), 201)
 
 
+@operation(RunSerializer(many=True), who=Who.TEAM)
+def list_retrainings(api: ApiView, pk: int) -> Response:
+    """Trainings of phone recognisers on a submission, the newest first, with how far each is."""
+    return _list_runs(api, pk, RETRAINED)
+
+
+@operation(RunSerializer, status=201)
+def start_retraining(api: ApiView, pk: int) -> Response:
+    """Train a phone recogniser on the training speech of a submission, and one on its originals; English only."""
+    return _shown(retrained.start_retraining(submission=managed_submission_for(api.user, pk), by=api.user), 201)
+
+
 def _changed(api: ApiView, pk: int, run: int, service: Callable[..., None]) -> Response:
     """What the organizer does with a run; the answer is the run as it then is."""
     found = EvaluationRun.objects.filter(submission=managed_submission_for(api.user, pk))
-    chosen = get_object_or_404(found, kind__in=[one.kind for one in ENGINE_KINDS], pk=run)
+    chosen = get_object_or_404(found, kind__in=[one.kind for one in CHAINED_KINDS], pk=run)
     service(chosen, by=api.user)
     chosen.refresh_from_db()
     return _shown(chosen)
@@ -212,13 +251,13 @@ def _changed(api: ApiView, pk: int, run: int, service: Callable[..., None]) -> R
 
 @operation(RunSerializer)
 def cancel_run(api: ApiView, pk: int, run: int) -> Response:
-    """End an attack or recognition with all its jobs; what was finished is kept."""
+    """End an attack, recognition or retraining with all its jobs; what was finished is kept."""
     return _changed(api, pk, run, runs.cancel_run)
 
 
 @operation(RunSerializer)
 def continue_run(api: ApiView, pk: int, run: int) -> Response:
-    """Continue an attack or recognition that failed or was cancelled."""
+    """Continue an attack, recognition or retraining that failed or was cancelled."""
     return _changed(api, pk, run, runs.continue_run)
 
 
@@ -254,6 +293,17 @@ def show_recognitions(api: ApiView, name: str) -> Response:
         for one in find_recognitions(view.submission, view.as_of)
     ]
     return api.paginated(found, RecognitionNumbersSerializer)
+
+
+@operation(PhoneNumbersSerializer(many=True), asks=VersionQuerySerializer, who=Who.EVERYBODY)
+def show_retrained(api: ApiView, name: str) -> Response:
+    """The phone errors of recognisers that the portal trained on originals and on a system's speech."""
+    view = system_view(api, name)
+    found = [
+        _of_run(one) | {"numbers": _numbers(one.numbers.values()), "regained": one.regained}
+        for one in list_retrained(view.submission, view.as_of)
+    ]
+    return api.paginated(found, PhoneNumbersSerializer)
 
 
 def _training(submission: Submission, pk: int) -> EvaluationRun:

@@ -68,6 +68,12 @@ urlpatterns = [
     address(
         f"{submission}/recognitions", "recognitions", get=engines.list_recognitions, post=engines.start_recognition
     ),
+    address(
+        f"{submission}/retrained-recognitions",
+        "retrained-recognitions",
+        get=engines.list_retrainings,
+        post=engines.start_retraining,
+    ),
     address(f"{submission}/runs/<int:run>/cancel", "cancel-run", post=engines.cancel_run),
     address(f"{submission}/runs/<int:run>/continue", "continue-run", post=engines.continue_run),
     address("engines/", "engines", get=engines.list_engines),
@@ -77,6 +83,7 @@ urlpatterns = [
     address(f"{system}/values", "values", get=systems.show_values),
     address(f"{system}/attacks", "system-attacks", get=engines.show_attacks),
     address(f"{system}/recognitions", "system-recognitions", get=engines.show_recognitions),
+    address(f"{system}/retrained-recognitions", "system-retrained", get=engines.show_retrained),
     address(f"{system}/files", "files", get=systems.list_file_measures),
     re_path(r"^(?P<rest>[\s\S]+)\Z", nothing_here, name="nothing"),
 ]

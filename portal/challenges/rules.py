@@ -245,9 +245,10 @@ def contradictions(recipe: Recipe, corpus: str, held: Mapping[str, HeldSet]) -> 
 
 
 def missing_sets(recipe: Recipe, held: Iterable[str]) -> list[str]:
-    """The enrolment, trial and training sets of a recipe that a corpus lacks."""
+    """The enrolment and trial sets of a recipe that a corpus lacks, and of training where the portal trains on them."""
     names = set(held)
-    wanted = [one for one in recipe.data_sets.values() if one.role in ROLES_OF_A_CORPUS]
+    roles = ROLES_OF_A_CORPUS if recipe.evaluation.training else ("enrolment", "trial")
+    wanted = [one for one in recipe.data_sets.values() if one.role in roles]
     return [one.name for one in wanted if not names & {one.name, one.directory}]
 
 

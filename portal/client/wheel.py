@@ -146,7 +146,7 @@ def _sources() -> dict[str, bytes]:
     """Modules, and what lies beside them and is no module, by path from the root."""
     paths = set(find_modules()[0].values())
     for folder in {path.parent for path in paths}:
-        paths |= {path for path in folder.iterdir() if path.suffix in (".toml", ".npy")}
+        paths |= {path for path in folder.iterdir() if path.suffix in (".toml", ".npy", ".safetensors")}
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in sorted(paths)}
 
 

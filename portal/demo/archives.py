@@ -8,18 +8,18 @@ from __future__ import annotations
 import io
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from anonymization.app.voices import split_of
-from anonymization.methods.contract import Options, complete_options
+from anonymization.methods.contract import Options, PseudoSpeaker, VoiceRequest, complete_options, plans_voices
 from anonymization.methods.registry import get_method
-from anonymization.methods.voices.pseudo_speakers import Role, VoicePlan, plan_voices
+from anonymization.methods.voices.pseudo_speakers import Role, plan_requests, plan_voices, pseudo_speaker_key
 from portal.challenges.models import DataSet
 from portal.core.storage import load_audio
 
@@ -78,16 +78,21 @@ def anonymise(
     speakers: dict[str, set[str]] = defaultdict(set)
     for one in utterances:
         speakers[one.split].add(one.speaker)
-    plans: dict[tuple[str, str], VoicePlan] = {}
+    genders = {one.speaker: one.gender.lower() for one in utterances}
+    voices: dict[tuple[str, str], Mapping[str, PseudoSpeaker]] = {}
     for role, split in {(one.role, one.split) for one in utterances}:
-        plans[role, split] = plan_voices(
-            anonymiser.parameters, seed=seed, role=cast("Role", role), split=split, speakers=speakers[split]
-        )
+        place: dict[str, Any] = {"seed": seed, "role": cast("Role", role), "split": split}
+        if plans_voices(anonymiser):
+            names = sorted(speakers[split])
+            requests = [VoiceRequest(pseudo_speaker_key(speaker=name, **place), genders[name]) for name in names]
+            voices[role, split] = dict(zip(names, plan_requests(anonymiser, requests), strict=True))
+        else:
+            voices[role, split] = plan_voices(anonymiser.parameters, speakers=speakers[split], **place).voices
     settled = complete_options(anonymiser, options)
     submission = DemoSubmission(utterances, {})
     for done, one in enumerate(utterances):
         progress(done, len(utterances))
-        voice = plans[one.role, one.split].voices[one.speaker]
+        voice = voices[one.role, one.split][one.speaker]
         if one.name not in submission.speech:
             submission.speech[one.name] = anonymiser.anonymize(one.samples, one.rate_hz, voice, options=settled)
     return submission

@@ -1,4 +1,4 @@
-"""The demo challenge: an edition that the portal evaluates, with two baselines and three simulated teams.
+"""The demo challenge: an edition that the portal evaluates, with two baselines and up to four simulated teams.
 
 The teams and their people are inventions of this module, and every name says *simulated*. Their systems are not: the
 portal's own anonymisers make their speech, which is received like any upload, inspected, attacked, recognised and
@@ -58,6 +58,7 @@ class _Entry:
     options: Mapping[str, str] = field(default_factory=dict)
     kind: str = System.Kind.PRIMARY
     is_spoiled: bool = False
+    needs_models: bool = False  # that a demo without models does without
 
 
 # Name, affiliation, country and whether it is academic.
@@ -65,6 +66,7 @@ TEAMS = {
     "wide": ("Wide Range (simulated)", "University of Examples (simulated)", "FR", True),
     "low": ("Quick Pitch (simulated)", "Example Labs (simulated)", "SG", False),
     "hasty": ("Hasty Upload (simulated)", "Institute of Late Nights (simulated)", "DE", True),
+    "anew": ("Spoken Anew (simulated)", "Laboratory of Examples (simulated)", "JP", True),
 }
 ENTRIES = (
     _Entry("", get_method("mcadams-2022").title, "mcadams-2022", 2022, "B2"),
@@ -77,6 +79,7 @@ ENTRIES = (
         kind=System.Kind.CONTRASTIVE,
     ),
     _Entry("hasty", "TD-PSOLA, packed in a hurry", "pitch-shift-psola", 4, is_spoiled=True),
+    _Entry("anew", "Recognition, then synthesis in mixed voices", "t04", 5, needs_models=True),
 )
 
 
@@ -146,18 +149,24 @@ def start_demo_baselines(*, edition: Edition, organizer: User, say: Screen) -> N
         start_edition_baseline(edition=edition, label=entry.label, by=organizer, **made)
 
 
-def send_demo_systems(*, edition: Edition, people: Mapping[str, User], say: Screen) -> SubmissionTeller:
+def send_demo_systems(
+    *, edition: Edition, people: Mapping[str, User], with_models: bool, say: Screen
+) -> SubmissionTeller:
     """Hand in what the teams make, as far as it is not there yet.
 
     Args:
         people: the account of the organizer, and of the owner of each simulated team by its key in `TEAMS`.
+        with_models: whether systems that need models are made, where those are on this machine.
 
     Returns:
         What tells how the submissions go on.
     """
-    teams = {key: _team(edition, key, people[key], people["organizer"]) for key in TEAMS}
+    made = [entry for entry in ENTRIES if with_models or not entry.needs_models]
+    made = [entry for entry in made if not explain_missing(get_method(entry.method))]
+    owners = {entry.team for entry in made}
+    teams = {key: _team(edition, key, people[key], people["organizer"]) for key in TEAMS if key in owners}
     teller = SubmissionTeller(say)
-    missing = [entry for entry in _missing(edition) if entry.team]
+    missing = [entry for entry in _missing(edition) if entry.team in teams]
     utterances = archives.read_utterances(_data_sets(edition)) if missing else []
     for entry in missing:
         if entry.is_spoiled and len({one.name for one in utterances}) < SPOILED_AT_LEAST:

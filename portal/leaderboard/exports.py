@@ -45,7 +45,7 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
                 "unit": column.metric.unit,
                 "better": str(column.metric.direction),
             }
-            for column in (*leaderboard.averages, *leaderboard.beyond)
+            for column in (*leaderboard.averages, *leaderboard.further)
         ],
         "rankings": [_table_as_dict(leaderboard, table) for table in leaderboard.table.tables],
         "unrankable": [
@@ -58,7 +58,7 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
 
 def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
     """A header, then each system in each ranking, then those that are in none."""
-    shown = (*leaderboard.averages, *leaderboard.beyond)
+    shown = (*leaderboard.averages, *leaderboard.further)
     numbers = [name for one in shown for name in (one.key, f"{one.key}_low", f"{one.key}_high")]
     yield (*COLUMNS, *numbers, "reasons")
     for table in leaderboard.table.tables:
@@ -147,7 +147,7 @@ def _entry_as_dict(leaderboard: Leaderboard, entry: Entry) -> dict[str, Any]:
         "weak_attack": list(entry.weak_attack),
         "averages": {
             column.key: asdict(measured)
-            for column in (*leaderboard.averages, *leaderboard.beyond)
+            for column in (*leaderboard.averages, *leaderboard.further)
             if (measured := measured_of(entry, column))
         },
     }
@@ -155,7 +155,7 @@ def _entry_as_dict(leaderboard: Leaderboard, entry: Entry) -> dict[str, Any]:
 
 def _entry_cells(leaderboard: Leaderboard, entry: Entry) -> tuple[Any, ...]:
     numbers: list[float | None] = []
-    for column in (*leaderboard.averages, *leaderboard.beyond):
+    for column in (*leaderboard.averages, *leaderboard.further):
         found = measured_of(entry, column)
         numbers += (found.value, found.low, found.high) if found else (None, None, None)
     name = (entry.key, entry.label, entry.team_name, entry.kind)

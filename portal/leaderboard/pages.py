@@ -134,10 +134,11 @@ def _unlike(count: int) -> str:
 
 
 def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[str, str]]]]:
-    """How much each data set counts in each average; those beyond the EER have the weights of the EER."""
+    """How much each data set counts in each average; others have the weights of the EER or of the WER."""
     track, found = track_of(leaderboard.edition), []
     privacy = leaderboard.policy.privacy.metric
     weighed = [(one, one.key) for one in leaderboard.averages] + [(one, privacy) for one in leaderboard.beyond]
+    weighed += [(one, "wer") for one in leaderboard.retrained]
     for shown, metric in weighed:
         average = next((one for one in track.averages if one.metric == metric), None)
         weights = average.weights.get(leaderboard.policy.split, {}) if average else {}

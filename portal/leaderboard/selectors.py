@@ -8,7 +8,7 @@ none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,8 @@ from django.urls import reverse
 
 from evaluation.app.objective.selectors import Extent, read_objective_values
 from evaluation.app.portal_evaluation.selectors import read_originals
+from evaluation.app.retrained.selectors import METRIC as PHONES
+from evaluation.app.retrained.selectors import read_phone_averages
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
@@ -36,6 +38,8 @@ from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Part, Relation, may_see
 from portal.submissions.selectors import STANDING, STOPPED, count_mismatches
 
+# Columns of retrained recognisers, by what `read_phone_averages` calls them.
+RETRAINED_LABELS = {"retrained": "PER, retrained", "frozen": "PER, frozen"}
 ORIGINAL = "original speech"  # no system can have this name
 ORIGINAL_LABEL = "Original"
 
@@ -95,6 +99,20 @@ class Leaderboard:
             for key in AVERAGED_BEYOND
             if any(key in entry.averages for entry in self.entries)
         )
+
+    @cached_property
+    def retrained(self) -> tuple[ShownAverage, ...]:
+        """Averages by recognisers that the portal trained again: those that a system has."""
+        return tuple(
+            ShownAverage(key, replace(find_metric(PHONES), label=label), "")
+            for key, label in RETRAINED_LABELS.items()
+            if any(key in entry.averages for entry in self.entries if entry.kind != "original")
+        )
+
+    @cached_property
+    def further(self) -> tuple[ShownAverage, ...]:
+        """What a reader may ask for beside the averages of the edition."""
+        return (*self.beyond, *self.retrained)
 
     @property
     def is_empty(self) -> bool:
@@ -285,8 +303,17 @@ def load_entries(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
     track, policy = track_of(edition), policy_by(edition, {})
     submissions = submissions_on_leaderboard(edition)
     values = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
-    entries = [make_entry(submission, values[submission.pk], track, policy) for submission in submissions]
+    phones = read_phone_averages(submissions, policy.split, edition.frozen_at)
+    entries = []
+    for submission in submissions:
+        entry = make_entry(submission, values[submission.pk], track, policy)
+        found = {row: measured for row, one in phones.get(submission.pk, {}).items() if (measured := _measured(one))}
+        beside = {row: found[row] for row in RETRAINED_LABELS if row in found}
+        entries.append(replace(entry, averages={**entry.averages, **beside}))
     original = make_original_entry(edition, track, policy, values.values())
+    ceiling = next((found["ceiling"] for found in phones.values() if "ceiling" in found), None)
+    if original and (measured := _measured(ceiling)):
+        original = replace(original, averages=dict.fromkeys(RETRAINED_LABELS, measured))
     times = [one.measured_at for one in values.values() if one.measured_at]
     return (*([original] if original else []), *entries), max(times, default=None)
 

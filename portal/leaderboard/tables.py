@@ -52,6 +52,7 @@ class Choice:
         sort, order: the column by which the table stands, and which way.
         shows_published: whether systems of papers stand among the others.
         shows_beyond: whether columns of privacy beyond the EER are shown too.
+        shows_retrained: whether those of retrained recognisers are.
         query: what of the address differs from the page's own, but for the order.
     """
 
@@ -60,6 +61,7 @@ class Choice:
     order: Order
     shows_published: bool = True
     shows_beyond: bool = False
+    shows_retrained: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
 
     def address(self, **changes: str | None) -> str:
@@ -100,8 +102,8 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
     """What an address asks for; whatever it names that is not there is as if it were not named.
 
     Args:
-        given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy`` (``all``),
-            ``sort`` and ``order``.
+        given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy`` and
+            ``words`` (``all``), ``sort`` and ``order``.
     """
     tables, utilities = leaderboard.table.tables, [one.metric for one in leaderboard.policy.utilities]
     minima = list(dict.fromkeys(f"{table.minimum:g}" for table in tables))
@@ -114,37 +116,33 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
         query["published"] = HIDE
     if given.get("privacy") == ALL and leaderboard.beyond:
         query["privacy"] = ALL
+    if given.get("words") == ALL and leaderboard.retrained:
+        query["words"] = ALL
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
     asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
     sort, order = given.get("sort", ""), given.get("order", "")
-    columns = _columns(leaderboard, shows_beyond="privacy" in query)
+    columns = _columns(leaderboard, shows_beyond="privacy" in query, shows_retrained="words" in query)
     sort = sort if sort in {"rank", "system", *(one.key for one in columns)} else "rank"
     chosen = cast("Order", order) if order in ARIA_SORT else _natural_order(leaderboard, sort)
-    return Choice(next(asked, None), sort, chosen, "published" not in query, "privacy" in query, query)
+    shows = {"shows_published": "published" not in query, "shows_beyond": "privacy" in query}
+    return Choice(next(asked, None), sort, chosen, query=query, shows_retrained="words" in query, **shows)
 
 
 def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -> list[dict[str, Any]]:
     """The conditions, the utilities where there are several, and the systems of papers, as links to their views."""
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     found = _ranking_switches(leaderboard, choice, order)
-    if has_published:
-        links = [
-            {"text": text, "address": choice.address(published=value, **order), "is_current": is_current}
-            for text, value, is_current in (
-                ("Show", None, choice.shows_published),
-                ("Hide", HIDE, not choice.shows_published),
-            )
-        ]
-        found.append({"label": "Published systems", "links": links})
-    if leaderboard.beyond:
-        links = [
-            {"text": text, "address": choice.address(privacy=value, **order), "is_current": is_current}
-            for text, value, is_current in (
-                ("EER", None, not choice.shows_beyond),
-                ("Beyond the EER", ALL, choice.shows_beyond),
-            )
-        ]
-        found.append({"label": "Privacy", "links": links})
+    for is_there, label, parameter, texts, value, is_on in (
+        (has_published, "Published systems", "published", ("Show", "Hide"), HIDE, not choice.shows_published),
+        (leaderboard.beyond, "Privacy", "privacy", ("EER", "Beyond the EER"), ALL, choice.shows_beyond),
+        (leaderboard.retrained, "Words", "words", ("As ranked", "Retrained recogniser"), ALL, choice.shows_retrained),
+    ):
+        if is_there:
+            links = [
+                {"text": text, "address": choice.address(**{parameter: one}, **order), "is_current": is_current}
+                for text, one, is_current in ((texts[0], None, not is_on), (texts[1], value, is_on))
+            ]
+            found.append({"label": label, "links": links})
     return found
 
 
@@ -266,7 +264,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
     columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
     columns += [
         Column(one.key, one.metric.label, kind="num best" if _decides(ranking, one) else "num", unit=one.metric.unit)
-        for one in _columns(leaderboard, shows_beyond=choice.shows_beyond)
+        for one in _columns(leaderboard, shows_beyond=choice.shows_beyond, shows_retrained=choice.shows_retrained)
     ]
     columns = [
         column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
@@ -486,7 +484,7 @@ def _caption(lines: Sequence[Line]) -> str:
 
 def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str) -> Line:
     late = entry.is_late and place_text != "late"
-    shown = _columns(leaderboard, shows_beyond=True)
+    shown = [*_deciding(leaderboard), *leaderboard.further]
     numbers = {one.key: found for one in shown if (found := measured_of(entry, one)) is not None}
     return Line(
         label=entry.label,
@@ -545,7 +543,7 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         "description": Cell("PDF" if line.description else "", link=line.description, title=f"Paper on {line.label}"),
     } | {
         one.key: average_cell(line.numbers.get(one.key), one.metric.unit, _most_digits(leaderboard, one))
-        for one in _columns(leaderboard, shows_beyond=True)
+        for one in [*_deciding(leaderboard), *leaderboard.further]
     }
     key = leaderboard.policy.privacy.metric
     doubts = filter(None, (NOT_RELIABLE if line.is_weakly_attacked else "", line.lower_attack.replace(" %", "\u00a0%")))
@@ -575,9 +573,10 @@ def _deciding(leaderboard: Leaderboard) -> list[ShownAverage]:
     return [one for one in leaderboard.averages if one.is_privacy or one.is_utility]
 
 
-def _columns(leaderboard: Leaderboard, *, shows_beyond: bool) -> list[ShownAverage]:
+def _columns(leaderboard: Leaderboard, *, shows_beyond: bool, shows_retrained: bool) -> list[ShownAverage]:
     """The columns of numbers."""
-    return [*_deciding(leaderboard), *(leaderboard.beyond if shows_beyond else ())]
+    retrained = leaderboard.retrained if shows_retrained else ()
+    return [*_deciding(leaderboard), *retrained, *(leaderboard.beyond if shows_beyond else ())]
 
 
 def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:
@@ -586,5 +585,5 @@ def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:
 
 def _natural_order(leaderboard: Leaderboard, sort: str) -> Order:
     """The best first: what a heading does when first chosen."""
-    average = next((one for one in (*leaderboard.averages, *leaderboard.beyond) if one.key == sort), None)
+    average = next((one for one in (*leaderboard.averages, *leaderboard.further) if one.key == sort), None)
     return "desc" if average and average.metric.direction == "higher" else "asc"

@@ -29,7 +29,8 @@ find_played = Step("listening.app.studies.selectors.find_played")
 PROPOSED_SAMPLES = 4
 _PROPOSED_S = 5.0  # long enough to judge a voice
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
-OF_ENGINES = ("vectors", "hypotheses")  # jobs of the portal's attacks and recognition before the last one
+# Jobs of the portal's attacks and recognition before the last one.
+OF_ENGINES = ("vectors", "hypotheses", "phone-training")
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
 # Passed the check and not taken back.
 ACCEPTED = (

@@ -20,6 +20,7 @@ from anonymization.app.selectors import find_method, list_runs, list_settings, s
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.measures import selectors
 from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.kinds import CHAINED_KINDS
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, size_of
 from evaluation.figures.style import ImageFormat, Size, Theme, for_page
 from evaluation.metrics.averages import Distribution, distribute
@@ -66,7 +67,7 @@ RUNS_THAT_TELL_THE_PACE = 20
 ENDED_JOBS_THAT_TELL_THE_PACE = 50
 # Attacks, recognition and trainings have pages of their own, with their own progress. Here they count while the system
 # is evaluated, which waits for them.
-OF_ENGINES = (EvaluationRun.Kind.ATTACK, EvaluationRun.Kind.RECOGNITION, EvaluationRun.Kind.TRAINING)
+OF_ENGINES = (*(one.kind for one in CHAINED_KINDS), EvaluationRun.Kind.TRAINING)
 
 
 # What to expect of the numbers of a method, where that is known (docs/methods.md).

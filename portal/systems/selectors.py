@@ -10,7 +10,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 
 from evaluation.app.models import EvaluationRun, ScoreSet
-from evaluation.app.runs.kinds import ENGINE_KINDS, MEASURES
+from evaluation.app.runs.kinds import CHAINED_KINDS, MEASURES
 from evaluation.app.runs.selectors import list_runs
 from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.data_files import gives_transcripts
@@ -70,7 +70,7 @@ class View:
     @cached_property
     def evaluation_runs(self) -> list[EvaluationRun]:
         """Every run of its own measures, attacks and recognition, the newest first."""
-        return list_runs(self.submission, MEASURES.kind, *(one.kind for one in ENGINE_KINDS))
+        return list_runs(self.submission, MEASURES.kind, *(one.kind for one in CHAINED_KINDS))
 
     @property
     def context(self) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from anonymization.methods.voices.files import write_targets_csv, write_voices
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.measures.selectors import find_measure
 from evaluation.app.models import EvaluationRun
-from evaluation.app.runs.kinds import ATTACK, RECOGNITION, EngineRunKind
+from evaluation.app.retrained.services import start_retraining
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION, RETRAINED, RunKind
 from evaluation.app.runs.selectors import EngineRuns
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.app.training.selectors import find_training
@@ -241,6 +242,7 @@ def recognition(request: HttpRequest, name: str) -> HttpResponse:
 attacks_csv = _numbers_file("attacks.csv", csv_response, exports.attack_rows)
 attacks_json = _numbers_file("attacks.json", _shown_json, exports.attacks_as_dict)
 recognition_csv = _numbers_file("word-errors.csv", csv_response, recognition_pages.rate_rows)
+retrained_csv = _numbers_file("phone-errors.csv", csv_response, recognition_pages.phone_rows)
 
 
 @member_read
@@ -294,7 +296,7 @@ new_attack = _new_run(AttackForm, "systems:attacks", "Attacks")
 new_recognition = _new_run(RecognitionForm, "systems:recognition", "Recognition")
 
 
-def _engine_progress(kind: EngineRunKind, address: str) -> Page:
+def _engine_progress(kind: RunKind, address: str) -> Page:
     """The live part of the page of such runs."""
 
     @member_read
@@ -311,6 +313,19 @@ def _engine_progress(kind: EngineRunKind, address: str) -> Page:
 
 attack_progress = _engine_progress(ATTACK, "systems:attack-progress")
 recognition_progress = _engine_progress(RECOGNITION, "systems:recognition-progress")
+retraining_progress = _engine_progress(RETRAINED, "systems:retraining-progress")
+
+
+@member_page
+@require_POST
+def retrain(request: HttpRequest, name: str) -> HttpResponse:
+    """Train recognisers on the training speech of a system; for its organizers."""
+    view = organized_view(request, name)
+    try:
+        start_retraining(submission=view.submission, by=request.user)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect(f"{reverse('systems:recognition', args=[name])}{view.query}#retrained")
 
 
 @member_page

@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from common.packages import missing_packages
 from speech.audio.files import resample
-from speech.model_files.store import is_here, missing_sentence
 
 if TYPE_CHECKING:
     from speech.features.whisper_layers import WhisperLayers
@@ -89,13 +87,6 @@ class FramePool:
     features: Floats32
     spectra: Floats32
     normalization: Normalization
-
-
-def missing(what: str) -> str:
-    """Why nothing can be converted here, one sentence; empty where all is. `what` needs it, as a sentence begins."""
-    if sentence := missing_packages(what, "torch", "soxr"):
-        return sentence
-    return next((missing_sentence(name) for name in MODELS if not is_here(name)), "")
 
 
 # The pool ------------------------------------------------------------------------------------------

@@ -57,6 +57,8 @@ NOT_PAGES = {
     "systems:progress": "a part of a page",
     "systems:attack-progress": "a part of a page",
     "systems:recognition-progress": "a part of a page",
+    "systems:retraining-progress": "a part of a page",
+    "systems:retrain": "a deed",
     "systems:training-live": "a part of a page",
     "submissions:progress": "a part of a page",
     "jobs:table": "a part of a page",

@@ -30,7 +30,7 @@ from portal.jobs.models import Job, State
 from portal.submissions.models import Submission, SubmittedFile, Upload
 from portal.submissions.services import create_baseline
 from tests.listening.factories import make_session, make_study
-from tests.portal.attacked import attacked, recognised
+from tests.portal.attacked import attacked, make_retrained, recognised
 from tests.portal.factories import make_team
 from tests.portal.trainings import final_values, make_training
 
@@ -143,6 +143,9 @@ MATRIX = {
     "systems:recognition-progress": FOR_ORGANIZERS,
     "systems:recognition-csv": FOR_ORGANIZERS,
     "systems:recognised-utterances-csv": FOR_ORGANIZERS,
+    "systems:retrain": (LOGIN, 405, 405, 405),  # in an edition, by each role: systems/test_retrained
+    "systems:retraining-progress": FOR_ORGANIZERS,
+    "systems:retrained-csv": FOR_ORGANIZERS,
     "systems:cancel-run": (LOGIN, 405, 405, 405),  # in an edition, by each role: systems/test_attacks
     "systems:continue-run": (LOGIN, 405, 405, 405),
     "systems:trainings": FOR_ORGANIZERS,
@@ -319,6 +322,7 @@ MATRIX = {
     "api:evaluate-submission": ONLY_POST,
     "api:attacks": API_FOR_ORGANIZERS,
     "api:recognitions": API_FOR_ORGANIZERS,
+    "api:retrained-recognitions": API_FOR_ORGANIZERS,
     "api:cancel-run": ONLY_POST,
     "api:continue-run": ONLY_POST,
     "api:engines": OPEN,
@@ -328,6 +332,7 @@ MATRIX = {
     "api:values": API_FOR_ORGANIZERS,
     "api:system-attacks": API_FOR_ORGANIZERS,
     "api:system-recognitions": API_FOR_ORGANIZERS,
+    "api:system-retrained": API_FOR_ORGANIZERS,
     "api:files": (401, 400, 400, 400),  # a data set has to be named
     "api:nothing": UNKNOWN_TO_ALL,
     "jobs:list": FOR_STAFF,
@@ -458,6 +463,7 @@ POSTS = {
     "api:evaluate-submission": (401, 404, 409, 404),
     "api:attacks": (401, 404, 415, 404),
     "api:recognitions": (401, 404, 415, 404),
+    "api:retrained-recognitions": (401, 404, 409, 404),  # nothing to train on
     "api:cancel-run": API_FOR_NOBODY_HERE,  # a run of measures is cancelled by its job
     "api:continue-run": API_FOR_NOBODY_HERE,
     "jobs:cancel": (LOGIN, 404, 302, 302),
@@ -474,6 +480,7 @@ POSTS = {
     "systems:new-training": (LOGIN, 404, 422, 404),
     "systems:new-attack": (LOGIN, 404, 422, 404),
     "systems:new-recognition": (LOGIN, 404, 422, 404),
+    "systems:retrain": FOR_ORGANIZERS_TO_DO,
     "systems:cancel-run": FOR_ORGANIZERS_TO_DO,
     "systems:continue-run": FOR_ORGANIZERS_TO_DO,
 }
@@ -648,6 +655,7 @@ def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[Any
     )
     attack = attacked(submission, sets=[data_set.name])
     recognised(submission, sets=[data_set.name])
+    make_retrained(submission, data_set.name)
     arguments: dict[str, list[Any]] = {
         f"systems:{name}": ["b2"]
         for name in (
@@ -661,6 +669,9 @@ def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[Any
             "recognition-progress",
             "recognition-csv",
             "recognised-utterances-csv",
+            "retrain",
+            "retraining-progress",
+            "retrained-csv",
         )
     }
     return arguments | {
@@ -761,9 +772,9 @@ def _of_the_api(submission: int, invitation: list[Any], member: list[Any]) -> di
     found |= {f"api:{name}": member for name in ("remove-member", "transfer-team")}
     found |= {f"api:{name}": [submission] for name in ("submission", "report")}
     found |= {f"api:{name}-submission": [submission] for name in ("withdraw", "check", "evaluate")}
-    found |= {f"api:{name}": [submission] for name in ("attacks", "recognitions")}
+    found |= {f"api:{name}": [submission] for name in ("attacks", "recognitions", "retrained-recognitions")}
     found |= {f"api:{name}-run": [submission, 1] for name in ("cancel", "continue")}
-    of_systems = ("system", "values", "files", "system-attacks", "system-recognitions")
+    of_systems = ("system", "values", "files", "system-attacks", "system-recognitions", "system-retrained")
     found |= {f"api:{name}": ["b2"] for name in of_systems}
     study = Study.objects.get(edition__name="little-edition").name
     found |= {"api:study-results": [study], "api:study-table": [study, "raw", "summary"]}

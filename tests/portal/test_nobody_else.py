@@ -53,10 +53,12 @@ PUBLIC_ONCE_PUBLISHED = {
     "systems:attacks-json",
     "systems:recognition",
     "systems:recognition-csv",
+    "systems:retrained-csv",
     "api:system",
     "api:values",
     "api:system-attacks",
     "api:system-recognitions",
+    "api:system-retrained",
 }
 NOT_OF_ONE_TEAM = {
     "systems:list",  # the asker's own, asked for below
@@ -209,7 +211,7 @@ def kind_of(name):
         return {"submit-upload": "uploads", "discard-upload": "uploads"}.get(last, namespace)
     if last in OF_TEAMS:
         return "teams"
-    of_systems = {"system", "values", "files", "system-attacks", "system-recognitions"}
+    of_systems = {"system", "values", "files", "system-attacks", "system-recognitions", "system-retrained"}
     return "systems" if last in of_systems else "submissions"
 
 

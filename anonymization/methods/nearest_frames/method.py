@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
@@ -28,16 +27,11 @@ from anonymization.methods.contract import (
     require_pool,
     validate_samples,
 )
-from anonymization.methods.world.method import Level, mute_silence, set_level
+from anonymization.methods.spectra import layers_encoder, missing, speak
+from anonymization.methods.world.method import Level
 from common.errors import MetricInputError
-from speech.audio.files import resample, to_pcm16
-from speech.conversion import nearest_frames
-from speech.conversion.nearest_frames import RATE_HZ, VOCODER_HZ, FramePool, convert_spectrum, make_pool
+from speech.conversion.nearest_frames import MODELS, RATE_HZ, FramePool, convert_spectrum, make_pool
 from speech.model_files.devices import use_torch_threads
-
-if TYPE_CHECKING:
-    from speech.features.whisper_layers import WhisperLayers
-    from speech.vocoders.hifigan import HifiGan
 
 _TITLE = "kNN-VC lite"
 # Less speech of a target holds hardly any of the sounds.
@@ -67,7 +61,7 @@ class NearestFrames(Described):
         return replace(self, pool=pool, _kept={})
 
     def missing(self) -> str:
-        return nearest_frames.missing(_TITLE)
+        return missing(_TITLE, *MODELS)
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         """Digital silence keeps its place, and the duration is the same."""
@@ -83,20 +77,17 @@ class NearestFrames(Described):
             # One thread, so that a process may fork afterwards, and no rounding depends on how many there are.
             with use_torch_threads(1):
                 frames = self._frames(target, cast("float", options["pool_s"]))
-                spectrum = convert_spectrum(samples, frames, _encoder(), round(cast("float", options["k"])))
-                [sound] = _vocoder().synthesize([spectrum])
+                spectrum = convert_spectrum(samples, frames, layers_encoder(), round(cast("float", options["k"])))
+                return speak(spectrum, samples, cast("Level", options["level"]))
         except MetricInputError as error:
             raise MethodError(str(error)) from error
-        output = resample(to_pcm16(sound), VOCODER_HZ, RATE_HZ)[: samples.size].astype(np.float32) / np.float32(32768)
-        mute_silence(output, samples)
-        return set_level(output, samples, cast("Level", options["level"]))
 
     def _frames(self, target: Target, pool_s: float) -> FramePool:
         """The target's frames; two threads at worst make the same twice, to the same result."""
         key = target.name, pool_s
         found = self._kept.get(key)
         if found is None:
-            found = make_pool(join_recordings(target, pool_s), _encoder())
+            found = make_pool(join_recordings(target, pool_s), layers_encoder())
             for oldest in list(self._kept):
                 if sum(len(each.features) for each in [found, *self._kept.values()]) <= _MOST_KEPT_FRAMES:
                     break
@@ -133,20 +124,6 @@ def _readable(target: Target) -> Iterator[Samples]:
             yield convert_audio(*recording()).samples
         except (OSError, ValueError) as error:
             raise MethodError(f"A recording of the target {target.name} cannot be read: {error}") from error
-
-
-@lru_cache(maxsize=1)
-def _encoder() -> WhisperLayers:
-    from speech.features import whisper_layers
-
-    return whisper_layers.load()
-
-
-@lru_cache(maxsize=1)
-def _vocoder() -> HifiGan:
-    from speech.vocoders import hifigan
-
-    return hifigan.load()
 
 
 METHODS = tuple(NearestFrames(**about) for about in read_methods(__file__))

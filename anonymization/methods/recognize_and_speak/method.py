@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
@@ -23,23 +22,21 @@ from typing import cast
 
 import numpy as np
 
-from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.contract import (
     Described,
     Item,
     MethodError,
     OptionValue,
     PseudoSpeaker,
-    Recording,
     Samples,
     TargetPool,
     VoiceRequest,
     read_methods,
     validate_samples,
 )
+from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.world.method import Level, set_level
 from common.errors import MetricInputError
-from speech.pitch.estimators import STEP_S, track_f0_praat
 from speech.recognizers import registry as recognizers
 from speech.recognizers.contract import Recognizer
 from speech.recognizers.long_recordings import list_pieces
@@ -51,9 +48,6 @@ _PIECE_S = 30.0
 _PAUSE_S = 0.3
 # Shares below this are inaudible; without them a voice is short to write.
 _SMALLEST_SHARE = 0.01
-# Where nobody says it: above this median F0 the voice is taken for a woman's, if so much of it is voiced.
-_GENDER_HZ = 165.0
-_HEARD_S, _VOICED_S = 10.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,7 @@ class RecognizeAndSpeak(Described):
         pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the voices are the synthesiser's
     ) -> list[PseudoSpeaker]:
         """Each voice by its key alone, among those of the gender: as told, else by the median F0 of recordings."""
-        return [self._mix(request.key, request.gender or _guess_gender(request.recordings)) for request in requests]
+        return [self._mix(request.key, request.gender or guess_gender(request.recordings)) for request in requests]
 
     def _mix(self, key: str, gender: str) -> PseudoSpeaker:
         names = kokoro.voices_of_gender(gender if gender in ("f", "m") else "")
@@ -151,27 +145,6 @@ def _at_rate(sound: kokoro.Floats32) -> kokoro.Floats32:
 
     resampled: kokoro.Floats32 = soxr.resample(sound, kokoro.RATE_HZ, RATE_HZ, quality="VHQ")
     return resampled
-
-
-def _guess_gender(recordings: Iterable[Recording]) -> str:
-    """f or m by the median F0 of the first seconds of speech; empty where too little of them is voiced.
-
-    A recording that cannot be read is passed over: the run names it where its utterance is due.
-    """
-    voiced: list[float] = []
-    for recording in recordings:
-        try:
-            given = convert_audio(*recording())
-        except (OSError, ValueError):
-            continue
-        with suppress(MetricInputError):  # too short for a contour
-            track = track_f0_praat(given.samples[: round(_HEARD_S * RATE_HZ)], given.rate_hz)
-            voiced += [float(hz) for hz in track.hz if hz > 0]
-        if len(voiced) * STEP_S >= _HEARD_S / 2:
-            break
-    if len(voiced) * STEP_S < _VOICED_S:
-        return ""
-    return "f" if float(np.median(voiced)) > _GENDER_HZ else "m"
 
 
 METHODS = tuple(RecognizeAndSpeak(**about) for about in read_methods(__file__))

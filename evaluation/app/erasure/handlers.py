@@ -34,7 +34,10 @@ from portal.submissions.models import SubmittedFile
 MADE_OF_AUDIO = (SpeakerVector, Hypothesis)
 HOLDERS = (Utterance, SubmittedFile)
 # Where a run keeps files, by its key.
-FOLDERS = ("derived/objective", "derived/attacks", "derived/recognition", "derived/attackers", "derived/figures")
+FOLDERS = (
+    *("derived/objective", "derived/attacks", "derived/recognition", "derived/attackers", "derived/figures"),
+    "derived/retrained",
+)
 
 
 @dataclass

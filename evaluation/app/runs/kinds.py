@@ -90,7 +90,12 @@ RECOGNITION = EngineRunKind(
     set_name="data sets",
     no_set="The submission holds no speech of an enrolment or trial set.",
 )
+RETRAINED = RunKind(Kind.RETRAINED, "1", "retrained-recognition", counts_by="submission_id")
+PHONE_TRAINING = "phone-training"  # the jobs before it, one for each form of speech
 ENGINE_KINDS = (ATTACK, RECOGNITION)
+# Runs that are a chain of jobs, which is cancelled and continued as one.
+CHAINED_KINDS: tuple[RunKind, ...] = (*ENGINE_KINDS, RETRAINED)
+CHAINED_JOBS = (*(name for one in ENGINE_KINDS for name in (one.data_set_job, one.job)), PHONE_TRAINING, RETRAINED.job)
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,21 @@ TRAINED_TEXTS = {
 }
 
 
+PHONES_TEXT = EngineText(
+    "phones",
+    "phones@1",
+    "Retrained phone recogniser",
+    "A small network on a middle layer of Whisper base, trained by CTC once on original and once on anonymised speech.",
+    "MIT (Whisper)",
+    "A. Graves et al., ICML 2006; A. Radford et al., ICML 2023",
+)
+
+
 def describe_engine(run: EvaluationRun) -> EngineText:
     """What attacks or recognises in a run; an engine that this portal has no more stands by its name."""
     key = run.parameters.get("engine_key", run.engine)
+    if run.kind == RETRAINED.kind:
+        return PHONES_TEXT
     if "trained" in run.parameters:
         training = Speech(run.parameters.get("trained_on", Speech.ANONYMISED))
         return EngineText(

@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, MetricValue
-from evaluation.app.runs.kinds import ENGINE_KINDS, EngineText, RunKind, describe_engine
+from evaluation.app.runs.kinds import CHAINED_JOBS, ENGINE_KINDS, EngineText, RunKind, describe_engine
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.scoring.values import Basis, Number
 from portal.jobs.models import Job, State
@@ -103,9 +103,8 @@ def _identity(data_set: str, gender: str, metric: str, estimator: str, *speeches
 
 def list_job_chains(runs: Iterable[EvaluationRun]) -> dict[int, list[Job]]:
     """`list_jobs` of each run by its key, in one query."""
-    kinds = [name for one in ENGINE_KINDS for name in (one.data_set_job, one.job)]
     found: dict[int, list[Job]] = {}
-    jobs = Job.objects.filter(parameters__run__in=[run.pk for run in runs], kind__in=kinds)
+    jobs = Job.objects.filter(parameters__run__in=[run.pk for run in runs], kind__in=CHAINED_JOBS)
     for job in jobs.order_by("created_at", "pk"):
         found.setdefault(job.parameters["run"], []).append(job)
     return found

@@ -56,7 +56,7 @@ def start_run(
     *,
     job: str,
     title: str,
-    data_set_jobs: Iterable[tuple[str, str, str]] = (),
+    earlier_jobs: Iterable[tuple[str, str, dict[str, str]]] = (),
     after: Job | None = None,
     by: Any = None,
     **details: Any,
@@ -65,7 +65,7 @@ def start_run(
 
     Args:
         job, title: of the last job, which computes the numbers.
-        data_set_jobs: kind, title and name of the data set of each job before it.
+        earlier_jobs: kind, title and parameters of each job before it.
         after: the job that the chain follows.
         details: for the audit log.
 
@@ -76,8 +76,7 @@ def start_run(
     run.code_version = code_version()
     run.save()
     place = run.submission.system.place_of_work
-    jobs = [(kind, heading, {"data_set": name}) for kind, heading, name in data_set_jobs]
-    for kind, heading, parameters in [*jobs, (job, title, {})]:
+    for kind, heading, parameters in [*earlier_jobs, (job, title, {})]:
         after = create_job(
             kind=kind, title=heading[:200], parameters={"run": run.pk} | parameters, by=by, after=after, **place
         )
@@ -124,7 +123,9 @@ def start_chain(
         run,
         job=kind.job,
         title=f"{title} · {system}",
-        data_set_jobs=[(kind.data_set_job, f"{first_title}, {name} · {system}", name) for name in data_sets],
+        earlier_jobs=[
+            (kind.data_set_job, f"{first_title}, {name} · {system}", {"data_set": name}) for name in data_sets
+        ],
         after=after,
         by=by,
         engine=run.engine,

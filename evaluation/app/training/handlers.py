@@ -23,7 +23,6 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from anonymization.app.job import threads
 from anonymization.app.voices import find_targets
 from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError
@@ -41,6 +40,7 @@ from evaluation.app.attacks.trained import (
 from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.services import load_run
+from evaluation.app.runs.threads import own_threads
 from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
 from evaluation.app.training.services import ANY_DEVICE, KIND_GPU, find_missing_libraries
 from evaluation.attackers.training import loop
@@ -87,7 +87,7 @@ def train_attackers(context: JobContext) -> dict[str, Any]:
     plan = loop.plan_training(durations_s, recipe, len({one.source for one in utterances}))
     if device == "cpu":
         _require_memory(plan, recipe)
-    with _own_threads(recipe):
+    with own_threads(max(1, recipe.width // CHANNELS_OF_A_THREAD)):
         for position, seed in enumerate(list_seeds(run)):
             if seed not in list_trained_seeds(run):
                 _Turn(context, run, plan, seed, position).go(utterances, device)
@@ -191,22 +191,6 @@ def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
         raise JobFailure(
             str(error), actor=Actor.ORGANIZER, remedy="Start a training without a target classifier, or fix the file."
         ) from error
-
-
-@contextmanager
-def _own_threads(recipe: TrainingRecipe) -> Iterator[None]:
-    """Let torch use as many threads as the portal gives a job, fewer where the network is too narrow to keep them busy.
-
-    Threads that wait for each other at every layer cost more than they bring, above all beside other work.
-    """
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, min(threads(), recipe.width // CHANNELS_OF_A_THREAD)))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _require_memory(plan: Plan, recipe: TrainingRecipe) -> None:

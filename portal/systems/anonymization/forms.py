@@ -22,7 +22,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import Pace, label_of, list_paces, list_unfinished_trials
 from anonymization.app.services import start_trials
 from anonymization.app.voices import BY_ROLE, TargetRequest
-from anonymization.methods.contract import Anonymizer, MethodError, Option, OptionValue, takes_targets
+from anonymization.methods.contract import Anonymizer, MethodError, Option, OptionValue, plans_voices, takes_targets
 from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
@@ -129,6 +129,11 @@ class MethodCard:
     pace: Pace | None
     cost: float | None
     options: list[BoundField]
+
+    @property
+    def plans_voices(self) -> bool:
+        """Whether its voices are mixtures that it plans itself."""
+        return plans_voices(self.method)
 
     @property
     def needed(self) -> list[BoundField]:

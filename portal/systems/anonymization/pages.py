@@ -63,6 +63,7 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "is_unplanned": method is not None and not run.voices and is_planned_in_job(run, method),
         "listing": _voices_table(run, parameters, voices),
         "parameters": parameters,
+        "has_mixtures": method is not None and plans_voices(method),
         "voices_found": run.report.get("voices") if is_organizer else None,
         "groups": group_problems(list_problems(run) if is_organizer else run.report.get("problems", [])),
     }

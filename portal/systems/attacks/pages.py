@@ -20,7 +20,7 @@ from common.tables import Cell, Row, Table
 from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, judge_attacks, list_attacks, read_attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import estimator_of
-from evaluation.app.runs.kinds import ATTACK, RECOGNITION
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION, RETRAINED
 from evaluation.app.runs.selectors import (
     NumbersOfRuns,
     group_unfinished,
@@ -38,7 +38,7 @@ from portal.systems.objective import tables
 from portal.systems.objective.pages import beyond_figures, det_figures, load_numbers
 from portal.systems.objective.tables import metric_label, number_cell, number_group, number_row, number_table
 from portal.systems.pages import Figure, sign_figure
-from portal.systems.recognition.pages import recognised
+from portal.systems.recognition.pages import recognised, retrained
 from portal.systems.selectors import View
 
 USUAL_ESTIMATOR = "kaldi"
@@ -105,7 +105,7 @@ def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> 
     """
     every = view.evaluation_runs
     found = {ATTACK: partial(_attacked, view, uploaded), RECOGNITION: partial(recognised, view)}
-    finished = {kind: pick_newest_finished(kind, every, view.as_of) for kind in found}
+    finished = {kind: pick_newest_finished(kind, every, view.as_of) for kind in (*found, RETRAINED)}
     numbers = read_numbers(chain(*finished.values()))
     sections: dict[str, Any] = {}
     for name, kind in (("attack_section", ATTACK), ("recognition_section", RECOGNITION)):
@@ -116,6 +116,8 @@ def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> 
         runs = group_unfinished(of_kind) if of_kind and view.is_own else None
         if shown or runs is not None or view.is_organizer:
             sections[name] = shown | {"runs": runs, "is_organizer": view.is_organizer}
+    if again := retrained(finished[RETRAINED], numbers):
+        sections["retrained_section"] = again
     return sections
 
 

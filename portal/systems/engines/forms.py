@@ -15,7 +15,7 @@ from evaluation.app.attacks.services import start_attack
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.services import start_recognition
 from evaluation.app.runs.context import EvaluationContext, SetState
-from evaluation.app.runs.kinds import ATTACK, ENGINE_KINDS, RECOGNITION, EngineRunKind
+from evaluation.app.runs.kinds import ATTACK, CHAINED_KINDS, RECOGNITION, EngineRunKind, RunKind
 from evaluation.app.runs.selectors import EngineRuns, group_unfinished, list_runs, measure_pace
 from portal.core.fields import RadioField
 from portal.core.labels import extent, missing_line
@@ -26,11 +26,11 @@ from portal.systems.selectors import View
 
 def organized_run(view: View, run: int) -> EvaluationRun:
     """A run of an attacker or recogniser on a system, or "not found"."""
-    kinds = [one.kind for one in ENGINE_KINDS]
+    kinds = [one.kind for one in CHAINED_KINDS]
     return get_object_or_404(EvaluationRun, submission__system=view.system, kind__in=kinds, pk=run)
 
 
-def list_unfinished(view: View, kind: EngineRunKind) -> EngineRuns | None:
+def list_unfinished(view: View, kind: RunKind) -> EngineRuns | None:
     """The runs under way or stopped, for the system's own people."""
     return group_unfinished(list_runs(view.submission, kind.kind)) if view.is_own else None
 

@@ -28,11 +28,13 @@ from evaluation.app.recognition.selectors import (
     read_recognitions,
     read_utterances,
 )
-from evaluation.app.runs.kinds import RECOGNITION
+from evaluation.app.retrained.selectors import RetrainedValues, list_retrained, read_retrained
+from evaluation.app.retrained.services import find_refusal
+from evaluation.app.runs.kinds import RECOGNITION, RETRAINED
 from evaluation.app.runs.selectors import NumbersOfRuns
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_errors import AlignedWord
-from evaluation.scoring.values import AVERAGE
+from evaluation.scoring.values import AVERAGE, Number
 from portal.core.labels import decimals
 from portal.core.media import voice_sources
 from portal.submissions.models import SubmittedFile
@@ -110,13 +112,20 @@ class SpokenUtterance:
 def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
     """Word error rates of each recogniser; for the system's own people the utterances of the one that is chosen."""
     found = list_recognitions(view.submission, as_of=view.as_of)
-    if not found and not view.is_own:
+    if not view.is_own and not found and not list_retrained(view.submission, as_of=view.as_of):
         raise Http404
     return view.context | {
         "runs": list_unfinished(view, RECOGNITION),
+        **retrained_section(view),
         "heard": [(one, words_table(one, short=True), words_table(one)) for one in found],
         **(_utterance_list(request, view, found) if found and view.is_own else {}),
     }
+
+
+def retrained(runs: list[EvaluationRun], numbers: NumbersOfRuns) -> dict[str, Any]:
+    """The short form for the page of a system."""
+    found = read_retrained(runs, numbers)
+    return {"tables": [phones_table(one, short=True) for one in found]} if found else {}
 
 
 def recognised(view: View, runs: list[EvaluationRun], numbers: NumbersOfRuns) -> dict[str, Any]:
@@ -187,6 +196,60 @@ def _percent(value: float | None, low: float | None = None, high: float | None =
         return Cell()
     text, interval = round_to_interval(value, low, high, RATE_DIGITS, "%")
     return Cell(text, interval, value=value, title=decimals(value, RATE_DIGITS))
+
+
+# Retrained recognisers -----------------------------------------------------------------------------
+
+ROWS = {
+    "ceiling": "ceiling: trained on and tested on originals",
+    "retrained": "retrained: trained and tested on anonymised speech",
+    "frozen": "frozen: trained on originals, tested on anonymised speech",
+}
+
+
+def retrained_section(view: View) -> dict[str, Any]:
+    """Phone error rates of retrained recognisers, their runs, and why none can be trained, for organizers."""
+    found = list_retrained(view.submission, as_of=view.as_of)
+    runs = list_unfinished(view, RETRAINED)
+    return {
+        "retrained": [(one, phones_table(one)) for one in found],
+        "retraining_runs": runs,
+        "retraining_refusal": find_refusal(view.submission) if view.is_organizer else "",
+    }
+
+
+def phones_table(one: RetrainedValues, *, short: bool = False) -> Table:
+    """The three rows of each data set: phone error rate, points above the ceiling, share of them taken back.
+
+    Args:
+        short: of averages alone, where there are any.
+    """
+    names = one.data_sets
+    if short:
+        names = [name for name in names if name.startswith(AVERAGE)] or names
+    groups = []
+    for name in names:
+        rows = [
+            number_row(ROWS[row], _phone_cells(one, name, row, number), number.n if name in one.changes else 0)
+            for row in ROWS
+            if (number := one.numbers.get((name, row))) is not None
+        ]
+        title = f"Weighted average, {name.removeprefix(AVERAGE)}" if name.startswith(AVERAGE) else name
+        groups.append(number_group(title, rows))
+    caption = "Phone error rates; n counts phones. Small figures: 95 % interval over speakers."
+    heads = ("PER, %", "Change, points", "Taken back, %")
+    return number_table(f"phones-{one.run.pk}", "Phone errors of a retrained recogniser", caption, heads, groups)
+
+
+def _phone_cells(one: RetrainedValues, name: str, row: str, number: Number) -> tuple[Cell, ...]:
+    change = one.changes.get(name, {}).get({"frozen": "damage", "retrained": "retraining"}.get(row, ""))
+    compared = {"frozen": "from the ceiling", "retrained": "from frozen"}.get(row, "")
+    change_cell = Cell()
+    if change:
+        change_cell = replace(_percent(*change), note=compared)
+    regained = one.regained.get(name) if row == "retrained" else None
+    regained_cell = Cell() if regained is None else Cell(f"{regained:.0f}", value=regained)
+    return _percent(number.value, number.low, number.high), change_cell, regained_cell
 
 
 # Utterances ----------------------------------------------------------------------------------------
@@ -266,6 +329,22 @@ def rate_rows(view: View) -> Iterable[tuple[Any, ...]]:
     for one in _found(view):
         start = (view.system.name, view.submission.version, one.engine.key, one.rule)
         yield from ((*start, *attrgetter(*_RATES)(row)) for row in one.rows)
+
+
+PHONE_COLUMNS = ("system", "version", "data_set", "recogniser", "training", "speech", "phones", "per", "low", "high")
+
+
+def phone_rows(view: View) -> Iterable[tuple[Any, ...]]:
+    """A header, then every phone error rate of retrained recognisers, in per cent."""
+    found = list_retrained(view.submission, as_of=view.as_of)
+    if not found:
+        raise Http404
+    yield PHONE_COLUMNS
+    for one in found:
+        for (data_set, row), number in one.numbers.items():
+            identity = number.identity
+            start = (view.system.name, view.submission.version, data_set, row, identity.training, identity.speech)
+            yield (*start, "" if number.is_average else number.n, number.value, number.low, number.high)
 
 
 def utterance_rows(view: View) -> Iterable[tuple[Any, ...]]:

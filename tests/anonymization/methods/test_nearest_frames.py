@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from anonymization.conformance import check_method, make_targets, make_vowel
+from anonymization.methods import spectra
 from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool, takes_targets
 from anonymization.methods.nearest_frames import method as module
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
@@ -36,8 +37,8 @@ def light(monkeypatch):
     from tests.speech.conversion.spectral_encoder import SpectralEncoder
 
     monkeypatch.setattr(type(KNN), "missing", lambda _: "")
-    monkeypatch.setattr(module, "_encoder", SpectralEncoder)
-    monkeypatch.setattr(module, "_vocoder", Tones)
+    monkeypatch.setattr(module, "layers_encoder", SpectralEncoder)
+    monkeypatch.setattr(spectra, "vocoder", Tones)
     return KNN.prepare(make_targets(RATE))
 
 
@@ -118,13 +119,11 @@ def test_without_targets_it_refuses_and_says_what_to_do(monkeypatch):
 
 def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
-    monkeypatch.setattr("speech.conversion.nearest_frames.missing_packages", lambda *_: "")
+    monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda *_: "")
     assert "models fetch whisper-base" in KNN.missing()
     with pytest.raises(MethodError, match="models fetch whisper-base"):
         KNN.anonymize(make_vowel(RATE), RATE, target_voice("a"))
-    monkeypatch.setattr(
-        "speech.conversion.nearest_frames.missing_packages", lambda what, *_: f"{what} needs a package."
-    )
+    monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda what, *_: f"{what} needs a package.")
     assert KNN.missing() == "kNN-VC lite needs a package."
 
 

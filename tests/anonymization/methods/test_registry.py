@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from anonymization.methods import registry
+from anonymization.methods.content_decoder import method as content_decoder
 from anonymization.methods.contract import Method, MethodError, Parameter
 from anonymization.methods.mcadams import method as mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
@@ -21,10 +22,11 @@ from anonymization.methods.world import method as world_voice
 from tests.anonymization.programs import describe
 
 ROOT = Path(__file__).resolve().parents[3]
-MODULES = (mcadams, pitch_shift, world_voice, recognize_and_speak, nearest_frames)
+MODULES = (mcadams, pitch_shift, world_voice, recognize_and_speak, nearest_frames, content_decoder)
 BUILT_IN = [method.name for module in MODULES for method in module.METHODS]
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "soxr", "torch")
 METHOD = """
+from anonymization.methods.content_decoder import method as content_decoder
 from anonymization.methods.contract import Method, Parameter
 def make(name="plugged", **changes):
     given = {"title": "Plugged", "version": "1", "reference": "A team", "process": lambda samples, *_: -samples}

@@ -298,11 +298,11 @@ def test_criterion_23_withdrawal_from_a_page_and_by_code(new_page, check_page):
     page.get_by_role("heading", name="Your answers are deleted").wait_for()
     page.goto(later.get_absolute_url())
     page.get_by_role("link", name="The page for withdrawing by code").click()
-    page.get_by_label("Withdrawal code").fill("wrong")
+    page.get_by_label("Withdrawal code", exact=True).fill("wrong")
     page.get_by_role("button", name="Withdraw and delete my answers").click()
     page.get_by_text("There is no such code").wait_for()
     check_page(page, "listen-withdraw-by-code")
-    page.get_by_label("Withdrawal code").fill(later.withdrawal_code)
+    page.get_by_label("Withdrawal code", exact=True).fill(later.withdrawal_code)
     page.get_by_role("button", name="Withdraw and delete my answers").click()
     page.get_by_role("heading", name="Your answers are deleted").wait_for()
     assert set(Session.objects.values_list("state", flat=True)) == {"withdrawn"}

@@ -11,7 +11,7 @@ from portal.accounts.tokens import create_token
 from portal.core.storage import replace_named, store_bytes
 from portal.submissions.models import Submission, Upload
 from portal.submissions.uploads import upload_path
-from tests.portal.attacked import attacked, recognised
+from tests.portal.attacked import attacked, make_retrained, recognised
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -79,6 +79,7 @@ class Challenge:
         self.training = make_training(self.submission)
         self.attack = attacked(self.submission, sets=["libri_test_trials_f"])
         recognised(self.submission)
+        make_retrained(self.submission, "libri_test_trials_f")
         self.upload = self.make_upload("receiving")
         self.invitation = self.team.invitations.create(
             email="new@test.example", secret_hash="0" * 64, expires_at=timezone.now() + timedelta(days=1)

@@ -123,6 +123,7 @@ def test_submission_shows_timeline_counts_and_report(challenge, team):
         "vectors",
         "attack",
         "recognition",
+        "retrained-recognition",
         "train-attacker",
     }
 

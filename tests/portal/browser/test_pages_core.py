@@ -320,4 +320,4 @@ def test_photographs_of_an_unfolded_page_load_figures_far_below(page):
           <img alt="" height="20000"><img id="low" alt="" loading="lazy" src="/static/portal/favicon.svg">`)"""
     )
     page.evaluate(OPEN_FOLDS)
-    page.wait_for_function("document.querySelector('#low').naturalWidth > 0")
+    page.wait_for_function("() => document.querySelector('#low').naturalWidth > 0")

@@ -240,7 +240,7 @@ def test_first_step_offers_corpora_and_every_kind_of_rules(client, organizer, co
     ("corpus_name", "protocol", "said"),
     [
         ("", "proposed", "Choose a corpus"),
-        ("tones", "2022", "holds none of the 16"),
+        ("tones", "2022", "holds none of the 17"),
         ("gone", "proposed", "Choose a corpus of this list."),
         ("bare", "proposed", "Nothing can be evaluated on bare. It has no trial set."),
     ],

@@ -215,7 +215,7 @@ def test_recipe_file_that_is_no_text_is_refused(client, organizer):
 def test_corpus_that_contradicts_the_recipe_is_not_saved(client, organizer):
     corpus = make_corpus()
     response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.name))
-    assert "holds none of the 16" in errors_of(response)["corpus"][0]
+    assert "holds none of the 17" in errors_of(response)["corpus"][0]
     text = recipe_for("tones").replace("utterances = 4", "utterances = 5")
     response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.name, protocol="own", recipe_text=text))
     assert "expected 5 utterances, found 4" in errors_of(response)["corpus"][0]

@@ -233,7 +233,7 @@ def held(role="trial", utterances=1018):
 
 def test_corpus_with_none_of_the_data_sets_contradicts_the_recipe():
     [sentence] = contradictions(load_recipe("2022"), "tones", {"tones_trials_f": held()})
-    assert sentence.startswith("The corpus tones holds none of the 16 enrolment, trial and training sets of the recipe")
+    assert sentence.startswith("The corpus tones holds none of the 17 enrolment, trial and training sets of the recipe")
     assert "found tones_trials_f." in sentence
 
 

@@ -187,7 +187,7 @@ class _Guide:
             self.say(f"The portal is open already: {self.base}{edition.get_absolute_url()}")
             self.say("  Still computed: the numbers of all systems, then the leaderboard and the listening tests.")
             self.say(f"  Log in as organizer@{DOMAIN} with {demo_password(f'organizer@{DOMAIN}')} to see more of it.")
-        teller = send_demo_systems(edition=edition, people=people, say=self.say)
+        teller = send_demo_systems(edition=edition, people=people, with_models=self.with_models, say=self.say)
         finish_demo_challenge(edition=edition, organizer=organizer, teller=teller, say=self.say)
         heard = begin_simulated_studies(edition=edition, organizer=organizer, say=self.say)
         study = run_demo_study(edition=edition, organizer=organizer, say=self.say)

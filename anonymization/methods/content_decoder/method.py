@@ -1,0 +1,231 @@
+"""Content, F0 and a speaker vector through one network: speech by residual codes, or in the voice of a pool.
+
+`asr-bn` describes what is said by codes and gives the voice of one speaker of the pool (after baselines B5 and B6 of
+the VoicePrivacy 2024 challenge); `b1-lite` takes the bottleneck as it is and gives the mean of speakers who are far
+from the own voice (after baseline B1 of 2020 and 2022). Network, codes and pool are trained by `python -m anonymization
+train content-decoder`. Timing stays; F0 keeps its course and takes mean and spread of the voice. Conventions: samples
+are int16, mono, 16 kHz.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from anonymization.methods.audio_conversion import convert_audio
+from anonymization.methods.contract import (
+    Described,
+    Item,
+    MethodError,
+    OptionValue,
+    PseudoSpeaker,
+    Recording,
+    Samples,
+    TargetPool,
+    VoiceRequest,
+    read_methods,
+    validate_samples,
+)
+from anonymization.methods.spectra import RATE_HZ, layers_encoder, missing, speak
+from anonymization.methods.voices.gender import guess_gender
+from anonymization.methods.world.method import Level
+from common.errors import MetricInputError
+from common.packages import missing_packages
+from speech.encoders import registry as encoders
+from speech.model_files.devices import use_torch_threads
+from speech.pitch.estimators import track_f0_praat
+
+if TYPE_CHECKING:
+    from speech.conversion.content_decoder import Converter
+    from speech.encoders.contract import SpeakerEncoder
+
+Floats = npt.NDArray[np.float64]
+
+WEIGHTS = Path(__file__).with_name("weights.safetensors")
+VOICES = Path(__file__).with_name("voices.safetensors")
+SHA256 = {
+    WEIGHTS: "fe7cc8065db0c1176f39009392033a7e94d67705816c42cf8f7fb5f545dbf42a",
+    VOICES: "b4a042244be456a72d1e4804b6c562f50f07eba38a8c6fbfa1dbf6f8a642bf7f",
+}
+_MODELS = ("whisper-base", "hifigan-universal")
+_SPEAKER_ENCODER = "ge2e"
+# So much of a speaker is enough for their vector.
+_HEARD_S = 60.0
+# Fewer voiced frames have no spread of their own.
+_LEAST_VOICED_S = 0.3
+_SHORTEST_SAMPLES = 640  # of Praat's contour
+_CEILING_HZ, _FLOOR_HZ = 600.0, 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The speakers that voices are made of. vectors: shape (speakers, 256); f0: mean and spread of its logarithm."""
+
+    names: tuple[str, ...]
+    genders: tuple[str, ...]
+    vectors: npt.NDArray[np.float32]
+    f0: npt.NDArray[np.float32]
+
+    def voice(self, mixture: Mapping[str, float]) -> tuple[npt.NDArray[np.float32], float, float]:
+        """Vector of length 1, mean and spread of the logarithm of F0 of a mixture of its speakers.
+
+        Raises:
+            MethodError: nobody of it, or somebody else.
+        """
+        place = {name: number for number, name in enumerate(self.names)}
+        if not mixture or (strangers := sorted(set(mixture) - set(place))):
+            found = strangers[0] if mixture else "none"
+            raise MethodError(f"A voice is a mixture of the {len(self.names)} speakers of the pool; found {found}.")
+        rows = [place[name] for name in mixture]
+        shares = np.array(list(mixture.values())) / sum(mixture.values())
+        vector = shares @ self.vectors[rows]
+        mean, spread = shares @ self.f0[rows]
+        return (vector / np.linalg.norm(vector)).astype(np.float32), float(mean), float(spread)
+
+
+@dataclass(frozen=True)
+class ContentConversion(Described):
+    """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
+    network and a vocoder. Timing, pauses and the course of the melody stay.
+
+    fidelity: whether it is the published system, or one of lighter parts; farthest: speakers are drawn of so large a
+    part of the pool, those farthest from the own voice (1: of all, and the own voice is not looked at); n_mixed:
+    how many make a voice; same_gender: whether they are of the speaker's gender.
+    """
+
+    fidelity: str = field(kw_only=True)
+    farthest: float = field(kw_only=True)
+    n_mixed: int = field(kw_only=True)
+    same_gender: bool = field(kw_only=True)
+
+    def missing(self) -> str:
+        models = (*_MODELS, _SPEAKER_ENCODER) if self.farthest < 1 else _MODELS
+        return missing_packages(self.title, "safetensors") or missing(self.title, *models)
+
+    def plan_voices(
+        self,
+        requests: Sequence[VoiceRequest],
+        pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the pool is the method's own
+    ) -> list[PseudoSpeaker]:
+        """Each voice by its key and, where the distance counts, by the vector of the speaker's recordings."""
+        return [self._plan(request) for request in requests]
+
+    def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
+        pool = read_pool()
+        draw = np.random.default_rng(int.from_bytes(hashlib.sha256(f"{request.key}|pool".encode()).digest(), "big"))
+        rows = np.arange(len(pool.names))
+        if self.same_gender and (gender := request.gender or guess_gender(request.recordings)):
+            rows = np.array([row for row in rows if pool.genders[row] == gender])
+        if self.farthest < 1 and (vector := _own_vector(request.recordings)) is not None:
+            nearness = pool.vectors[rows] @ vector
+            kept = max(self.n_mixed, round(self.farthest * len(rows)))
+            rows = rows[np.argsort(nearness, kind="stable")[:kept]]
+        chosen = draw.choice(rows, min(self.n_mixed, len(rows)), replace=False)
+        share = round(1 / len(chosen), 4)
+        return PseudoSpeaker(request.key, {}, mixture={pool.names[row]: share for row in sorted(chosen)})
+
+    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+        """Digital silence keeps its place, and the duration is the same."""
+        samples = item.samples
+        if threads < 1:
+            raise MethodError(f"At least one thread is needed; found threads={threads}.")
+        validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
+        vector, mean, spread = read_pool().voice(item.pseudo_speaker.mixture)
+        if not samples.any():
+            return np.zeros_like(samples)
+        try:
+            # One thread, so that a process may fork afterwards, and no rounding depends on how many there are.
+            with use_torch_threads(1):
+                from speech.conversion.content_decoder import content_layers
+
+                hz = move_contour(_contour(samples), mean, spread)
+                layers = content_layers(samples, layers_encoder())
+                stages = round(float(cast("float", options.get("stages", 0.0))))
+                spectrum = _converter().convert(layers, hz, vector, stages)
+                return speak(spectrum, samples, cast("Level", options["level"]))
+        except MetricInputError as error:
+            raise MethodError(str(error)) from error
+
+
+def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
+    """F0 with another mean and spread of its logarithm, shape (frames,); 0 stays, and little of it keeps its spread.
+
+    Args:
+        mean, spread: of the natural logarithm of hertz.
+    """
+    voiced = hz > 0
+    if not voiced.any():
+        return hz
+    logs = np.log(hz[voiced])
+    own = float(logs.std())
+    frames_per_s = 22_050 / 256
+    factor = spread / own if voiced.sum() >= _LEAST_VOICED_S * frames_per_s and own > 0 else 1.0
+    moved = np.zeros_like(hz)
+    # An octave error would be a scream: nothing moves more than twice as far as it was.
+    moved[voiced] = np.exp(mean + min(factor, 2.0) * (logs - logs.mean()))
+    moved[voiced] = np.clip(moved[voiced], _FLOOR_HZ, _CEILING_HZ)
+    return moved
+
+
+def _contour(samples: Samples) -> Floats:
+    from speech.conversion.content_decoder import contour_at_spectra, count_spectra
+
+    count = count_spectra(samples.size)
+    if samples.size < _SHORTEST_SAMPLES:
+        return np.zeros(count)
+    return contour_at_spectra(track_f0_praat(samples, RATE_HZ), count)
+
+
+def _own_vector(recordings: Sequence[Recording]) -> npt.NDArray[np.float32] | None:
+    """The mean vector of the first minute of a speaker; None where there is too little speech."""
+    vectors, heard = [], 0.0
+    for recording in recordings:
+        try:
+            samples = convert_audio(*recording()).samples
+            vectors.append(_speaker_encoder().embed([samples], RATE_HZ)[0])
+        except (OSError, ValueError):  # it is named where its utterance is due
+            continue
+        heard += samples.size / RATE_HZ
+        if heard >= _HEARD_S:
+            break
+    return np.mean(vectors, axis=0) if vectors else None
+
+
+@lru_cache(maxsize=1)
+def read_pool() -> Pool:
+    """The speakers that ship, their file verified."""
+    from safetensors import safe_open
+
+    with safe_open(_verified(VOICES), framework="np") as file:
+        texts = file.metadata()
+        vectors, f0 = file.get_tensor("vectors"), file.get_tensor("f0")
+    names, genders = (tuple(texts[key].split(" ")) for key in ("names", "genders"))
+    return Pool(names, genders, vectors.astype(np.float32), f0)
+
+
+def _verified(path: Path) -> Path:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != SHA256[path]:
+        raise MethodError(f"{path.name} is not the file that ships with this version. Install the package again.")
+    return path
+
+
+@lru_cache(maxsize=1)
+def _converter() -> Converter:
+    from speech.conversion import content_decoder
+
+    return content_decoder.load(_verified(WEIGHTS))
+
+
+@lru_cache(maxsize=1)
+def _speaker_encoder() -> SpeakerEncoder:
+    return encoders.load(_SPEAKER_ENCODER)
+
+
+METHODS = tuple(ContentConversion(**about) for about in read_methods(__file__))

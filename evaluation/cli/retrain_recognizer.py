@@ -1,0 +1,202 @@
+"""``retrain-recognizer``: phone errors in anonymised speech by a recogniser trained on it, and by one that was not."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from common import terminal
+from common.atomic_write import write_atomically
+from common.errors import CommandError, MetricInputError
+from common.lock import lock_folder
+from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus
+from evaluation.cli.arguments import number_from, require_entries
+from evaluation.formats.kaldi import read_text
+from evaluation.formats.results import Speech
+from evaluation.metrics.bootstrap import Interval
+from evaluation.phones import frames
+from evaluation.phones.recipe import PhoneRecipe
+from evaluation.scoring.phones import PhoneComparison, compare_phones
+
+DESCRIPTION = (
+    "Trains one phone recogniser on original and one on anonymised speech, and counts the phone errors of both: how "
+    "much of the damage that a recogniser sees is gone once it knows the anonymised speech. English only. OUT keeps "
+    "all of it; the same command continues what was stopped."
+)
+_PAIR = ("ORIGINALS", "ANONYMISED")
+_WORDS = {
+    "ceiling": ("originals", "originals"),
+    "retrained": ("anonymised speech", "anonymised speech"),
+    "frozen": ("originals", "anonymised speech"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for frames, weights, phones and the comparison")
+    speech = "a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path, speaker and utterance_id"
+    parser.add_argument("--training", nargs=2, required=True, type=Path, metavar=_PAIR, help=f"to learn from: {speech}")
+    parser.add_argument("--test", nargs=2, required=True, type=Path, metavar=_PAIR, help="to recognise, alike")
+    parser.add_argument(
+        "--text", nargs="+", required=True, type=Path, metavar="FILE", help="transcripts of all of it (Kaldi text)"
+    )
+    parser.add_argument(
+        "--seed", type=number_from(0, "a whole number of 0 or more"), default=1, metavar="S", help="(default 1)"
+    )
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of the recipe, such as steps=200"
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train both, recognise, count, report; the exit code."""
+    if sentence := frames.missing():
+        raise CommandError(sentence)
+    recipe = PhoneRecipe().changed(**dict(_change(text) for text in options.set))
+    texts: dict[str, str] = {}
+    for path in options.text:
+        entries: dict[str, str] = require_entries(read_text(path, str(path)))
+        texts |= entries
+    speech = {
+        (part, kind): _with_texts(read_corpus(path), texts, path)
+        for part, paths in (("training", options.training), ("test", options.test))
+        for kind, path in zip(Speech, paths, strict=True)
+    }
+    with lock_folder(options.out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
+        heard, references = _work(options, recipe, speech, texts, bar.show)
+    speakers = {one.identifier: one.source for one in speech["test", Speech.ORIGINAL]}
+    found = compare_phones(references, heard, speakers)
+    _write(options.out, references, heard)
+    if options.json:
+        terminal.print_json(_content(recipe, found))
+    else:
+        _print(found)
+    return terminal.FINE
+
+
+def _work(
+    options: argparse.Namespace,
+    recipe: PhoneRecipe,
+    speech: Mapping[tuple[str, Speech], Sequence[TrainingUtterance]],
+    texts: Mapping[str, str],
+    show: Callable[[str, int, int], None],
+) -> tuple[dict[tuple[Speech, Speech], dict[str, str]], dict[str, str]]:
+    """What each recogniser heard, and the phones of the test utterances."""
+    from evaluation.phones.network import PhoneNetwork, save
+    from evaluation.phones.training import train_phones
+
+    def read(part: str, kind: Speech) -> list[frames.SpokenText]:
+        stage = partial(show, f"frames, {part}, {kind}")
+        return frames.read_spoken_texts(
+            speech[part, kind], texts, options.out / "frames", recipe, stage, options.device
+        )
+
+    networks: dict[Speech, PhoneNetwork] = {}
+    for kind in Speech:
+        material, stage = read("training", kind), partial(show, f"training, {kind}")
+        state = options.out / f"{kind}.pt"
+        fitted = train_phones(material, recipe, options.seed, state, stage, options.device)
+        networks[kind] = fitted.network
+        save(fitted.network, options.out / f"{kind}.safetensors")
+    heard: dict[tuple[Speech, Speech], dict[str, str]] = {}
+    references: dict[str, str] = {}
+    for kind in Speech:
+        tested = read("test", kind)
+        references |= {one.name: one.phones for one in tested}
+        for training in Speech:
+            phones = networks[training].recognise([one.frames for one in tested])
+            heard[training, kind] = dict(zip((one.name for one in tested), phones, strict=True))
+    return heard, references
+
+
+def _with_texts(
+    utterances: Sequence[TrainingUtterance], texts: Mapping[str, str], path: Path
+) -> Sequence[TrainingUtterance]:
+    known = [one for one in utterances if texts.get(one.identifier)]
+    if not known:
+        raise CommandError(
+            f"{path}: expected utterances that --text has transcripts of, found none among {len(utterances)}, such as "
+            f"{utterances[0].identifier}. Name the files of transcripts as their utterances are named."
+        )
+    return known
+
+
+def _write(out: Path, references: Mapping[str, str], heard: Mapping[tuple[Speech, Speech], Mapping[str, str]]) -> None:
+    """The phones of every utterance, as a table."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["utterance_id", "transcript", *(f"{training}_on_{kind}" for training, kind in heard)])
+    for name, phones in references.items():
+        writer.writerow([name, phones, *(texts.get(name, "") for texts in heard.values())])
+    write_atomically(out / "phones.csv", table.getvalue().encode())
+
+
+def _print(found: PhoneComparison) -> None:
+    rows = [
+        [
+            row.name,
+            *_WORDS[row.name],
+            f"{100 * row.error_rate:.1f}",
+            _limits(row.interval),
+            str(row.counts.reference_words),
+        ]
+        for row in found.rows
+    ]
+    header = ["recogniser", "trained on", "tested on", "phone error rate, %", "95 % interval", "phones"]
+    terminal.print_table(header, rows, numbers_from=3)
+    if found.retraining is not None and found.damage is not None:
+        terminal.print_text(
+            f"\nFrozen less ceiling: {_points(found.damage)}. Retrained less frozen: {_points(found.retraining)}."
+        )
+    if found.regained is not None:
+        terminal.print_text(f"Training again takes back {100 * found.regained:.0f} % of the damage.")
+    terminal.print_text("These are errors of phones: they are no word error rate and are not compared with one.")
+
+
+def _limits(interval: Interval | None) -> str:
+    return f"{100 * interval.lower:.1f} to {100 * interval.upper:.1f}" if interval else terminal.NONE
+
+
+def _points(change: Interval) -> str:
+    return f"{100 * change.estimate:+.1f} points ({100 * change.lower:+.1f} to {100 * change.upper:+.1f})"
+
+
+def _content(recipe: PhoneRecipe, found: PhoneComparison) -> dict[str, object]:
+    rows = []
+    for row in found.rows:
+        limits = (row.interval.lower, row.interval.upper) if row.interval else (None, None)
+        rows.append(
+            {
+                "recogniser": row.name,
+                "training": str(row.training),
+                "speech": str(row.speech),
+                "phone_error_rate": row.error_rate,
+                "low": limits[0],
+                "high": limits[1],
+                "phones": row.counts.reference_words,
+                "errors": row.counts.errors,
+            }
+        )
+    changes = {
+        name: asdict(one) if one else None for name, one in (("damage", found.damage), ("retraining", found.retraining))
+    }
+    return {
+        "recipe": asdict(recipe),
+        "rows": rows,
+        **changes,
+        "regained": found.regained,
+        "utterances": found.utterances,
+    }
+
+
+def _change(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not value:
+        raise MetricInputError(f"--set: expected NAME=VALUE, found “{text}”.")
+    return name, value

@@ -1,0 +1,242 @@
+"""Speech made anew from what is said, how it is intoned, and the vector of a speaker.
+
+What is said comes from middle layers of Whisper's encoder through a narrow bottleneck, as it is or by a few codes a
+frame; how it is intoned is F0, moved to the mean and spread of the wanted voice; who speaks is a GE2E vector. A network
+makes a mel spectrum of these three, and HiFi-GAN the samples. The codes are residual: each stage names the rest that
+the stages before it left, so one network serves every number of stages.
+
+Conventions: samples are int16, mono, 16 kHz, shape (n,); frames of content last 20 ms, spectra and their frames are as
+in `hifigan` (22,050 Hz, 256 samples a frame, natural logarithm), of speech at one loudness; F0 is in Hz, 0 where
+unvoiced.
+
+Sources: X. Miao et al. and P. Champion on bottlenecks and pools (baselines B1 and B5 of the VoicePrivacy challenges);
+N. Zeghidour et al., "SoundStream", 2021 (residual codes, their number drawn in training); Z. Liu et al., "A ConvNet for
+the 2020s", CVPR 2022 (blocks); E. Perez et al., "FiLM", AAAI 2018 (the vector's way into each block).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from common.errors import MetricInputError
+from speech.audio.files import resample
+from speech.conversion.shape import DecoderShape
+from speech.features.whisper_layers import WhisperLayers, cut_evenly
+from speech.model_files.checkpoints import put_state, read_state
+from speech.model_files.devices import Device, require_torch_device
+from speech.pitch.estimators import F0Track
+from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mel
+from speech.vocoders.hifigan import RATE_HZ as VOCODER_HZ
+
+Samples = NDArray[np.int16]
+Floats32 = NDArray[np.float32]
+Floats = NDArray[np.float64]
+
+RATE_HZ = 16_000
+LAYERS = (3, 4, 5)
+FRAMES_PER_S = 50  # of content
+# Spectra are of speech whose loudest half has this RMS, of full scale 1.
+LOUDNESS = 0.06
+_MIDDLE_HZ, _RANGE_NEPER = 150.0, 0.5
+_SMALLEST_SPREAD = 1e-3
+_SPECTRA_AT_ONCE, _CONTEXT = 2048, 64  # frames of a piece of a long spectrum, and what it sees to each side
+
+
+class ContentDecoder(nn.Module):
+    """The network: `encode` makes content of layers, `quantize` codes of it, `decode` spectra."""
+
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("mean", torch.zeros(shape.inputs))
+        self.register_buffer("spread", torch.ones(shape.inputs))
+        self.narrow = nn.Sequential(
+            nn.Linear(shape.inputs, shape.width), nn.GELU(), nn.Linear(shape.width, shape.bottleneck)
+        )
+        self.register_buffer("codebooks", torch.zeros(shape.stages, shape.codes, shape.bottleneck))
+        self.enter = nn.Conv1d(shape.bottleneck + 2, shape.width, 7, padding=3)
+        self.blocks = nn.ModuleList(_Block(shape, 2 ** (number % 3)) for number in range(shape.blocks))
+        self.leave = nn.Sequential(nn.LayerNorm(shape.width), nn.Linear(shape.width, BANDS))
+
+    def encode(self, layers: Tensor) -> Tensor:
+        """Content, shape (batch, frames, bottleneck), of layers, shape (batch, frames, inputs)."""
+        found: Tensor = self.narrow((layers - self.get_buffer("mean")) / self.get_buffer("spread"))
+        return found
+
+    def quantize(self, content: Tensor, stages: int) -> tuple[Tensor, Tensor]:
+        """Content by the codes nearest to it, and which they are.
+
+        Args:
+            content: shape (…, bottleneck). stages: from 1 to those of the shape.
+
+        Returns:
+            What the codes sum to after each stage, shape (stages, …, bottleneck), and their numbers, (stages, …).
+        """
+        books = self.get_buffer("codebooks")
+        rest, sums, numbers = content, [], []
+        for book in books[:stages]:
+            distance = (book.square().sum(dim=1) - 2 * rest @ book.T).argmin(dim=-1)
+            rest = rest - book[distance]
+            sums.append(content - rest)
+            numbers.append(distance)
+        return torch.stack(sums), torch.stack(numbers)
+
+    def decode(self, content: Tensor, intonation: Tensor, speakers: Tensor) -> Tensor:
+        """Spectra, shape (batch, frames, 80).
+
+        Args:
+            content: at the frames of the spectrum, shape (batch, frames, bottleneck).
+            intonation: as `intonation` makes it, shape (batch, frames, 2).
+            speakers: shape (batch, speaker).
+        """
+        values = self.enter(torch.cat([content, intonation], dim=2).transpose(1, 2))
+        for block in self.blocks:
+            values = block(values, speakers)
+        found: Tensor = self.leave(values.transpose(1, 2))
+        return found
+
+
+class _Block(nn.Module):
+    """A ConvNeXt block over time, scaled and moved by the vector of the speaker."""
+
+    def __init__(self, shape: DecoderShape, spread: int) -> None:
+        super().__init__()
+        self.along = nn.Conv1d(shape.width, shape.width, 7, padding=3 * spread, dilation=spread, groups=shape.width)
+        self.norm = nn.LayerNorm(shape.width)
+        self.voice = nn.Linear(shape.speaker, 2 * shape.width)
+        self.across = nn.Sequential(
+            nn.Linear(shape.width, 4 * shape.width), nn.GELU(), nn.Linear(4 * shape.width, shape.width)
+        )
+
+    def forward(self, values: Tensor, speakers: Tensor) -> Tensor:
+        scale, shift = self.voice(speakers)[:, None].chunk(2, dim=2)
+        hidden = self.norm(self.along(values).transpose(1, 2)) * (1 + scale) + shift
+        result: Tensor = values + self.across(hidden).transpose(1, 2)
+        return result
+
+
+# What goes in -------------------------------------------------------------------------------------
+
+
+def content_layers(samples: Samples, encoder: WhisperLayers) -> Floats32:
+    """The layers that content is made of, less their mean over each piece of 30 s at most, shape (frames, 1536).
+
+    Args:
+        samples: n ≥ 1; frames = n / 320, rounded up.
+    """
+    parts = []
+    for piece in cut_evenly(samples):
+        layers = np.concatenate(list(encoder.encode([piece], RATE_HZ, LAYERS)[0]), axis=1)
+        parts.append(layers - layers.mean(axis=0))
+    found: Floats32 = np.concatenate(parts)
+    return found
+
+
+def count_spectra(n_samples: int) -> int:
+    """How many frames a spectrum of so many samples at 16 kHz has."""
+    return -(-n_samples * VOCODER_HZ // (RATE_HZ * HOP_SAMPLES))
+
+
+def places_of_content(count: int) -> Floats:
+    """Where the middles of so many frames of a spectrum lie, in frames of content, shape (count,)."""
+    places: Floats = (np.arange(count, dtype=np.float64) + 0.5) * (HOP_SAMPLES / VOCODER_HZ * FRAMES_PER_S) - 0.5
+    return places
+
+
+def contour_at_spectra(track: F0Track, count: int) -> Floats:
+    """F0 at the frames of a spectrum, of the nearest frame of the track; 0 where unvoiced; shape (count,)."""
+    found = np.zeros(count)
+    times = (np.arange(count) + 0.5) * (HOP_SAMPLES / VOCODER_HZ)
+    nearest = np.round((times - track.start_s) / track.step_s).astype(np.intp)
+    inside = (nearest >= 0) & (nearest < track.hz.size)
+    found[inside] = track.hz[nearest[inside]]
+    return found
+
+
+def intonation(hz: Floats) -> Floats32:
+    """What the network takes of F0, shape (frames, 2): its logarithm, 0 where unvoiced, and whether it is voiced."""
+    voiced = hz > 0
+    logs = np.log(np.where(voiced, hz, _MIDDLE_HZ) / _MIDDLE_HZ) / _RANGE_NEPER
+    return np.stack([logs, voiced], axis=1).astype(np.float32)
+
+
+def loudness(samples: Samples) -> float:
+    """RMS of the louder half of pieces of 20 ms, of full scale 1; 0 of silence."""
+    step = RATE_HZ // FRAMES_PER_S
+    padded = np.pad(samples.astype(np.float64) / 32768, (0, -samples.size % step))
+    power = np.sort(np.square(padded.reshape(-1, step)).mean(axis=1))
+    return float(np.sqrt(power[power.size // 2 :].mean()))
+
+
+def spectrum_at_loudness(samples: Samples) -> Floats32:
+    """The spectrum that the network learns, of the samples at the one loudness, shape (frames, 80)."""
+    sound = resample(samples, RATE_HZ, VOCODER_HZ).astype(np.float32) / np.float32(32768)
+    level = loudness(samples)
+    return log_mel(sound * np.float32(LOUDNESS / level if level else 1.0))[: count_spectra(samples.size)]
+
+
+# Conversion ---------------------------------------------------------------------------------------
+
+
+class Converter:
+    """The network with its weights, on a device."""
+
+    def __init__(self, network: ContentDecoder, device: Device = "cpu") -> None:
+        require_torch_device(device)
+        self._network = network.to(device).eval()
+        self._device = device
+
+    def convert(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
+        """The spectrum of the speech in a voice, shape (frames, 80).
+
+        Args:
+            layers: as `content_layers` makes them, shape (frames of content, 1536), one frame or more.
+            hz: F0 at the frames of the spectrum, as it shall be, shape (frames,).
+            speaker: unit vector, shape (256,).
+            stages: how many codes describe a frame; 0 takes the content as it is.
+
+        Raises:
+            MetricInputError: more stages than there are.
+        """
+        if not 0 <= stages <= self._network.shape.stages:
+            raise MetricInputError(f"Expected 0 to {self._network.shape.stages} stages of codes, found {stages}.")
+        with torch.inference_mode():
+            content = self._network.encode(torch.from_numpy(layers).to(self._device))
+            if stages:
+                content = self._network.quantize(content, stages)[0][-1]
+            content = at_places(content, places_of_content(hz.size))
+            given = torch.from_numpy(intonation(hz)).to(self._device)
+            vector = torch.from_numpy(speaker.astype(np.float32))[None].to(self._device)
+            parts = []
+            for start in range(0, hz.size, _SPECTRA_AT_ONCE):
+                first = max(0, start - _CONTEXT)
+                piece = slice(first, start + _SPECTRA_AT_ONCE + _CONTEXT)
+                bands = self._network.decode(content[None, piece], given[None, piece], vector)[0]
+                parts.append(bands[start - first :][:_SPECTRA_AT_ONCE].cpu().numpy())
+        found: Floats32 = np.concatenate(parts)
+        return found
+
+
+def at_places(content: Tensor, places: Floats) -> Tensor:
+    """Content between its frames, interpolated; the ends go on. Shape (places, bottleneck)."""
+    where = np.clip(places, 0, len(content) - 1)
+    before = where.astype(np.intp)
+    share = torch.from_numpy((where - before).astype(np.float32)).to(content.device)[:, None]
+    after = np.minimum(before + 1, len(content) - 1)
+    return (1 - share) * content[torch.from_numpy(before)] + share * content[torch.from_numpy(after)]
+
+
+def load(path: Path, device: Device = "cpu", shape: DecoderShape | None = None) -> Converter:
+    """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
+
+    Raises:
+        CheckpointError: not such a file, or other names or shapes than declared.
+    """
+    network = ContentDecoder(shape or DecoderShape())
+    put_state({name: tensor.float() for name, tensor in read_state(path).items()}, network, path)
+    return Converter(network, device)

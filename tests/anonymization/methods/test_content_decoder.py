@@ -1,0 +1,147 @@
+"""ASR-BN lite and B1 lite: how voices are planned and F0 is moved; with their models, whose voice it is."""
+
+import csv
+import pickle
+
+import numpy as np
+import pytest
+
+from anonymization.conformance import check_method, make_vowel
+from anonymization.methods.content_decoder import method as module
+from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, plans_voices
+from common.problems import Severity
+from tests.evaluation.engines import require_engine
+
+pytest.importorskip("safetensors", reason="the pool is a file of safetensors, which is not installed here")
+
+RATE = 16_000
+BY_NAME = {method.name: method for method in module.METHODS}
+CODES, POOL = BY_NAME["asr-bn"], BY_NAME["b1-lite"]
+
+
+def request(number, gender="f", *recordings):
+    return VoiceRequest(f"{number:064x}", gender, recordings)
+
+
+@pytest.fixture
+def own_vector(monkeypatch):
+    """The speaker is the first woman of the pool."""
+    pool = module.read_pool()
+    first = pool.genders.index("f")
+    monkeypatch.setattr(module, "_own_vector", lambda recordings: pool.vectors[first] if recordings else None)
+    return pool.vectors[first]
+
+
+def test_pool_is_of_both_genders_and_unit_vectors():
+    pool = module.read_pool()
+    assert len(pool.names) == len(set(pool.names)) == len(pool.vectors) == len(pool.f0)
+    assert set(pool.genders) == {"f", "m"}
+    assert np.linalg.norm(pool.vectors, axis=1) == pytest.approx(1, abs=1e-2)
+    women, men = (np.exp(pool.f0[np.array(pool.genders) == gender, 0]).mean() for gender in "fm")
+    assert 180 < women < 230
+    assert 95 < men < 150
+
+
+def test_pooled_voice_is_of_the_farther_half_of_the_own_gender(own_vector):
+    pool = module.read_pool()
+    [voice] = POOL.plan_voices([request(1, "f", lambda: None)])
+    rows = [pool.names.index(name) for name in voice.mixture]
+    women = [row for row, gender in enumerate(pool.genders) if gender == "f"]
+    nearness = {row: pool.vectors[row] @ own_vector for row in women}
+    assert len(rows) == 40
+    assert set(rows) <= set(sorted(women, key=nearness.get)[: len(women) // 2])
+    assert sum(voice.mixture.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("method", [CODES, POOL])
+def test_voices_follow_from_their_keys(method, own_vector):
+    assert plans_voices(method)
+    requests = [request(number) for number in range(12)]
+    voices = method.plan_voices(requests)
+    assert method.plan_voices(requests) == voices
+    assert len({tuple(voice.mixture) for voice in voices}) > 9
+
+
+def test_coded_voice_is_one_speaker_of_any_gender():
+    pool = module.read_pool()
+    voices = CODES.plan_voices([request(number) for number in range(30)])
+    assert {len(voice.mixture) for voice in voices} == {1}
+    assert {pool.genders[pool.names.index(name)] for voice in voices for name in voice.mixture} == {"f", "m"}
+
+
+def test_contour_gets_mean_and_spread_and_stays_unvoiced():
+    hz = np.concatenate([np.zeros(10), 100 * np.exp(0.2 * np.sin(np.arange(200) / 9)), np.zeros(5)])
+    moved = module.move_contour(hz, np.log(200), 0.1)
+    voiced = moved > 0
+    assert np.array_equal(voiced, hz > 0)
+    assert np.log(moved[voiced]).mean() == pytest.approx(np.log(200))
+    assert np.log(moved[voiced]).std() == pytest.approx(0.1)
+    assert np.corrcoef(np.log(moved[voiced]), np.log(hz[voiced]))[0, 1] == pytest.approx(1)
+    # A flat voice becomes no lively one, and a few frames keep their spread.
+    assert np.log(module.move_contour(hz[10:30], np.log(200), 5.0)).std() == pytest.approx(np.log(hz[10:30]).std())
+    assert not module.move_contour(np.zeros(7), 5.0, 0.1).any()
+
+
+@pytest.mark.parametrize(
+    ("mixture", "words"), [({}, "found none"), ({"nobody": 0.5, "19": 0.5}, "speakers of the pool; found nobody")]
+)
+def test_a_voice_is_of_speakers_of_the_pool(mixture, words, monkeypatch):
+    monkeypatch.setattr(type(CODES), "missing", lambda _: "")
+    with pytest.raises(MethodError, match=words):
+        CODES.anonymize(make_vowel(RATE), RATE, PseudoSpeaker("0" * 64, {}, mixture=mixture))
+
+
+def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
+    monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda *_: "")
+    assert "models fetch whisper-base" in CODES.missing()
+    assert "models fetch" in POOL.missing()
+
+
+def test_weights_of_another_training_are_refused(monkeypatch, tmp_path):
+    other = tmp_path / "weights.safetensors"
+    other.write_bytes(b"other")
+    monkeypatch.setitem(module.SHA256, other, "0" * 64)
+    with pytest.raises(MethodError, match="not the file that ships"):
+        module._verified(other)
+
+
+def test_methods_can_be_handed_to_another_process():
+    assert [pickle.loads(pickle.dumps(method)) for method in module.METHODS] == list(module.METHODS)
+
+
+# With its models -----------------------------------------------------------------------------------
+
+
+def test_output_is_nearer_to_the_given_voice_than_to_the_own(shared):
+    """By an encoder that the method does not use; silence, brevity and the length stay, and the bytes come again."""
+    import soundfile
+
+    if missing := CODES.missing():
+        pytest.skip(missing)
+    encoder = require_engine("wespeaker-resnet34")
+    with (shared / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["corpus"] == "librispeech-dev-clean"]
+    [path, other, *_] = [row["path"] for row in rows if row["speaker"] == "1272"]
+    source, own = (soundfile.read(shared / "speech" / each, dtype="int16")[0] for each in (path, other))
+    target = soundfile.read(shared / "speech-train" / "many" / "19" / "19-198-0001.flac", dtype="int16")[0]
+    voice = PseudoSpeaker("0" * 64, {}, mixture={"19": 1.0})
+    samples = np.concatenate([np.zeros(4000, np.int16), source[: 4 * RATE]])
+    output = CODES.anonymize(samples, RATE, voice)
+    assert output.size == samples.size
+    assert not output[:4000].any()
+    vectors = [encoder.embed([each], RATE)[0] for each in (output, own, target)]
+    converted, mine, theirs = (each / np.linalg.norm(each) for each in vectors)
+    assert converted @ theirs > converted @ mine + 0.1
+    brief = CODES.anonymize(source[RATE : RATE + 3200], RATE, voice)
+    assert brief.size == 3200
+    assert np.array_equal(brief, CODES.anonymize(source[RATE : RATE + 3200], RATE, voice))
+    assert np.abs(brief.astype(int)).max() < 32_000
+    assert not CODES.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
+
+
+def test_decoder_keeps_the_contract():
+    if missing := CODES.missing():
+        pytest.skip(missing)
+    problems = check_method(CODES, speech=make_vowel(RATE)[:8000])
+    assert [problem.sentence() for problem in problems if problem.severity is not Severity.NOTE] == []

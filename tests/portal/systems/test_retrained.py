@@ -1,0 +1,254 @@
+"""Recognisers that are trained again: their jobs, numbers, pages and the leaderboard's columns."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from evaluation.app.erasure.handlers import FOLDERS
+from evaluation.app.models import EvaluationRun
+from evaluation.app.retrained import handlers
+from evaluation.app.retrained.selectors import list_retrained
+from evaluation.app.retrained.services import find_refusal, start_retraining
+from evaluation.app.runs.selectors import list_jobs
+from evaluation.app.runs.services import cancel_run, continue_run
+from evaluation.formats.results import Speech
+from evaluation.phones import frames
+from evaluation.phones.recipe import INPUTS, PhoneRecipe
+from portal.core.storage import default_storage
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
+from portal.jobs.services import NotPossible
+from portal.leaderboard.selectors import build_leaderboard
+from speech.recognizers import phones
+from tests.portal.api.calls import Api
+from tests.portal.attacked import make_retrained
+from tests.portal.attacking import run_chain
+from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
+from tests.portal.objective import add_audio, tones_edition
+
+pytestmark = pytest.mark.django_db(transaction=True)
+pytest.importorskip("torch", reason="training needs torch, which is not installed here")
+RECIPE = PhoneRecipe(width=16, blocks=1, steps=30, batch_s=30, learning_rate=0.01, held_out=0.1)
+WORDS = ("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX")
+
+
+@pytest.fixture
+def team():
+    return {"organizer": make_organizer(), "owner": make_user(), "stranger": make_user()}
+
+
+@pytest.fixture
+def submission(team):
+    """An evaluated submission of an edition whose corpus has thirty utterances to learn from."""
+    edition = tones_edition(speakers=4, organizers=[team["organizer"]])
+    submission = add_audio(
+        make_submission(make_team_system(make_team(edition, owner=team["owner"])), state="evaluated")
+    )
+    corpus, draw = edition.corpus, np.random.default_rng(3)
+    training = corpus.data_sets.create(name="tones_train", role="training")
+    speaker, file = corpus.speakers.first(), submission.files.first()
+    for number in range(30):
+        one = corpus.utterances.create(
+            speaker=speaker,
+            name=f"train-{number:02}",
+            transcript=" ".join(draw.choice(WORDS, 6)),
+            audio=file.audio,
+            samples=16000,
+            rate_hz=16000,
+            duration_s=1.0,
+        )
+        training.utterances.add(one)
+        submission.files.create(data_set=training, utterance=one, audio=file.audio, samples=16000, rate_hz=16000)
+    return submission
+
+
+@pytest.fixture(autouse=True)
+def letters(monkeypatch):
+    """A phone is a letter, and a recording has the frames of its transcript's letters; nothing is missing here."""
+    monkeypatch.setattr(frames, "missing", lambda: "")
+    monkeypatch.setattr("evaluation.app.retrained.services.missing", lambda: "")
+    monkeypatch.setattr(phones, "spell_phones", lambda text: " ".join(text.replace(" ", "").lower()))
+    vectors = np.random.default_rng(0).standard_normal((128, INPUTS))
+    texts = {}
+    before = frames.read_spoken_texts
+
+    def read(utterances, transcripts, *args, **kwargs):
+        texts.update(transcripts)
+        return before(utterances, transcripts, *args, **kwargs)
+
+    def read_frames(utterance, *_):
+        spoken = texts[utterance.identifier].replace(" ", "").lower()
+        is_anonymised = utterance.read.args[1].speech is Speech.ANONYMISED
+        places = [ord(letter) % 128 for letter in spoken]
+        found = vectors[places] * (-1 if is_anonymised else 1)  # a form of speech of its own
+        return np.repeat(found, 4, axis=0).astype(np.float16)
+
+    monkeypatch.setattr(frames, "read_spoken_texts", read)
+    monkeypatch.setattr(frames, "_read_frames", read_frames)
+
+
+def train(submission, **fields):
+    run = start_retraining(submission=submission, recipe=RECIPE, **fields)
+    run_chain(run)
+    return run
+
+
+def test_retraining_takes_back_what_a_frozen_recogniser_loses(submission):
+    run = train(submission)
+    assert [(job.kind, job.state) for job in list_jobs(run)] == [
+        ("phone-training", "succeeded"),
+        ("phone-training", "succeeded"),
+        ("retrained-recognition", "succeeded"),
+    ]
+    [found] = list_retrained(submission)
+    name = next(iter(found.changes))
+    rates = {row: found.numbers[name, row] for row in ("ceiling", "retrained", "frozen")}
+    assert rates["frozen"].value > rates["retrained"].value + 20
+    assert rates["ceiling"].value < 50
+    assert found.regained[name] > 50
+    assert rates["frozen"].identity.training == Speech.ORIGINAL
+    assert rates["retrained"].identity.training == Speech.ANONYMISED
+    assert {one.speech: one.utterances for one in found.trainings} == {"original": 30, "anonymised": 30}
+    assert "derived/retrained" in FOLDERS
+    for speech in Speech:
+        assert default_storage.exists(handlers.weights_key(run.pk, speech))
+
+
+def test_recogniser_of_originals_is_taken_from_an_earlier_run(submission):
+    first = train(submission)
+    second = train(submission)
+    original = list_jobs(second)[0]
+    assert original.result == list_jobs(first)[0].result
+    assert [one.run.pk for one in list_retrained(submission)] == [second.pk]
+    submission.system.corpus.utterances.filter(name="train-00").update(transcript="SIX SIX")
+    third = train(submission)
+    assert list_jobs(third)[0].result["key"] != original.result["key"]
+
+
+def test_a_run_is_cancelled_and_goes_on(submission, team):
+    run = start_retraining(submission=submission, recipe=RECIPE, by=team["organizer"])
+    with pytest.raises(NotPossible, match="is under way already"):
+        start_retraining(submission=submission, recipe=RECIPE)
+    cancel_run(run, team["organizer"])
+    assert {job.state for job in list_jobs(run)} == {State.CANCELLED}
+    continue_run(run, team["organizer"])
+    run_chain(run)
+    assert run.job.state == State.SUCCEEDED
+
+
+def test_each_reason_why_none_can_be_trained_is_a_sentence(submission, monkeypatch):
+    corpus = submission.system.corpus
+    training = corpus.data_sets.get(name="tones_train")
+    assert find_refusal(submission) == ""
+    submission.files.filter(data_set=training, utterance__name__gte="train-05").delete()
+    assert "has 5 anonymised utterances of tones_train with transcripts; a recogniser learns from 20" in find_refusal(
+        submission
+    )
+    training.utterances.update(transcript="")
+    assert "has no utterance with original audio and transcript" in find_refusal(submission)
+    training.role = "other"
+    training.save()
+    assert find_refusal(submission).startswith("The corpus has no training set.")
+    submission.state = "withdrawn"
+    assert "is withdrawn" in find_refusal(submission)
+    monkeypatch.setattr("evaluation.app.retrained.services.missing", lambda: "Whisper is missing.")
+    assert find_refusal(submission) == "Whisper is missing."
+    with pytest.raises(NotPossible, match=r"Whisper is missing\."):
+        start_retraining(submission=submission)
+
+
+def test_weights_that_are_gone_are_told(submission):
+    run = start_retraining(submission=submission, recipe=RECIPE)
+    jobs = list_jobs(run)
+    for job in jobs[:2]:
+        execute(job.pk)
+    default_storage.delete(handlers.weights_key(run.pk, Speech.ANONYMISED))
+    failed = execute(jobs[2].pk)
+    assert failed.state == State.FAILED
+    assert "The recogniser of anonymised speech is not in the portal’s storage any more." in failed.failure
+
+
+# Pages ---------------------------------------------------------------------------------------------
+
+
+def address(submission, end=""):
+    return f"/systems/{submission.system.name}/recognition/{end}"
+
+
+def test_page_shows_the_three_rows_and_who_may_start_them(client, submission, team):
+    client.force_login(team["organizer"])
+    page = client.get(address(submission)).content.decode()
+    assert "Train a recogniser on its speech" in page
+    make_retrained(submission, "tones_trials_f")
+    page = client.get(address(submission)).content.decode()
+    assert page.index("ceiling: trained on") < page.index("retrained: trained") < page.index("frozen: trained")
+    assert "48" in page
+    assert "400 utterances" in page
+    detail = client.get(f"/systems/{submission.system.name}/").content.decode()
+    assert "What a retrained recogniser understands" in detail
+    rows = list(csv.DictReader(io.StringIO(client.get(address(submission, "phones.csv")).content.decode())))
+    assert {(row["data_set"], row["recogniser"]) for row in rows} == {
+        (name, row) for name in ("tones_trials_f", "average_test") for row in ("ceiling", "retrained", "frozen")
+    }
+    client.force_login(team["owner"])
+    assert "Train a recogniser" not in client.get(address(submission)).content.decode()
+    assert client.post(address(submission, "retrain")).status_code == 404
+    client.force_login(team["stranger"])
+    assert client.get(address(submission)).status_code == 404
+    assert client.get(address(submission, "phones.csv")).status_code == 404
+
+
+def test_organizer_starts_it_from_the_page_once(client, submission, team):
+    client.force_login(team["organizer"])
+    answer = client.post(address(submission, "retrain"))
+    assert answer.status_code == 302
+    assert answer["Location"].endswith("#retrained")
+    [run] = EvaluationRun.objects.filter(kind="retrained")
+    assert [job.kind for job in list_jobs(run)] == ["phone-training", "phone-training", "retrained-recognition"]
+    again = client.post(address(submission, "retrain"), follow=True).content.decode()
+    assert "is under way already" in again
+    assert "Retrained phone recogniser" in client.get(address(submission, "retraining-progress")).content.decode()
+    action = f"/systems/{submission.system.name}/engine-runs/{run.pk}/cancel"
+    assert client.post(action)["Location"].endswith("/recognition/")
+    assert not Job.objects.filter(parameters__run=run.pk, state=State.WAITING).exists()
+
+
+def test_api_starts_and_shows_it(submission, team):
+    organizer, owner = Api(team["organizer"]), Api(team["owner"])
+    path = f"submissions/{submission.pk}/retrained-recognitions"
+    answer = organizer.post(path)
+    assert answer.status_code == 201, answer.content
+    assert [job["kind"] for job in answer.json()["jobs"]] == [
+        "phone-training",
+        "phone-training",
+        "retrained-recognition",
+    ]
+    assert owner.get(path).json()["results"] == [answer.json()]
+    assert owner.post(path).status_code == 404
+    assert organizer.post(path).status_code == 409
+    make_retrained(submission, "tones_trials_f")
+    [shown] = organizer.get(f"systems/{submission.system.name}/retrained-recognitions").json()["results"]
+    assert {(one["data_set"], one["training"], one["speech"], one["value"]) for one in shown["numbers"]} >= {
+        ("tones_trials_f", "original", "anonymised", 48.0),
+        ("tones_trials_f", "anonymised", "anonymised", 18.0),
+    }
+    assert shown["regained"] == {"tones_trials_f": 75.0}
+
+
+def test_leaderboard_has_them_as_columns_that_are_switched_on(client, submission):
+    edition = submission.system.edition
+    assert build_leaderboard(edition).retrained == ()
+    make_retrained(submission, "tones_trials_f")
+    found = build_leaderboard(edition)
+    assert [one.metric.label for one in found.retrained] == ["PER, retrained", "PER, frozen"]
+    [entry] = [one for one in found.entries if one.key == submission.system.name]
+    assert entry.averages["retrained"].value == 18.0
+    assert entry.averages["frozen"].value == 48.0
+    edition.published_at = submission.created_at
+    edition.save()
+    place = f"/editions/{edition.name}/leaderboard/"
+    assert "PER, retrained" not in client.get(place).content.decode().split("<table")[1].split("</table")[0]
+    shown = client.get(f"{place}?words=all").content.decode()
+    assert "PER, retrained" in shown.split("<table")[1].split("</table")[0]
