@@ -415,7 +415,7 @@ def test_leaderboard_takes_the_same_queries_for_any_number_of_studies(
         make_heard_study(edition, submissions)
     client = Client()
     client.get(f"/editions/{edition.name}/leaderboard/")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         client.get(f"/editions/{edition.name}/leaderboard/")
 
 
