@@ -21,12 +21,12 @@ from typing import Any
 
 from common.problems import Problem, Severity
 from common.progress import Progress, ignore_progress
-from evaluation.formats.results import AVERAGE_DECIMALS, Gender, NumberIdentity, ReportedNumber, Speech
+from evaluation.formats.results import AVERAGE_DECIMALS, Gender, NumberIdentity, ReportedNumber
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.bootstrap import Replicates, bootstrap_mean, weighted_sum
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.recipes import Average
 from evaluation.scoring import values
+from evaluation.scoring.averages import list_averages, list_identities, member_of
 from evaluation.scoring.detection import PRINTED, add_detection, add_similarity
 from evaluation.scoring.recomputation import MeasuredTest
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
@@ -39,35 +39,12 @@ _ROUNDING = 0.5 * 10**-AVERAGE_DECIMALS + 1e-9
 
 
 def add_averages(work: Work) -> None:
-    """Every average of the track for each attack model or speech whose data sets are all there.
-
-    Beside the EER that ranks, the ROCCH-EER and what lies beyond the EER by the same weights.
-    """
-    for average in work.sources.track.averages:
-        beside: list[Average] = []
-        if average.metric == "eer":
-            beside += [replace(average, estimator="rocch")] if average.estimator != "rocch" else []
-            beside += [replace(average, metric=metric, estimator="") for metric in values.AVERAGED_BEYOND]
-        for one in (average, *beside):
-            for split, weights in one.weights.items():
-                for identity in dict.fromkeys(_identities(work, one, split)):
-                    members = [work.numbers.get(member_of(work, identity, name)) for name in weights]
-                    _add(work, identity, dict(weights), members)
-
-
-def member_of(work: Work, average: NumberIdentity, data_set: str) -> NumberIdentity:
-    """The number of a data set that enters an average."""
-    one = work.recipe.data_sets[data_set]
-    return replace(average, data_set=data_set, gender=Gender(one.gender) if one.role == "trial" else Gender.ALL)
-
-
-def _identities(work: Work, average: Average, split: str) -> Iterator[NumberIdentity]:
-    if average.metric in values.DETECTION:
-        for attack_model in values.averaged_attacks(work.recipe):
-            yield values.average_identity(work.recipe, average, split, attack_model=attack_model)
-    else:
-        for speech in Speech:
-            yield values.average_identity(work.recipe, average, split, speech=speech)
+    """Every average of the track for each attack model or speech whose data sets are all there."""
+    for average in list_averages(work.sources.track):
+        for split, weights in average.weights.items():
+            for identity in list_identities(work.recipe, average, split):
+                members = [work.numbers.get(member_of(work.recipe, identity, name)) for name in weights]
+                _add(work, identity, dict(weights), members)
 
 
 def _add(work: Work, identity: NumberIdentity, weights: dict[str, float], members: list[values.Number | None]) -> None:

@@ -310,10 +310,18 @@ class HeardStudySerializer(Shape):
     systems = HeardSystemSerializer(many=True)
 
 
+class VersionNameSerializer(Shape):
+    """The version of the recipe that a leaderboard is by."""
+
+    number = serializers.IntegerField()
+    adopted_at = serializers.DateTimeField()
+
+
 class LeaderboardSerializer(Shape):
     """A leaderboard with its policy, its rankings, and the systems that are in none of them."""
 
     edition = title = protocol = serializers.CharField()
+    recipe_version = VersionNameSerializer()
     published_at = as_of = measured_at = serializers.DateTimeField(allow_null=True)
     policy = serializers.DictField()
     averages = AverageSerializer(many=True)

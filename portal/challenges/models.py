@@ -2,11 +2,12 @@
 
 A `Corpus` holds speakers and utterances; a `DataSet` is a list of its utterances with one role; a `TrialList` says
 which enrolled speaker (model) is compared with which trial utterance. An `Edition` is a challenge that runs on a
-corpus by a recipe.
+corpus by a recipe, of which there may be versions.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -14,6 +15,7 @@ from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.urls import reverse
+from django.utils import timezone
 
 from evaluation.protocols.recipes import Recipe, load_recipe, parse_recipe
 
@@ -150,7 +152,9 @@ class Edition(models.Model):
 
     `recipe_text`, where given, is the organizer's custom recipe and takes the place of the shipped one that `protocol`
     names. `leaderboard_policy` holds what it is ranked by where that differs from the recipe, `draft_policy` what
-    an organizer is trying out. Empty times do not limit. The leaderboard is public once `published_at` is set, and
+    an organizer is trying out. `recipe_number` is the number of the adopted version of the recipe, whose text the
+    edition has; `published_number` that of the version which the published leaderboard shows, empty for the adopted
+    one. Empty times do not limit. The leaderboard is public once `published_at` is set, and
     rests on what had been evaluated by `frozen_at`, where that is set too. With `holds_evaluations` a submission whose
     evaluation ends stands on no leaderboard until an organizer releases it.
     """
@@ -192,10 +196,16 @@ class Edition(models.Model):
     holds_evaluations = models.BooleanField(
         "new evaluations wait", default=False, help_text="Until an organizer has looked at them and releases them."
     )
+    recipe_number = models.PositiveIntegerField(default=1, help_text="Of the adopted version of the recipe.")
+    published_number = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of the version that is published; empty for the adopted one."
+    )
     leaderboard_policy = models.JSONField(default=dict, blank=True)
     draft_policy = models.JSONField(default=dict, blank=True)
     published_at = models.DateTimeField(null=True, blank=True)
     frozen_at = models.DateTimeField("as of", null=True, blank=True)
+
+    _shown_number: int | None = None
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -211,6 +221,19 @@ class Edition(models.Model):
         """The shipped recipe that it follows, or ``own`` for a custom one, as the API names it."""
         return "own" if self.recipe_text else self.protocol
 
+    @property
+    def shown_number(self) -> int:
+        """The number of the version of the recipe that this object has: the adopted one, or that of `by_version`."""
+        return self._shown_number or self.recipe_number
+
+    def by_version(self, version: RecipeVersion) -> Edition:
+        """This edition as it is by a version of its recipe, to be read only."""
+        found = copy(self)
+        found.__dict__.pop("recipe", None)
+        found.protocol, found.recipe_text = version.protocol, version.recipe_text
+        found._shown_number = version.number
+        return found
+
     @cached_property
     def recipe(self) -> Recipe:
         """How this edition computes, averages and ranks; a custom recipe under the title of the edition.
@@ -225,8 +248,47 @@ class Edition(models.Model):
 
 @lru_cache(maxsize=64)
 def _parse_own(text: str, name: str) -> Recipe:
-    """An edition's own recipe, which cannot be changed; each text is read once in a process."""
+    """An edition's own recipe; each text is read once in a process."""
     return parse_recipe(text, file=f"{name}.toml", is_stored=True)
+
+
+class RecipeVersion(models.Model):
+    """A version of the recipe of an edition: a draft until it is adopted or withdrawn.
+
+    The first has a row as soon as there is a second one; it is what the edition began with. `protocol` and
+    `recipe_text` as those of an edition; they never change. `note` says why there is this version.
+    """
+
+    edition = models.ForeignKey(Edition, on_delete=models.CASCADE, related_name="recipe_versions")
+    number = models.PositiveIntegerField()
+    protocol = models.CharField(max_length=10, blank=True)
+    recipe_text = models.TextField(blank=True)
+    note = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    adopted_at = models.DateTimeField(null=True, blank=True)
+    adopted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["edition", "number"], name="recipe_version_once")]
+
+    def __str__(self) -> str:
+        return f"Recipe version {self.number}"
+
+    @property
+    def is_draft(self) -> bool:
+        return self.adopted_at is None and self.withdrawn_at is None
+
+    @property
+    def state(self) -> str:
+        """In one word."""
+        return "draft" if self.is_draft else "adopted" if self.adopted_at else "withdrawn"
 
 
 class DataFile(models.Model):

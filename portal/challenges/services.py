@@ -13,7 +13,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Corpus, Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import DATA_FILES, export_recipe, has_submissions, held_sets, may_import, may_pass_on
+from portal.challenges.selectors import DATA_FILES, export_recipe, held_sets, is_in_use, may_import, may_pass_on
 from portal.core import audit
 from portal.jobs.models import Job, State
 from portal.jobs.services import NotPossible, create_job
@@ -71,7 +71,7 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     edition = Edition.objects.select_for_update().get(pk=edition.pk)
     changed = {name: value for name, value in fields.items() if getattr(edition, name) != value}
     before = {name: getattr(edition, name) for name in changed}
-    locked = rules.locked_fields(has_submissions=has_submissions(edition)) & changed.keys()
+    locked = rules.locked_fields(has_submissions=is_in_use(edition)) & changed.keys()
     if locked:
         raise InvalidEdition({name: [LOCKED] for name in sorted(locked)})
     for name, value in changed.items():

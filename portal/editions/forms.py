@@ -14,7 +14,7 @@ from evaluation.protocols.recipes import RecipeError, load_recipe, shipped_editi
 from portal.accounts.models import User
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
-from portal.challenges.selectors import corpora_for_edition, explain_terms, has_submissions
+from portal.challenges.selectors import corpora_for_edition, explain_terms, is_in_use
 from portal.core.fields import LineField
 
 OWN = "own"
@@ -53,7 +53,26 @@ class NameField(forms.CharField):
         )
 
 
-class EditionForm(forms.Form):
+class RecipeFileForm(forms.Form):
+    """A form with a recipe as the field `recipe_text`, or as the file `recipe_file`, which replaces it."""
+
+    def clean_recipe_file(self) -> str:
+        """The text of the file, empty where none was sent."""
+        file = self.cleaned_data["recipe_file"]
+        if not file:
+            return ""
+        if file.size > LARGEST_TOML_BYTES:
+            raise ValidationError(f"Expected at most {LARGEST_TOML_BYTES // 1024} KiB, found {file.size:,} bytes.")
+        try:
+            text = file.read().decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise ValidationError(f"{file.name}: expected text in UTF-8, found the byte {error.start}.") from error
+        # A browser forgets the file that was chosen; with its text below nobody has to choose it again.
+        self.data = dict(self.data.items()) | {"recipe_text": text}
+        return text
+
+
+class EditionForm(RecipeFileForm):
     """A new edition, or the fields of one that exists; what can no longer change is no field: `fixed`."""
 
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the edition a title."})
@@ -154,7 +173,7 @@ class EditionForm(forms.Form):
         own = (OWN, "Custom recipe")
         cast("forms.ChoiceField", self.fields["protocol"]).choices = [*shipped_recipes(), own]
         self.fields["corpus"].queryset = corpora_for_edition(user, edition)  # type: ignore[attr-defined]
-        submitted = edition is not None and has_submissions(edition)
+        submitted = edition is not None and is_in_use(edition)
         self.locked = rules.locked_fields(has_submissions=submitted)
         self._show_terms(edition.corpus if edition else None)
         disabled = self.locked | ({"recipe_file"} if self.locked else set())
@@ -181,21 +200,6 @@ class EditionForm(forms.Form):
         """Say which text teams accept beside the field that lets them download the speech."""
         told = explain_terms(corpus, str(self["data_terms"].value() or ""))
         self.fields["shares_data"].help_text = f"{told} {self.base_fields['shares_data'].help_text}"
-
-    def clean_recipe_file(self) -> str:
-        """The text of the file, empty where none was sent."""
-        file = self.cleaned_data["recipe_file"]
-        if not file:
-            return ""
-        if file.size > LARGEST_TOML_BYTES:
-            raise ValidationError(f"Expected at most {LARGEST_TOML_BYTES // 1024} KiB, found {file.size:,} bytes.")
-        try:
-            text = file.read().decode("utf-8-sig").replace("\r\n", "\n")
-        except UnicodeDecodeError as error:
-            raise ValidationError(f"{file.name}: expected text in UTF-8, found the byte {error.start}.") from error
-        # A browser forgets the file that was chosen; with its text below nobody has to choose it again.
-        self.data = dict(self.data.items()) | {"recipe_text": text}
-        return text
 
     def clean_largest_archive_gb(self) -> int:
         """The limit in bytes."""

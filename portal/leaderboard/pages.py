@@ -107,6 +107,7 @@ def draw_ahead() -> None:
     newest = Max("systems__submissions__evaluated_at")
     for edition in Edition.objects.filter(archived_at=None).annotate(newest=newest).exclude(newest=None):
         mark = f"{edition.newest} {edition.frozen_at} {edition.published_at} {edition.leaderboard_policy}"
+        mark += f" {edition.recipe_number} {edition.published_number}"
         if _drawn_marks.get(edition.pk) != mark:
             _drawn_marks[edition.pk] = mark
             leaderboard_page(build_leaderboard(edition))

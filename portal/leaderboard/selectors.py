@@ -33,7 +33,8 @@ from evaluation.protocols.recipes import Average, RecipeError, Track
 from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, Number, ObjectiveValues
 from portal.accounts.models import User
-from portal.challenges.models import Edition
+from portal.challenges.models import Edition, RecipeVersion
+from portal.challenges.selectors import find_version, first_version, list_versions, shown_edition
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Part, Relation, may_see
 from portal.submissions.selectors import STANDING, STOPPED, count_mismatches
@@ -114,6 +115,12 @@ class Leaderboard:
         """What a reader may ask for beside the averages of the edition."""
         return (*self.beyond, *self.retrained)
 
+    @cached_property
+    def version(self) -> RecipeVersion:
+        """The version of the recipe that it is by."""
+        number = self.edition.shown_number
+        return first_version(self.edition) if number == 1 else find_version(self.edition, number)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing but the original speech stands here."""
@@ -137,6 +144,24 @@ def shown_edition_for(user: Any, name: str) -> Edition:
     return edition
 
 
+def versions_for(user: Any, name: str) -> tuple[Edition, bool, list[RecipeVersion]]:
+    """The versions of an edition's recipe that this person may read, or "not found".
+
+    Who may see the leaderboard reads adopted versions; its organizers read drafts and withdrawn ones, too.
+
+    Returns:
+        the edition, whether this person organizes it, and the versions by number.
+    """
+    edition = shown_edition_for(user, name)
+    manages = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
+    return edition, manages, [one for one in list_versions(edition) if manages or one.adopted_at is not None]
+
+
+def may_compare(edition: Edition, version: RecipeVersion, *, manages: bool) -> bool:
+    """Whether somebody may see who moves by a version: everybody once a leaderboard by it is published."""
+    return manages or version.number <= (edition.published_number or edition.recipe_number)
+
+
 def find_unpublished(name: str) -> Edition | None:
     """A listed edition whose leaderboard is not published, which everybody may know."""
     return Edition.objects.filter(name=name, is_listed=True, published_at=None).first()
@@ -158,7 +183,11 @@ def list_public_editions() -> list[Edition]:
 
 
 def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None) -> Leaderboard:
-    """The leaderboard of an edition, by its live policy or by the one that these changes of the recipe make."""
+    """The leaderboard of an edition, by its live policy or by the one that these changes of the recipe make.
+
+    It is by the version of the recipe with which it was published, else by the adopted one.
+    """
+    edition = shown_edition(edition)
     entries, measured_at = load_entries(edition)
     return rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy if changes is None else changes)
 

@@ -1,4 +1,4 @@
-"""What an organizer does with a leaderboard: try a policy out, make it live, publish, take back, freeze."""
+"""What an organizer does with a leaderboard: try a policy or a version of the recipe, publish, take back, freeze."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from typing import Any
 from django.db import transaction
 from django.urls import reverse
 
+from evaluation.app.models import MetricValue
+from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
+from evaluation.protocols.recipes import Recipe, RecipeError
+from evaluation.protocols.versions import find_obstacles, list_changes
 from portal.accounts.rules import NotificationKind
-from portal.challenges.models import Edition
+from portal.challenges.models import Edition, RecipeVersion
+from portal.challenges.rules import read_recipe_text
+from portal.challenges.selectors import first_version, has_submissions, list_versions, stored_recipe
 from portal.core import audit
 from portal.core.mail import render_mail
 from portal.jobs.services import NotPossible
@@ -22,6 +28,10 @@ from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 
 FROZEN = "The leaderboard is frozen and must not change; unfreeze it before making another policy live."
+NO_SUBMISSION = "Nothing was submitted yet, so the recipe itself can be changed: on the page “Edit” of the edition."
+UNCHANGED = "This recipe computes and ranks as the adopted one does: change something, or go back."
+FROZEN_RECIPE = "The leaderboard is frozen and must not change; unfreeze it before adopting a version of the recipe."
+NO_DRAFT = "This version of the recipe is no draft any more."
 FUTURE = "A leaderboard can be frozen as of now or of a time that has passed."
 
 
@@ -77,7 +87,8 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
         raise LeaderboardError("The leaderboard is published already.")
     _refuse_removed(edition)
     teams = _teams_on_leaderboard(edition)
-    _changed(edition, "board.published", by, {"teams": [str(team) for team in teams]}, published_at=now)
+    told = {"teams": [str(team) for team in teams], "recipe_version": edition.recipe_number}
+    _changed(edition, "board.published", by, told, published_at=now, published_number=None)
     if releases:
         release_parts(submissions=submissions_on_leaderboard(edition), by=by, now=now, notifies=False)
     _tell(teams, edition, "published", reverse("leaderboard:detail", args=[edition.name]), by=by, releases=releases)
@@ -94,9 +105,129 @@ def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
     edition = _locked(edition)
     if edition.published_at is None:
         raise LeaderboardError("The leaderboard is not published.")
-    told = {"published_at": edition.published_at.isoformat()}
+    number = edition.published_number or edition.recipe_number
+    told = {"published_at": edition.published_at.isoformat(), "recipe_version": number}
     _tell(_teams_on_leaderboard(edition), edition, "taken_back", edition.get_absolute_url(), by=by)
-    return _changed(edition, "board.unpublished", by, told, published_at=None)
+    return _changed(edition, "board.unpublished", by, told, published_at=None, published_number=None)
+
+
+@transaction.atomic
+def publish_version(*, edition: Edition, now: datetime, by: Any) -> Edition:
+    """Publish a published leaderboard again, by the adopted version of the recipe, and tell each team on it.
+
+    Raises:
+        LeaderboardError: it is not published, or by that version already.
+    """
+    edition = _locked(edition)
+    if edition.published_at is None or edition.published_number is None:
+        raise LeaderboardError("There is no later version of the recipe to publish the leaderboard with.")
+    _refuse_removed(edition)
+    told = {"before": edition.published_number, "recipe_version": edition.recipe_number}
+    _changed(edition, "board.published_again", by, told, published_at=now, published_number=None)
+    url = reverse("leaderboard:detail", args=[edition.name])
+    _tell(_teams_on_leaderboard(edition), edition, "published_again", url, by=by)
+    return edition
+
+
+class VersionError(Exception):
+    """A version of a recipe that cannot be: `problems` are sentences for the organizer."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(" ".join(problems))
+        self.problems = problems
+
+
+@transaction.atomic
+def propose_version(*, edition: Edition, text: str, note: str, by: Any) -> RecipeVersion:
+    """A draft of another recipe for an edition with submissions; nothing changes before it is adopted.
+
+    Raises:
+        VersionError: with every reason why it cannot be.
+    """
+    edition = _locked(edition)
+    versions = list_versions(edition)
+    if not has_submissions(edition) and len(versions) == 1:
+        raise VersionError(NO_SUBMISSION)
+    if drafts := [one for one in versions if one.is_draft]:
+        raise VersionError(f"{drafts[0]} is a draft already. Adopt or withdraw it first.")
+    try:
+        recipe = read_recipe_text(text, file=f"{edition.name}.toml")
+    except RecipeError as error:
+        raise VersionError(*error.problems) from None
+    problems = find_obstacles(edition.recipe, recipe, edition.track)
+    if problems := problems or _find_unmeasured(edition, recipe):
+        raise VersionError(*problems)
+    if not list_changes(stored_recipe(edition), text):
+        raise VersionError(UNCHANGED)
+    if edition.recipe_number == 1 and not edition.recipe_versions.exists():
+        first_version(edition).save()
+    number = max(one.number for one in versions) + 1
+    made = RecipeVersion.objects.create(edition=edition, number=number, recipe_text=text, note=note, created_by=by)
+    audit.record("edition.recipe_proposed", edition, actor=by, recipe_version=number, note=note)
+    return made
+
+
+@transaction.atomic
+def adopt_version(*, edition: Edition, number: int, now: datetime, by: Any) -> Edition:
+    """Let an edition compute and rank by a draft from now on; what is published stays as it was published.
+
+    Raises:
+        LeaderboardError: it is no draft, or the leaderboard is frozen and not published.
+    """
+    edition = _locked(edition)
+    version = _draft(edition, number)
+    if edition.frozen_at is not None and edition.published_at is None:
+        raise LeaderboardError(FROZEN_RECIPE)
+    before = edition.recipe_number
+    version.adopted_at, version.adopted_by = now, by
+    version.save(update_fields=["adopted_at", "adopted_by"])
+    shown = (edition.published_number or before) if edition.published_at else None
+    fields = {"protocol": version.protocol, "recipe_text": version.recipe_text, "recipe_number": number}
+    told = {"before": before, "recipe_version": number, "note": version.note}
+    edition.__dict__.pop("recipe", None)
+    return _changed(edition, "edition.recipe_adopted", by, told, published_number=shown, **fields)
+
+
+@transaction.atomic
+def withdraw_version(*, edition: Edition, number: int, now: datetime, by: Any) -> RecipeVersion:
+    """End a draft; it stays in the list.
+
+    Raises:
+        LeaderboardError: it is no draft.
+    """
+    edition = _locked(edition)
+    version = _draft(edition, number)
+    version.withdrawn_at = now
+    version.save(update_fields=["withdrawn_at"])
+    audit.record("edition.recipe_withdrawn", edition, actor=by, recipe_version=number, note=version.note)
+    return version
+
+
+def _draft(edition: Edition, number: int) -> RecipeVersion:
+    version = edition.recipe_versions.filter(number=number).first()
+    if version is None or not version.is_draft:
+        raise LeaderboardError(NO_DRAFT)
+    return version
+
+
+def _find_unmeasured(edition: Edition, recipe: Recipe) -> list[str]:
+    """The metrics of averages and minima that were measured of no submission, where any was evaluated."""
+    values = MetricValue.objects.filter(run__submission__system__edition=edition, run__kind="objective")
+    measured = set(
+        values.exclude(data_set__startswith="average_").order_by().values_list("metric", "estimator").distinct()
+    )
+    name = edition.track or recipe.track.name
+    track = recipe.tracks[name]
+    asked = {f"tracks.{name}.averages": [(one.metric, one.estimator) for one in track.averages]}
+    if track.ranking:
+        asked[f"tracks.{name}.ranking.gates"] = [(one.metric, one.estimator) for one in track.ranking.gates]
+    return [
+        f"{place}: expected a metric that was measured of the submissions, found {find_metric(*one).label} "
+        f"(metric {one[0]}, estimator {one[1] or 'none'}). Nothing that was submitted gives it."
+        for place, metrics in asked.items()
+        for one in dict.fromkeys(metrics)
+        if measured and one not in measured
+    ]
 
 
 def _tell(teams: Iterable[Team], edition: Edition, news: str, url: str, *, by: Any, releases: bool = False) -> None:

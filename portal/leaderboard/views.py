@@ -14,24 +14,26 @@ from django.views.decorators.http import require_POST
 from common.tables import DataTable, latex_table
 from portal.accounts.access import member_page, open_read
 from portal.challenges.models import Edition
-from portal.challenges.selectors import managed_edition_for
+from portal.challenges.selectors import export_version, find_predecessor, managed_edition_for
 from portal.core.clock import read_clock
 from portal.core.drawing import DrawingError, answer_not_drawn
-from portal.core.exports import csv_response, json_response, latex_response
+from portal.core.exports import as_download, csv_response, json_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.mail import if_mailed
 from portal.core.media import CONTENT_TYPES, secured
 from portal.core.panels import make_panels, panel_data
-from portal.leaderboard import exports, pages, policy_pages, published_pages, services
+from portal.leaderboard import exports, pages, policy_pages, published_pages, services, version_pages
 from portal.leaderboard.figures import draw_file, figure_file
-from portal.leaderboard.forms import FreezeForm, PolicyForm
+from portal.leaderboard.forms import FreezeForm, PolicyForm, VersionForm
 from portal.leaderboard.selectors import (
     describe_under_way,
     find_unpublished,
     leaderboard_for,
     list_held,
     list_own_teams,
+    may_compare,
     mismatches_on_leaderboard,
+    versions_for,
 )
 from portal.leaderboard.tables import HIDE
 from portal.submissions.selectors import list_stopped
@@ -191,6 +193,93 @@ def freeze(request: HttpRequest, edition: str) -> HttpResponse:
         )
     page = policy_pages.freeze_page(managed, form.chosen if is_chosen else None)
     return show_form(request, "leaderboard/freeze.html", form, **page)
+
+
+@member_page
+def publish_again(request: HttpRequest, edition: str) -> HttpResponse:
+    """Show who moves, then publish by the adopted version of the recipe."""
+    managed = managed_edition_for(request.user, edition)
+    if request.method == "POST":
+        action = partial(services.publish_version, edition=managed, now=read_clock(), by=request.user)
+        told = f"The leaderboard is published by recipe version {managed.recipe_number}"
+        return _done(request, managed, action, f"{told}{if_mailed(', and its teams are notified')}.")
+    return render(request, "leaderboard/again.html", version_pages.again_page(managed))
+
+
+# Versions of the recipe ----------------------------------------------------------------------------
+
+
+@open_read
+def versions(request: HttpRequest, edition: str) -> HttpResponse:
+    """The versions of the recipe that this visitor may read."""
+    found, manages, listed = versions_for(request.user, edition)
+    return render(request, "leaderboard/versions.html", version_pages.versions_page(found, listed, manages=manages))
+
+
+@member_page
+def new_version(request: HttpRequest, edition: str) -> HttpResponse:
+    """Propose another recipe, starting from the adopted one."""
+    managed = managed_edition_for(request.user, edition)
+    form = VersionForm(posted(request), request.FILES or None, edition=managed)
+    made = form.propose(by=request.user) if form.is_valid() else None
+    if made is not None:
+        messages.success(request, f"{made} is a draft. See below who would move.")
+        return redirect("leaderboard:version", managed.name, made.number)
+    return show_form(request, "leaderboard/new_version.html", form, edition=managed)
+
+
+def _version(request: HttpRequest, edition: str, number: int) -> dict[str, Any]:
+    found, manages, listed = versions_for(request.user, edition)
+    if all(one.number != number for one in listed):
+        raise Http404
+    return version_pages.version_page(found, listed, number, manages=manages)
+
+
+@open_read
+def version(request: HttpRequest, edition: str, number: int) -> HttpResponse:
+    """One version of the recipe: what it changes and, for those who may see it, who moves."""
+    return render(request, "leaderboard/version.html", _version(request, edition, number))
+
+
+@open_read
+def version_recipe(request: HttpRequest, edition: str, number: int) -> HttpResponse:
+    """A version of the recipe as a TOML file."""
+    found, _, listed = versions_for(request.user, edition)
+    chosen = next((one for one in listed if one.number == number), None)
+    if chosen is None:
+        raise Http404
+    response = HttpResponse(export_version(chosen), content_type="application/toml; charset=utf-8")
+    return as_download(response, f"{found.name}-version-{number}.toml")
+
+
+@open_read
+def version_csv(request: HttpRequest, edition: str, number: int) -> HttpResponse:
+    """Who moves by a version, in every ranking."""
+    found, manages, listed = versions_for(request.user, edition)
+    chosen = next((one for one in listed if one.number == number), None)
+    before = find_predecessor(listed, chosen) if chosen else None
+    if chosen is None or before is None or not may_compare(found, chosen, manages=manages):
+        raise Http404
+    rows = version_pages.comparison_rows(version_pages.compare_versions(found, before, chosen))
+    return csv_response(f"{found.name}-version-{number}-moves.csv", rows)
+
+
+@member_page
+def adopt_version(request: HttpRequest, edition: str, number: int) -> HttpResponse:
+    """Show once more who moves, then adopt a draft."""
+    managed = managed_edition_for(request.user, edition)
+    if request.method == "POST":
+        action = partial(services.adopt_version, edition=managed, number=number, now=read_clock(), by=request.user)
+        return _done(request, managed, action, f"Recipe version {number} is adopted.")
+    return render(request, "leaderboard/adopt.html", _version(request, edition, number))
+
+
+@member_page
+@require_POST
+def withdraw_version(request: HttpRequest, edition: str, number: int) -> HttpResponse:
+    managed = managed_edition_for(request.user, edition)
+    action = partial(services.withdraw_version, edition=managed, number=number, now=read_clock(), by=request.user)
+    return _done(request, managed, action, f"Recipe version {number} is withdrawn.")
 
 
 def _taking_back(service: Callable[..., Edition], success: str) -> Callable[..., HttpResponse]:

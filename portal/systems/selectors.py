@@ -15,6 +15,7 @@ from evaluation.app.runs.selectors import list_runs
 from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.data_files import gives_transcripts
 from portal.challenges.models import DataSet, Edition
+from portal.challenges.selectors import shown_edition
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part, Relation, may_see
 from portal.submissions.selectors import (
@@ -142,6 +143,8 @@ def organized_view(request: HttpRequest, name: str) -> View:
 def make_view(request: HttpRequest, system: System) -> View:
     """The submission whose numbers this visitor meets, or "not found"; its own may name another version."""
     relations, is_owner = relations_and_ownership(request.user, system)
+    if system.edition is not None:
+        system.edition = shown_edition(system.edition)
     relation = relations[0]
     versions = list(with_what_can_be_offered(with_stopped(system.submissions.order_by("-version"))))
     wanted = request.GET.get("version", "") if relation is not Relation.OTHER else ""

@@ -24,7 +24,7 @@ from django.utils.module_loading import import_string
 from evaluation.app.models import EvaluationRun
 from listening.app.models import Session, Study, StudySystem
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, DataSet, Edition, Utterance
+from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Utterance
 from portal.core.removal import list_kinds
 from portal.jobs.models import Job
 from portal.site.manual import PAGES
@@ -179,6 +179,13 @@ def _trainings(most: int) -> list[Values]:
     return [{"name": run.submission.system.name, "training": run.pk} for run in runs[:most]]
 
 
+def _versions(most: int) -> list[Values]:
+    """The versions of recipes that have rows, else the first one of an edition."""
+    rows = RecipeVersion.objects.select_related("edition").order_by("-number")[:most]
+    found = [{"edition": one.edition.name, "number": one.number} for one in rows]
+    return found or [{"edition": one.name, "number": 1} for one in Edition.objects.all()[:1]]
+
+
 def _managed(_: int) -> list[Values]:
     """One of each kind, since each kind has sentences of its own."""
     found = ((kind, kind.model._default_manager.order_by("pk").first()) for kind in list_kinds())
@@ -214,6 +221,7 @@ OBJECTS: dict[tuple[str, tuple[str, ...]], Callable[[int], list[Values]]] = {
     ("systems", ("name", "training")): _trainings,
     ("editions", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
     ("leaderboard", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
+    ("leaderboard", ("edition", "number")): _versions,
     ("submissions", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
     ("submissions", ("pk",)): _rows(_submissions, pk="pk"),
     ("submissions", ("pk", "other")): _diffs,

@@ -300,7 +300,7 @@ class GrownChallenge(Challenge):
         named, _ = names_of(self)
         edition, corpus = self.edition, self.edition.corpus
         of_results = {"study": study.name, "scores": "raw", "figure": "violin-naturalness", "extension": "svg"}
-        of_edition = {"edition": edition.name, "figure": "tradeoff-wer", "extension": "svg"}
+        of_edition = {"edition": edition.name, "figure": "tradeoff-wer", "extension": "svg", "number": 1}
         of_edition |= {"file": "SHA256SUMS", "data_set": "tones_trials_f", "corpus": corpus.name}
         named |= {
             "": {"token": "nonsense", "secret": "nonsense"},

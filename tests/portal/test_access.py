@@ -178,6 +178,14 @@ MATRIX = {
     "leaderboard:live": FOR_NOBODY_HERE,
     "leaderboard:discard": (LOGIN, 405, 405, 405),
     "leaderboard:publish": FOR_NOBODY_HERE,
+    "leaderboard:publish-again": FOR_NOBODY_HERE,
+    "leaderboard:versions": FOR_NOBODY_HERE,
+    "leaderboard:new-version": FOR_NOBODY_HERE,
+    "leaderboard:version": FOR_NOBODY_HERE,
+    "leaderboard:version-recipe": FOR_NOBODY_HERE,
+    "leaderboard:version-csv": FOR_NOBODY_HERE,
+    "leaderboard:adopt-version": FOR_NOBODY_HERE,
+    "leaderboard:withdraw-version": (LOGIN, 405, 405, 405),
     "leaderboard:unpublish": (LOGIN, 405, 405, 405),
     "leaderboard:freeze": FOR_NOBODY_HERE,
     "leaderboard:unfreeze": (LOGIN, 405, 405, 405),
@@ -413,6 +421,10 @@ POSTS = {
     "leaderboard:live": FOR_NOBODY_HERE,
     "leaderboard:discard": FOR_NOBODY_HERE,
     "leaderboard:publish": FOR_NOBODY_HERE,
+    "leaderboard:publish-again": FOR_NOBODY_HERE,
+    "leaderboard:new-version": FOR_NOBODY_HERE,
+    "leaderboard:adopt-version": FOR_NOBODY_HERE,
+    "leaderboard:withdraw-version": FOR_NOBODY_HERE,
     "leaderboard:unpublish": FOR_NOBODY_HERE,
     "leaderboard:freeze": FOR_NOBODY_HERE,
     "leaderboard:unfreeze": FOR_NOBODY_HERE,
@@ -608,6 +620,8 @@ def addresses() -> dict[str, str]:
     arguments |= _of_a_listener()
     arguments["listeners:leaderboard-csv"] = ["little-edition"]
     arguments["published:figure"] = ["plane", "svg"]
+    of_version = ("version", "version-recipe", "version-csv", "adopt-version", "withdraw-version")
+    arguments |= {f"leaderboard:{name}": ["little-edition", 1] for name in of_version}
     arguments["leaderboard:figure"] = ["little-edition", "tradeoff-wer", "svg"]
     arguments |= _of_the_api(submission.pk, arguments["teams:revoke-invitation"], arguments["teams:remove"])
     arguments |= {

@@ -37,7 +37,8 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
     """Compute everything, then write it at once; what an interrupted attempt left is replaced."""
     run = EvaluationRun.objects.select_related("submission__system__edition__corpus").get(pk=context.parameters["run"])
     submission = run.submission
-    recipe = edition_of(submission).recipe
+    edition = edition_of(submission)
+    recipe = edition.recipe
     if submission.state == Submission.State.FAILED:  # somebody lets the job run again
         change_state(submission=submission, state=Submission.State.EVALUATING)
     context.progress("Reading the results", 0, 0)
@@ -62,6 +63,7 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
         "disagreements": objective.disagreements,
         "score_files": len(score_sets),
         "missing": [asdict(one) for one in objective.missing],
+        "recipe_version": edition.shown_number,
     }
 
 

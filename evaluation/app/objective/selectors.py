@@ -1,6 +1,7 @@
 """Reads the objective numbers of submissions for pages and API: of each its newest finished run, nothing else.
 
-Two queries whatever the number of submissions. What a run could not compute, and why, stands in its job's result.
+Two queries whatever the number of submissions, and one more where runs followed another version of the recipe. What a
+run could not compute, and why, stands in its job's result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.detection import DetCurve, DetectionMetrics, Estimator, det_curve, detection_metrics
-from evaluation.protocols.recipes import Recipe
+from evaluation.protocols.recipes import Recipe, Track
+from evaluation.scoring.averages import average_again, list_averages
 from evaluation.scoring.values import (
     ATTACKS,
     AVERAGE,
@@ -35,7 +37,7 @@ from evaluation.scoring.values import (
     required_numbers,
     select_complete,
 )
-from portal.challenges.models import Edition
+from portal.challenges.models import Edition, RecipeVersion
 from portal.submissions.models import Submission
 
 NOT_EVALUATED = "the submission has not been evaluated yet"
@@ -55,7 +57,8 @@ def read_objective_values(
 ) -> dict[int, ObjectiveValues]:
     """The numbers of every submission given, by primary key, in two queries whatever their number.
 
-    Numbers that rest on a part of their set are left out (`select_complete`).
+    Numbers that rest on a part of their set are left out (`select_complete`). Averages are those of the version of the
+    recipe that the edition at hand has: a run by another version gives the numbers of data sets.
 
     Args:
         submissions: each with its system and edition at hand (`select_related("system__edition")`).
@@ -63,18 +66,30 @@ def read_objective_values(
         as_of: what had been computed by then; None for now.
     """
     given = list(submissions)
-    runs = {run.submission_id: run for run in list_newest_finished(OBJECTIVE, given, as_of)}
-    editions = {one.system.edition_id: one.system.edition for one in given if one.system.edition_id}
-    numbers = read_numbers(runs.values(), _needed(editions.values()) if extent is Extent.RANKED else Q())
-    required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items() if one}
+    editions = {one.system.edition_id: one.system.edition for one in given if one.system.edition}
+    asked = {one.pk: one.system.edition.shown_number for one in given if one.system.edition}
+
+    def is_by_version(run: EvaluationRun) -> bool:
+        return version_of(run) == asked.get(run.submission_id)
+
+    runs = {run.submission_id: run for run in list_newest_finished(OBJECTIVE, given, as_of, is_by_version)}
+    others = {one.pk: one for one in runs.values() if one.submission_id in asked and not is_by_version(one)}
+    wanted = _needed(editions.values(), others) if extent is Extent.RANKED else Q()
+    numbers = dict(read_numbers(runs.values(), wanted))
+    required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items()}
+    tracks = _read_tracks(editions, others.values())
     found = {}
     for submission in given:
         run = runs.get(submission.pk)
         of_run = numbers.get(run.pk, {}) if run else {}
         edition = submission.system.edition
-        asked = required.get(submission.system.edition_id or 0, ())
+        needed = required.get(submission.system.edition_id or 0, ())
         reason = WITHDRAWN if submission.state == Submission.State.WITHDRAWN else NOT_EVALUATED
-        missing = _missing(run, asked, of_run, extent, reason)
+        missing = _missing(run, needed, of_run, extent, reason)
+        if edition and run and run.pk in others:
+            known = tracks.get((edition.pk, version_of(run)), track_of(edition))
+            of_run = average_again(of_run, edition.recipe, track_of(edition), known)
+            missing = _missing_again(missing, needed, of_run)
         found[submission.pk] = ObjectiveValues(
             submission=submission.pk,
             run=run.pk if run else None,
@@ -83,6 +98,21 @@ def read_objective_values(
             missing=missing,
             computed_by=_computed_by(run) if run else "",
         )
+    return found
+
+
+def version_of(run: EvaluationRun) -> int:
+    """The number of the version of the recipe by which a run with its job averaged."""
+    return int(run.job.result.get("recipe_version", 1)) if run.job else 1
+
+
+def _read_tracks(editions: Mapping[int | None, Edition], runs: Iterable[EvaluationRun]) -> dict[tuple[int, int], Track]:
+    """By edition and number of the version the tracks by which runs averaged; a query where there are such runs."""
+    numbers = {version_of(run) for run in runs}
+    found = {}
+    if numbers:
+        for one in RecipeVersion.objects.filter(edition__in=list(editions), number__in=numbers):
+            found[one.edition_id, one.number] = track_of(editions[one.edition_id].by_version(one))
     return found
 
 
@@ -96,15 +126,31 @@ def list_score_sets(values: ObjectiveValues) -> list[ScoreSet]:
     return list(ScoreSet.objects.filter(run=values.run)) if values.run else []
 
 
-def _needed(editions: Iterable[Edition | None]) -> Q:
-    """Averages, and every data set of a gate's metric."""
-    wanted = Q(data_set__startswith=AVERAGE)
+def _needed(editions: Iterable[Edition], others: Iterable[int]) -> Q:
+    """Averages, every data set of a gate's metric, and of the runs of other versions all that enters an average."""
+    wanted, averaged = Q(data_set__startswith=AVERAGE), set[str]()
     for edition in editions:
-        ranking = track_of(edition).ranking if edition else None
+        averaged |= {one.metric for one in list_averages(track_of(edition))}
+        ranking = track_of(edition).ranking
         for gate in ranking.gates if ranking else ():
             names = {name for group in gate.groups for name in group}
             wanted |= Q(metric=gate.metric, estimator=gate.estimator, data_set__in=names)
+    if runs := list(others):
+        wanted |= Q(run__in=runs, metric__in=averaged)
     return wanted
+
+
+def _missing_again(
+    said: Iterable[Missing], required: Iterable[tuple[NumberIdentity, bool]], numbers: Mapping[NumberIdentity, Number]
+) -> tuple[Missing, ...]:
+    """What a version requires and a run by another one lacks."""
+    reasons = {one.what: one.reason for one in said}
+    words = [(number_words(one), one in numbers, is_ranked) for one, is_ranked in required]
+    return tuple(
+        Missing(what, reasons.get(what, NOT_COMPUTED), is_ranked)
+        for what, is_there, is_ranked in words
+        if what in reasons or not is_there
+    )
 
 
 def _missing(

@@ -223,7 +223,7 @@ def test_publishing_tells_each_team_on_the_leaderboard(client, edition, address)
     assert {job.parameters["team"] for job in told} == {edition.teams.get(number=number).pk for number in (1, 3)}
     assert {job.parameters["url"] for job in told} == {address}
     event = AuditEvent.objects.get(action="board.published")
-    assert event.data == {"teams": ["Alder", "Birch", "Cedar"]}
+    assert event.data == {"teams": ["Alder", "Birch", "Cedar"], "recipe_version": 1}
     assert Client().get(address).status_code == 200
 
 

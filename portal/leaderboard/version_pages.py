@@ -1,0 +1,330 @@
+"""What the pages of the versions of a recipe show: the versions, what one changes, and who moves by it.
+
+Systems are compared by their stored numbers: both recipes average and rank the same numbers of data sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from common.tables import Cell, Column, Table, plain_table
+from evaluation.app.runs.context import track_of
+from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.protocols.ranking.policy import FIELDS, condition_in_words
+from evaluation.protocols.ranking.ranking import ConditionMoves, moves
+from evaluation.protocols.ranking.rankings import Entry, Measured, Place, RankingTable, Row
+from evaluation.protocols.recipes import Utility
+from evaluation.protocols.versions import Change, list_changes
+from portal.challenges.models import Edition, RecipeVersion
+from portal.challenges.selectors import find_predecessor, list_versions, stored_recipe
+from portal.core.labels import MISSING, moment_cell
+from portal.leaderboard.policy_pages import ABSENT
+from portal.leaderboard.selectors import Leaderboard, load_entries, may_compare, rank_leaderboard
+from portal.leaderboard.services import FROZEN_RECIPE
+from portal.leaderboard.tables import place_in_words, round_average
+
+DIGITS = 3
+COLUMNS = (
+    *("minimum_eer", "below_eer", "ranked_by", "estimator", "system", "label", "team"),
+    *("place_before", "place_after", "rank_before", "rank_after", "eer_before", "eer_after", "eer_difference"),
+    *("value_before", "value_after", "difference"),
+)
+
+
+@dataclass(frozen=True)
+class ComparedSystem:
+    """A system of a team in one ranking by two versions; None where it stands in this ranking by one of them only.
+
+    Attributes:
+        utilities: the metric that ranks, by each version.
+    """
+
+    entry: Entry
+    before: Row | None
+    after: Row | None
+    utilities: tuple[Utility | None, Utility | None]
+
+    @property
+    def ranks(self) -> tuple[int | None, int | None]:
+        return self.before.rank if self.before else None, self.after.rank if self.after else None
+
+    @property
+    def moves(self) -> bool:
+        """Whether its rank differs, or it enters or leaves the ranking."""
+        return self.ranks[0] != self.ranks[1] or (self.before is None) != (self.after is None)
+
+    @property
+    def distance(self) -> float:
+        """How far it moves; who gets or loses a rank moves further than who keeps one."""
+        old, new = self.ranks
+        return abs(old - new) if old and new else 0 if old == new else float("inf")
+
+    @property
+    def privacy(self) -> tuple[float | None, float | None]:
+        """The average EER by each version."""
+        return (self.before.privacy.value if self.before else None, self.after.privacy.value if self.after else None)
+
+    @property
+    def values(self) -> tuple[float | None, float | None]:
+        """The average that ranks, by each version."""
+        return (self.before.utility.value if self.before else None, self.after.utility.value if self.after else None)
+
+
+@dataclass(frozen=True)
+class ComparedRanking:
+    """One condition by one utility, by two versions. `systems`: those that move first."""
+
+    title: str
+    utility: str
+    minimum: float
+    upper: float | None
+    is_new: bool
+    is_gone: bool
+    systems: tuple[ComparedSystem, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two leaderboards of the same systems, by two versions of a recipe."""
+
+    before: Leaderboard
+    after: Leaderboard
+    rankings: tuple[ComparedRanking, ...]
+
+    @property
+    def moved(self) -> set[str]:
+        """The systems that move in any ranking."""
+        return {one.entry.key for ranking in self.rankings for one in ranking.systems if one.moves}
+
+    @property
+    def n_systems(self) -> int:
+        return sum(one.kind == "system" for one in self.after.entries)
+
+    @property
+    def sentences(self) -> list[str]:
+        """How many move, and who moves furthest."""
+        if not self.moved:
+            return [f"No rank changes; {_count(self.n_systems)} on the leaderboard."]
+        n, many = len(self.moved), f"{len(self.moved)} of {_count(self.n_systems)}"
+        found = [(one.distance, ranking, one) for ranking in self.rankings for one in ranking.systems if one.moves]
+        _, ranking, one = max(found, key=lambda each: each[0])
+        return [f"{many} move{'s' if n == 1 else ''}.", f"{_move_in_words(one)} in the condition {ranking.title}."]
+
+    @property
+    def lacking(self) -> list[tuple[str, str]]:
+        """Systems without a number that the later version ranks by, and which."""
+        known = {one.entry.key for one in self.before.table.unrankable}
+        return [
+            (one.entry.label, " ".join(reason.text for reason in one.reasons))
+            for one in self.after.table.unrankable
+            if one.entry.key not in known and one.entry.kind == "system"
+        ]
+
+
+def compare_versions(edition: Edition, before: RecipeVersion, after: RecipeVersion) -> Comparison:
+    """The leaderboard of an edition by two versions of its recipe, under the live policy."""
+    old, new = (_leaderboard(edition.by_version(one)) for one in (before, after))
+    rankings = tuple(_compared(one, old, new) for one in moves(old.table, new.table))
+    return Comparison(old, new, rankings)
+
+
+def _leaderboard(edition: Edition) -> Leaderboard:
+    entries, measured_at = load_entries(edition)
+    return rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy)
+
+
+def _compared(found: ConditionMoves, old: Leaderboard, new: Leaderboard) -> ComparedRanking:
+    table, policy = (found.after, new.policy) if found.after else (found.before, old.policy)
+    upper = table.upper if table else None
+    rows = [{row.entry.key: row for row in _competitors(one)} for one in (found.before, found.after)]
+    utilities = (
+        found.before.utility if found.before else None,
+        found.after.utility if found.after else None,
+    )
+    names = dict.fromkeys([*rows[1], *rows[0]])
+    systems = (
+        ComparedSystem((rows[1].get(one) or rows[0][one]).entry, rows[0].get(one), rows[1].get(one), utilities)
+        for one in names
+    )
+    return ComparedRanking(
+        title=condition_in_words(found.minimum, upper, policy),
+        utility=next((_metric(one).label for one in reversed(utilities) if one), found.utility),
+        minimum=found.minimum,
+        upper=upper,
+        is_new=found.before is None,
+        is_gone=found.after is None,
+        systems=tuple(sorted(systems, key=lambda one: not one.moves)),
+    )
+
+
+def _competitors(table: RankingTable | None) -> Iterator[Row]:
+    return (row for row in (table.rows if table else ()) if row.place is not Place.REFERENCE)
+
+
+def _metric(utility: Utility) -> Metric:
+    return find_metric(utility.metric, utility.estimator)
+
+
+def _count(number: int) -> str:
+    return f"{number} system{'' if number == 1 else 's'}"
+
+
+def _move_in_words(one: ComparedSystem) -> str:
+    """Such as ``T04-p1 rises from 4 to 1``."""
+    old, new = one.ranks
+    if old and new:
+        return f"{one.entry.label} {'rises' if new < old else 'falls'} from {old} to {new}"
+    if new:
+        return f"{one.entry.label} gets rank {new}"
+    if old:
+        return f"{one.entry.label} loses rank {old}"
+    return f"{one.entry.label} {'enters' if one.after else 'leaves'} without a rank"
+
+
+# Pages ---------------------------------------------------------------------------------------------
+
+
+def versions_page(edition: Edition, versions: list[RecipeVersion], *, manages: bool) -> dict[str, Any]:
+    """The versions of a recipe, the newest first."""
+    draft = next((one for one in versions if one.is_draft), None)
+    rows: Iterable[list[Cell | str]] = (
+        [
+            Cell(f"Version {one.number}", link=_address("version", edition, one.number)),
+            Cell(one.state, marks=tuple(_marks(edition, one))),
+            moment_cell(one.adopted_at or one.withdrawn_at or one.created_at),
+            one.note or ("What the edition began with." if one.number == 1 else MISSING),
+        ]
+        for one in reversed(versions)
+    )
+    heads = [Column("version", "Version"), Column("state", "State"), Column("since", "Since (UTC)")]
+    table = plain_table("Versions of the recipe", [*heads, Column("why", "Why", kind="text")], rows)
+    return {"edition": edition, "manages": manages, "table": table, "draft": draft}
+
+
+def _marks(edition: Edition, version: RecipeVersion) -> Iterator[str]:
+    if version.number == edition.recipe_number:
+        yield "in use"
+    if edition.published_at and version.number == (edition.published_number or edition.recipe_number):
+        yield "published"
+
+
+def version_page(edition: Edition, versions: list[RecipeVersion], number: int, *, manages: bool) -> dict[str, Any]:
+    """One version: its text, what it changes, and to those who may see it who moves."""
+    version = next(one for one in versions if one.number == number)
+    before = find_predecessor(versions, version)
+    page: dict[str, Any] = {
+        "edition": edition,
+        "manages": manages,
+        "version": version,
+        "before": before,
+        "text": stored_recipe(version),
+        "marks": list(_marks(edition, version)),
+        "problem": FROZEN_RECIPE if edition.frozen_at and not edition.published_at else "",
+    }
+    if before is None:
+        return page
+    changes = list_changes(stored_recipe(before), page["text"])
+    page |= {"changes": _changes_table(changes), "without_effect": _without_effect(edition, changes)}
+    if may_compare(edition, version, manages=manages):
+        page |= comparison_page(edition, before, version)
+    return page
+
+
+def comparison_page(edition: Edition, before: RecipeVersion, after: RecipeVersion) -> dict[str, Any]:
+    """Who moves from one version to another, as a table for each ranking."""
+    found = compare_versions(edition, before, after)
+    address = _address("version-csv", edition, after.number)
+    tables = [(one, _ranking_table(one, before, after)) for one in found.rankings]
+    return {"comparison": found, "rankings": tables, "csv": address}
+
+
+def again_page(edition: Edition) -> dict[str, Any]:
+    """What publishing again, by the adopted version, would change."""
+    page: dict[str, Any] = {"edition": edition, "is_later": edition.published_number is not None}
+    if edition.published_at is not None and edition.published_number is not None:
+        versions = {one.number: one for one in list_versions(edition)}
+        before, after = versions[edition.published_number], versions[edition.recipe_number]
+        changes = list_changes(stored_recipe(before), stored_recipe(after))
+        page |= {"before": before, "version": after, "changes": _changes_table(changes)}
+        page |= comparison_page(edition, before, after) | {"csv": ""}
+    return page
+
+
+def comparison_rows(comparison: Comparison) -> Iterator[tuple[Any, ...]]:
+    """A header, then each system in each ranking, with every digit."""
+    yield COLUMNS
+    for ranking in comparison.rankings:
+        for one in ranking.systems:
+            utility = one.utilities[1] or one.utilities[0]
+            keys = (utility.metric, utility.estimator) if utility else ("", "")
+            places = tuple(row.place.value if row else "" for row in (one.before, one.after))
+            differences = (*one.privacy, _difference(one.privacy)), (*one.values, _difference(one.values))
+            start = (ranking.minimum, ranking.upper, *keys, one.entry.key, one.entry.label, one.entry.team_name)
+            yield (*start, *places, *one.ranks, *differences[0], *differences[1])
+
+
+def _changes_table(changes: Iterable[Change]) -> Table:
+    columns = [Column("key", "Field"), Column("before", "Before"), Column("after", "After")]
+    rows = ([one.key, one.before or MISSING, one.after or MISSING] for one in changes)
+    return plain_table("What changes in the recipe", columns, rows, styles="stack")
+
+
+def _without_effect(edition: Edition, changes: Iterable[Change]) -> list[str]:
+    """Fields that change in the recipe and that the live policy decides instead."""
+    start = f"tracks.{track_of(edition).name}.ranking."
+    fields = {one.key.removeprefix(start).partition(".")[0] for one in changes if one.key.startswith(start)}
+    return [one for one in FIELDS if one in fields and one in edition.leaderboard_policy]
+
+
+def _ranking_table(ranking: ComparedRanking, before: RecipeVersion, after: RecipeVersion) -> Table | None:
+    if not ranking.systems:
+        return None
+    old, new = (f"v{one.number}" for one in (before, after))
+    columns = [
+        *(Column("system", "System"), Column("team", "Team")),
+        *(Column(f"rank_{one}", f"Rank, {one}", kind="rank") for one in (old, new)),
+        *(Column(f"eer_{one}", f"EER, {one}", kind="num") for one in (old, new)),
+        Column("eer_difference", "Difference", kind="num"),
+        *(Column(f"value_{one}", f"{ranking.utility}, {one}", kind="num") for one in (old, new)),
+        Column("difference", "Difference", kind="num"),
+    ]
+    rows = (_system_cells(one) for one in ranking.systems)
+    title = f"{ranking.title}, by {ranking.utility}"
+    return plain_table(title, columns, rows, is_caption_hidden=True, caption=title)
+
+
+def _system_cells(one: ComparedSystem) -> Iterator[Cell | str]:
+    yield Cell(one.entry.label, marks=("moves",) if one.moves else ())
+    yield one.entry.team_name
+    for row in (one.before, one.after):
+        yield place_in_words(row) if row else ABSENT
+    for row in (one.before, one.after):
+        yield _number(row.privacy, "%") if row else MISSING
+    yield _signed(_difference(one.privacy))
+    for row, utility in zip((one.before, one.after), one.utilities, strict=True):
+        yield _number(row.utility, _metric(utility).unit if utility else "") if row else MISSING
+    yield _signed(_difference(one.values))
+
+
+def _number(measured: Measured, unit: str) -> Cell:
+    text, around = round_average(measured, unit)
+    return Cell(text, around)
+
+
+def _difference(pair: tuple[float | None, float | None]) -> float | None:
+    old, new = pair
+    return None if old is None or new is None else new - old
+
+
+def _signed(difference: float | None) -> str:
+    if difference is None:
+        return MISSING
+    return "0" if abs(difference) < 0.5 * 10**-DIGITS else f"{difference:+.{DIGITS}f}".replace("-", "−")
+
+
+def _address(name: str, edition: Edition, number: int) -> str:
+    return reverse(f"leaderboard:{name}", args=[edition.name, number])

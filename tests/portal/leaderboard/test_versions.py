@@ -1,0 +1,192 @@
+"""Versions of an edition's recipe: who moves, that publications keep theirs, and who sees what."""
+
+import csv
+import io
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from evaluation.app.models import EvaluationRun, MetricValue
+from portal.challenges.models import Edition
+from portal.challenges.selectors import export_recipe, find_version, list_versions, shown_edition
+from portal.core.models import AuditEvent
+from portal.leaderboard import services
+from portal.leaderboard.selectors import build_leaderboard
+from portal.leaderboard.version_pages import compare_versions
+from tests.pages import read_page
+from tests.portal.factories import make_organizer, make_team, make_team_system, make_user
+from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
+
+pytestmark = pytest.mark.django_db
+WEIGHTS = "weights.test = { libri_test_asr = 0.5, vctk_test_asr = 0.5 }"
+LIBRI_ONLY = "weights.test = { libri_test_asr = 1.0 }"
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()
+
+
+@pytest.fixture
+def edition(organizer):
+    """T01-p1 has WER 8.25, T04-p1 9.0, which is better on LibriSpeech and worse on VCTK."""
+    edition = make_leaderboard(organizers=[organizer])
+    put_on_leaderboard(make_team_system(make_team(edition, name="Dogwood"), "p1"), eer=26.0, wer=9.0)
+    runs = EvaluationRun.objects.filter(submission__system__team__name="Dogwood")
+    for data_set, value in (("libri_test_asr", 5.0), ("vctk_test_asr", 13.0)):
+        MetricValue.objects.filter(run__in=runs, metric="wer", data_set=data_set).update(value=value)
+    return edition
+
+
+def client_of(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def libri_only(edition):
+    """The recipe with the WER of LibriSpeech alone."""
+    text = export_recipe(edition)
+    assert WEIGHTS in text
+    return text.replace(WEIGHTS, LIBRI_ONLY)
+
+
+def propose(edition, organizer, text=""):
+    return services.propose_version(
+        edition=edition, text=text or libri_only(edition), note="VCTK is read speech.", by=organizer
+    )
+
+
+def adopt(edition, organizer, number=2):
+    services.adopt_version(edition=edition, number=number, now=timezone.now(), by=organizer)
+    return Edition.objects.get(pk=edition.pk)
+
+
+def first_ranks(edition):
+    """The ranks of the first condition by label."""
+    return {row.entry.label: row.rank for row in build_leaderboard(edition).table.tables[0].ranked}
+
+
+def test_version_shows_who_moves_and_by_how_much(edition, organizer):
+    propose(edition, organizer)
+    address = f"/editions/{edition.name}/leaderboard/recipe/2/"
+    page = read_page(client_of(organizer).get(address))
+    assert "tracks.main.averages.wer.weights.test.libri_test_asr" in page
+    found = compare_versions(edition, find_version(edition, 1), find_version(edition, 2))
+    [moved] = [one for one in found.rankings[1].systems if one.entry.label == "T04-p1"]
+    assert (moved.ranks, moved.values, moved.privacy) == ((2, 1), (9.0, 5.0), (26.0, 26.0))
+    assert found.sentences[0] == "3 of 5 systems move."
+    assert found.sentences[1] in page
+    rows = list(csv.DictReader(io.StringIO(client_of(organizer).get(f"{address}moves.csv").content.decode())))
+    [row] = [one for one in rows if one["system"] == moved.entry.key and one["minimum_eer"] == "20.0"]
+    assert (row["rank_before"], row["rank_after"], row["difference"]) == ("2", "1", "-4.0")
+
+
+def test_draft_changes_nothing_and_adoption_ranks_by_it(edition, organizer):
+    before = first_ranks(edition)
+    propose(edition, organizer)
+    assert first_ranks(Edition.objects.get(pk=edition.pk)) == before
+    adopted = adopt(edition, organizer)
+    assert (adopted.recipe_number, before["T04-p1"], first_ranks(adopted)["T04-p1"]) == (2, 2, 1)
+    assert [one.state for one in list_versions(adopted)] == ["adopted", "adopted"]
+    actions = AuditEvent.objects.filter(action__startswith="edition.recipe_").order_by("pk")
+    assert list(actions.values_list("action", flat=True)) == ["edition.recipe_proposed", "edition.recipe_adopted"]
+
+
+def test_published_leaderboard_keeps_its_version_until_it_is_published_again(edition, organizer, mailoutbox):
+    services.publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
+    before = first_ranks(edition)
+    propose(edition, organizer)
+    adopted = adopt(edition, organizer)
+    assert (adopted.published_number, shown_edition(adopted).shown_number, first_ranks(adopted)) == (1, 1, before)
+    address = f"/editions/{edition.name}/leaderboard/"
+    assert Client().get(f"{address}leaderboard.json").json()["recipe_version"]["number"] == 1
+    system = adopted.systems.get(team__name="Dogwood")
+    values = f"/api/systems/{system.name}/values"
+    average = [one for one in Client().get(values).json()["numbers"] if one["data_set"] == "average_test"]
+    assert [one["value"] for one in average if one["metric"] == "wer"] == [9.0]
+    assert "publish it again</a>" in read_page(client_of(organizer).get(address))
+    assert "T04-p1" in read_page(client_of(organizer).get(f"{address}publish/again/"))
+    mailoutbox.clear()
+    assert client_of(organizer).post(f"{address}publish/again/").status_code == 302
+    found = Client().get(f"{address}leaderboard.json").json()
+    assert (found["recipe_version"]["number"], first_ranks(Edition.objects.get(pk=edition.pk))["T04-p1"]) == (2, 1)
+    assert "Recipe version 2" in read_page(Client().get(address))
+    assert "version 1" in read_page(Client().get(f"{address}recipe/2/"))
+
+
+def test_new_numbers_by_the_adopted_version_do_not_change_what_is_published(edition, organizer):
+    services.publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
+    propose(edition, organizer)
+    adopted = adopt(edition, organizer)
+    run = EvaluationRun.objects.get(submission__system__team__name="Dogwood")
+    run.job.result["recipe_version"] = 2  # as if it had been evaluated after the adoption
+    run.job.save()
+    MetricValue.objects.filter(run=run, data_set="average_test", metric="wer").update(value=5.0)
+    [row] = [one for one in build_leaderboard(adopted).table.tables[0].ranked if one.entry.label == "T04-p1"]
+    assert (row.utility.value, row.rank) == (9.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"unprotected", "ignorant", ', '"ignorant", ', "Speech was attacked by these only."),
+        ("utterances = 1496, words", "utterances = 1495, words", "data_sets.libri_test_asr: expected the utterances"),
+        ('metric = "wer"\nestimator = "tglarge"', 'metric = "uar"', "Nothing that was submitted gives it."),
+        ("weights.test = { libri_test_asr = 0.5", "weights.test = { libri_test_asr = 0.6", "add up to 1, found 1.1"),
+        ("[tracks.main]", "[tracks.main", "line "),
+        ("", "", "change something"),
+    ],
+)
+def test_version_that_cannot_be_computed_is_refused(edition, organizer, old, new, said):
+    text = export_recipe(edition).replace(old, new) if old else export_recipe(edition)
+    answer = client_of(organizer).post(
+        f"/editions/{edition.name}/leaderboard/recipe/new/", {"recipe_text": text, "note": "Try."}
+    )
+    assert said in read_page(answer)
+    assert not edition.recipe_versions.exists()
+
+
+def test_draft_is_for_organizers_and_adopted_versions_are_for_who_sees_the_leaderboard(edition, organizer):
+    services.publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
+    propose(edition, organizer)
+    start = f"/editions/{edition.name}/leaderboard/recipe/"
+    others = (make_user(), make_organizer(), edition.teams.first().memberships.first().user)
+    for path in ("2/", "2/recipe.toml", "2/moves.csv", "2/adopt/", "new/"):
+        assert [client_of(user).get(start + path).status_code for user in others] == [404] * 3, path
+    assert [client_of(user).post(f"{start}2/withdraw/").status_code for user in others] == [404] * 3
+    assert "draft" not in read_page(Client().get(start))
+    adopted = adopt(edition, organizer)
+    page = read_page(Client().get(f"{start}2/"))
+    assert ("What changes in the recipe" in page, "Who moves" in page) == (True, False)
+    assert Client().get(f"{start}2/moves.csv").status_code == 302
+    services.publish_version(edition=adopted, now=timezone.now(), by=organizer)
+    assert Client().get(f"{start}2/moves.csv").status_code == 200
+
+
+def test_one_draft_at_a_time_and_a_withdrawn_one_stays_listed(edition, organizer):
+    propose(edition, organizer)
+    with pytest.raises(services.VersionError, match="is a draft already"):
+        propose(edition, organizer)
+    client, start = client_of(organizer), f"/editions/{edition.name}/leaderboard/recipe/"
+    assert client.post(f"{start}2/withdraw/").status_code == 302
+    assert "withdrawn" in read_page(client.get(start))
+    with pytest.raises(services.LeaderboardError):
+        adopt(edition, organizer)
+    assert propose(edition, organizer).number == 3
+
+
+def test_frozen_unpublished_leaderboard_takes_no_version(edition, organizer):
+    propose(edition, organizer)
+    services.freeze_leaderboard(edition=edition, at=timezone.now(), now=timezone.now(), by=organizer)
+    with pytest.raises(services.LeaderboardError, match="frozen"):
+        adopt(edition, organizer)
+
+
+def test_pages_of_versions_ask_few_questions(edition, organizer, django_assert_max_num_queries):
+    propose(edition, organizer)
+    client, start = client_of(organizer), f"/editions/{edition.name}/leaderboard/recipe/"
+    for path in ("", "2/", "2/adopt/"):
+        with django_assert_max_num_queries(20):
+            assert client.get(start + path).status_code == 200
