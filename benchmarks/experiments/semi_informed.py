@@ -105,7 +105,7 @@ def main() -> int:
     results: dict[Cell, SeedResult] = {}
     scores: dict[tuple[Cell, str], AttackMeasures] = {}
     tasks = [(cell, options.work, options.epochs) for cell in cells(options.seeds)]
-    with ProcessPoolExecutor(options.jobs, initializer=_one_thread) as workers:
+    with ProcessPoolExecutor(options.jobs, initializer=one_thread) as workers:
         for cell, result, attacks in workers.map(_train_and_attack, tasks):
             results[cell] = result
             scores |= {(cell, selection): attack for selection, attack in attacks.items()}
@@ -125,7 +125,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _one_thread() -> None:
+def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
@@ -159,18 +159,18 @@ def _print_engines(originals: Sequence[Original], plans: Plans) -> None:
             print(f"{name}: {missing}")
             continue
         encoder = load(name)
-        plain = _vectors(encoder, [each.path for each in attacked])
+        plain = vectors_of(encoder, [each.path for each in attacked])
         own = {each.name: plain[str(each.path)] for each in attacked}
         _print_measures(f"{name} unprotected", _attack(attacked, own, {each: [own[each]] for each in own}))
         for selection, (_, enrolment, trial) in plans.items():
-            vectors = _vectors(encoder, [each.path for each in (*enrolment, *trial)])
-            tried, enrolled = _by_name(trial, vectors), _by_name(enrolment, vectors)
+            vectors = vectors_of(encoder, [each.path for each in (*enrolment, *trial)])
+            tried, enrolled = by_name(trial, vectors), by_name(enrolment, vectors)
             _print_measures(f"{name} ignorant {selection}", _attack(attacked, own, tried))
             single = {each: found[0] for each, found in enrolled.items()}
             _print_measures(f"{name} lazy-informed {selection}", _attack(attacked, single, tried))
 
 
-def _vectors(encoder: SpeakerEncoder, paths: Sequence[Path], mean: Any = 0.0) -> Vectors:
+def vectors_of(encoder: SpeakerEncoder, paths: Sequence[Path], mean: Any = 0.0) -> Vectors:
     """Of recordings by path, less a mean."""
     found: Vectors = {}
     unique = sorted(set(paths))
@@ -182,7 +182,7 @@ def _vectors(encoder: SpeakerEncoder, paths: Sequence[Path], mean: Any = 0.0) ->
     return found
 
 
-def _by_name(conversions: Sequence[Conversion], vectors: Vectors) -> dict[str, list[npt.NDArray[np.float64]]]:
+def by_name(conversions: Sequence[Conversion], vectors: Vectors) -> dict[str, list[npt.NDArray[np.float64]]]:
     found: dict[str, list[npt.NDArray[np.float64]]] = defaultdict(list)
     for each in conversions:
         found[each.original.name].append(vectors[str(each.path)])
@@ -190,10 +190,14 @@ def _by_name(conversions: Sequence[Conversion], vectors: Vectors) -> dict[str, l
 
 
 def _attack(
-    attacked: Sequence[Original],
-    enrolled: Vectors,
-    tried: Mapping[str, Sequence[npt.NDArray[np.float64]]],
+    attacked: Sequence[Original], enrolled: Vectors, tried: Mapping[str, Sequence[npt.NDArray[np.float64]]]
 ) -> AttackMeasures:
+    return attack_measures(list_trials(attacked, enrolled, tried), random=np.random.default_rng(1))
+
+
+def list_trials(
+    attacked: Sequence[Original], enrolled: Vectors, tried: Mapping[str, Sequence[npt.NDArray[np.float64]]]
+) -> AttackTrials:
     """Cosine of each trial with the mean enrolment vector of each speaker, over all splits; pooled over genders."""
     speaker_of = {each.name: each.speaker for each in attacked}
     speakers = sorted(set(speaker_of.values()))
@@ -211,13 +215,12 @@ def _attack(
                 scores.append(means @ (vector / np.linalg.norm(vector)))
                 models.append(speakers)
                 of_trial.append([speaker_of[name]] * len(speakers))
-    listed = AttackTrials(
+    return AttackTrials(
         np.concatenate(scores),
         np.concatenate([np.array(each) for each in models]),
         np.concatenate([np.array(each) for each in of_trial]),
         {each.speaker: each.gender for each in attacked},
     )
-    return attack_measures(listed, random=np.random.default_rng(1))
 
 
 # Trainings -------------------------------------------------------------------------------------------
@@ -252,14 +255,14 @@ def _train_and_attack(task: tuple[Cell, Path, int]) -> tuple[Cell, SeedResult, d
     trained, attacked = load_trained(folder), of(originals, ATTACKED)
     attacks = {}
     if cell.variant == CONTROL:
-        plain = _vectors(trained, [each.path for each in attacked], trained.training_mean)
+        plain = vectors_of(trained, [each.path for each in attacked], trained.training_mean)
         own = {each.name: plain[str(each.path)] for each in attacked}
         attacks["none"] = _attack(attacked, own, {each: [own[each]] for each in own})
     for selection in (cell.selection,) if cell.selection else SELECTIONS:
         _, enrolment, trial = plans[selection]
-        vectors = _vectors(trained, [each.path for each in (*enrolment, *trial)], trained.training_mean)
-        enrolled = {name: found[0] for name, found in _by_name(enrolment, vectors).items()}
-        attacks[selection] = _attack(attacked, enrolled, _by_name(trial, vectors))
+        vectors = vectors_of(trained, [each.path for each in (*enrolment, *trial)], trained.training_mean)
+        enrolled = {name: found[0] for name, found in by_name(enrolment, vectors).items()}
+        attacks[selection] = _attack(attacked, enrolled, by_name(trial, vectors))
     return cell, SeedResult(cell.seed, trained.summary, next(iter(attacks.values()))), attacks
 
 
