@@ -1,8 +1,9 @@
 """Does the portal tell a weak attacker from a strong one? Attackers trained badly on purpose, with real speech.
 
 Run as ``python -m benchmarks.experiments.reliability --work FOLDER [--jobs 2] [--seeds 5]``. Speech is that of
-``../shared/speech``, split as in `benchmarks.experiments.semi_informed`; the folder keeps conversions and trainings, so
-that the same command goes on where an earlier one ended. The anonymiser is kNN-WORLD with same-gender targets, of which
+``../shared/speech``, targets and attacked speakers as in `benchmarks.experiments.semi_informed`; attackers learn from
+the speakers of the pool of ``../shared/speech-train``. The folder keeps conversions and trainings, so that the same
+command goes on where an earlier one ended. The anonymiser is kNN-WORLD with same-gender targets, of which
 the attacked speech has one half and the attacker with other voices the other half. Prints the table of
 ``docs/semi_informed.md``; the exit status is 1 where a verdict is not the one that was expected.
 """
@@ -10,6 +11,7 @@ the attacked speech has one half and the attacker with other voices the other ha
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 import time
@@ -26,9 +28,9 @@ from anonymization.methods.contract import TargetPool
 from benchmarks.experiments import semi_informed
 from benchmarks.experiments._semi_informed_data import (
     ATTACKED,
-    SOURCES,
     SPEECH,
     Conversion,
+    Original,
     convert_all,
     make_pool,
     of,
@@ -45,24 +47,27 @@ from speech.encoders.registry import explain_missing, find_engine, load
 
 SELECTION = "same-gender"
 EPOCHS = 20
+CONVERSIONS = 3
+TRAINING_SPEECH = Path("../shared/speech-train")
 FULL, ONE_EPOCH, OTHER_VOICES, SHUFFLED = "full", "one epoch", "other voices", "shuffled labels"
 KINDS = (FULL, ONE_EPOCH, OTHER_VOICES, SHUFFLED)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """EER of an attack, its EER on its own training speakers, share of inverted targets; per cent."""
+    """EER of an attack and on its own training speakers, shares of inverted targets and unheard voices; per cent."""
 
     eer: float
     own_eer: float | None
     inverted: float
+    unheard: float
 
 
 def main() -> int:
     """Convert, train, attack, judge and print."""
     options = _options()
-    if not (SPEECH / "utterances.csv").is_file():
-        print(f"{SPEECH}: the real speech is not here; nothing was measured.")
+    if not all((one / "utterances.csv").is_file() for one in (SPEECH, TRAINING_SPEECH)):
+        print(f"{SPEECH}, {TRAINING_SPEECH}: the real speech is not here; nothing was measured.")
         return 0
     began = time.monotonic()
     plans = _plans(options.work)
@@ -90,15 +95,26 @@ def _options() -> argparse.Namespace:
 def _plans(work: Path) -> dict[str, list[Conversion]]:
     """Conversions for enrolment and trials, and for training with the voices of the attacked speech and with others."""
     originals = read_originals()
-    sources, attacked = of(originals, SOURCES), of(originals, ATTACKED)
+    sources, attacked = _read_sources(), of(originals, ATTACKED)
     own, other = _halves(make_pool(originals))
-    draws, folder = range(1, semi_informed.CONVERSIONS + 1), work / "speech"
+    draws, folder = range(1, CONVERSIONS + 1), work / "speech"
     return {
         "enrolment": plan(attacked, own, SELECTION, "enrolment", [0], folder),
         "trial": plan(attacked, own, SELECTION, "trial", range(1, semi_informed.TRIAL_DRAWS + 1), folder),
         FULL: plan(sources, own, SELECTION, "training", draws, folder),
         OTHER_VOICES: plan(sources, other, SELECTION, "training", draws, folder),
     }
+
+
+def _read_sources() -> list[Original]:
+    """The recordings that attackers learn from: one of each speaker who is no target."""
+    targets = {target.name for target in make_pool(read_originals()).targets}
+    with (TRAINING_SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["part"] == "pool" and row["speaker"] not in targets]
+    return [
+        Original(row["utterance_id"], row["speaker"], row["gender"].lower(), "pool", TRAINING_SPEECH / row["path"])
+        for row in sorted(rows, key=lambda row: row["utterance_id"])
+    ]
 
 
 def _halves(pool: TargetPool) -> tuple[TargetPool, TargetPool]:
@@ -142,9 +158,10 @@ def _train_and_attack(task: tuple[str, int, Path]) -> Outcome:
     kind, seed, work = task
     plans = _plans(work)
     recipe = with_variant(PRESETS["small"].changed(epochs=1 if kind == ONE_EPOCH else EPOCHS), "none")
-    folder = work / "trained" / f"{kind.replace(' ', '-')}-{seed}"
+    folder = work / "trained" / f"{EPOCHS}-{CONVERSIONS}-{kind.replace(' ', '-')}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    train(_material(plans[OTHER_VOICES if kind == OTHER_VOICES else FULL], kind, seed), recipe, seed, folder)
+    learned = plans[OTHER_VOICES if kind == OTHER_VOICES else FULL]
+    train(_material(learned, kind, seed), recipe, seed, folder)
     trained, attacked = load_trained(folder), of(read_originals(), ATTACKED)
     paths = [each.path for each in (*plans["enrolment"], *plans["trial"])]
     vectors = semi_informed.vectors_of(trained, paths, trained.training_mean)
@@ -152,7 +169,9 @@ def _train_and_attack(task: tuple[str, int, Path]) -> Outcome:
     tried = semi_informed.by_name(plans["trial"], vectors)
     eer, inverted = _eer_and_inverted(semi_informed.list_trials(attacked, enrolled, tried))
     own = trained.summary.own_eer
-    return Outcome(eer, None if own is None else 100 * own, inverted)
+    known = {each.target for each in learned}
+    unheard = 100 * float(np.mean([each.target not in known for each in plans["trial"]]))
+    return Outcome(eer, None if own is None else 100 * own, inverted, unheard)
 
 
 def _material(conversions: Sequence[Conversion], kind: str, seed: int) -> list[TrainingUtterance]:
@@ -180,9 +199,14 @@ def _print_verdicts(found: Mapping[str, Sequence[Outcome]], frozen: float) -> in
     print("| attacker | EER, % | own EER, % | inverted targets, % | called not reliable | all seeds together |")
     print("| --- | --- | --- | --- | --- | --- |")
     for kind, outcomes in found.items():
-        single = [judge_attack(AttackStrength(one.eer, frozen, one.own_eer, (), one.inverted)) for one in outcomes]
         eers = [one.eer for one in outcomes]
-        together = [judge_attack(AttackStrength(one.eer, frozen, one.own_eer, eers, one.inverted)) for one in outcomes]
+        single, together = (
+            [
+                judge_attack(AttackStrength(one.eer, frozen, one.own_eer, seeds, one.inverted, one.unheard))
+                for one in outcomes
+            ]
+            for seeds in ((), eers)
+        )
         weak = sum(not one.is_reliable for one in single)
         wrong += weak if kind == FULL else len(single) - weak
         columns = (

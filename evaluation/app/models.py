@@ -57,14 +57,19 @@ class EvaluationRun(models.Model):
 class UtteranceMeasure(models.Model):
     """What was measured on one anonymised utterance against its original.
 
-    `f0_original`, `f0_anonymised`: keys of stored contours. Levels in dB, durations in ms; `faults` are codes of
-    `evaluation.metrics.audio_checks`.
+    `f0_original`, `f0_anonymised`: keys of stored contours. `unrelated_pitch_correlation`: of the original with the
+    anonymised form of another utterance, realigned. `predicted_naturalness`: of a sample only. Levels in dB, durations
+    in ms; `faults` are codes of `evaluation.metrics.audio_checks`.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="measures")
     file = models.ForeignKey(SubmittedFile, on_delete=models.CASCADE, related_name="measures")
     pitch_correlation = models.FloatField(null=True)
     voiced_pitch_correlation = models.FloatField(null=True)
+    realigned_pitch_correlation = models.FloatField(null=True)
+    unrelated_pitch_correlation = models.FloatField(null=True)
+    predicted_naturalness = models.FloatField(null=True)
+    predicted_original = models.FloatField(null=True)
     lag_frames = models.IntegerField(null=True)
     duration_difference_ms = models.FloatField()
     level_change_db = models.FloatField(null=True)

@@ -57,6 +57,9 @@ ALL_METRICS = {key: metric for family in FAMILIES.values() for key, metric in fa
 
 PITCH_CORRELATION = ALL_METRICS["pitch_correlation"]
 PITCH_CORRELATION_VOICED = ALL_METRICS["pitch_correlation_voiced"]
+PITCH_CORRELATION_REALIGNED = ALL_METRICS["pitch_correlation_realigned"]
+PITCH_CORRELATION_UNRELATED = ALL_METRICS["pitch_correlation_unrelated"]
+PREDICTED_NATURALNESS = ALL_METRICS["predicted_naturalness"]
 DURATION_DIFFERENCE = ALL_METRICS["duration_difference"]
 LEVEL_CHANGE = ALL_METRICS["level_change"]
 MIN_CLLR = ALL_METRICS["min_cllr"]
@@ -74,7 +77,16 @@ ESTIMATORS = {
 }
 # Those of the basic recipe.
 METRICS = {
-    metric.key: metric for metric in (PITCH_CORRELATION, PITCH_CORRELATION_VOICED, DURATION_DIFFERENCE, LEVEL_CHANGE)
+    metric.key: metric
+    for metric in (
+        PITCH_CORRELATION,
+        PITCH_CORRELATION_VOICED,
+        PITCH_CORRELATION_REALIGNED,
+        PITCH_CORRELATION_UNRELATED,
+        PREDICTED_NATURALNESS,
+        DURATION_DIFFERENCE,
+        LEVEL_CHANGE,
+    )
 }
 
 

@@ -32,7 +32,7 @@ from evaluation.scoring.recomputation import MeasuredTest
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.results.folders import SystemResults
 from evaluation.scoring.results.results_2022 import make_reported_number, parse_number
-from evaluation.scoring.sources import PitchOfSet, Sources, Work, place
+from evaluation.scoring.sources import Sources, UtteranceValues, Work, place
 from evaluation.scoring.words import add_words
 
 _ROUNDING = 0.5 * 10**-AVERAGE_DECIMALS + 1e-9
@@ -135,6 +135,7 @@ def compute_objective(
     add_words(work)
     add_similarity(work)
     _add_pitch(work)
+    _add_audio(work)
     _add_reported(work)
     progress("Averaging", 0, 0)
     add_averages(work)
@@ -146,14 +147,14 @@ def compute_objective(
 def put_beside(portal: Objective, teams: Objective, sources: Sources) -> Objective:
     """The portal's numbers, those of the team beside them as reported ones.
 
-    Pitch, which both have from the same audio, stays one number. Another attacker or recogniser has no reason to
+    What both have from the same audio stays one number. Another attacker or recogniser has no reason to
     agree, so nothing is said of that. What the portal did not compute and no ranking needs is kept as reported.
     """
     numbers = dict(portal.numbers)
     needed = {identity for identity, _ in values.required_numbers(sources.recipe, sources.track)}
     for identity, other in teams.numbers.items():
         own = portal.numbers.get(identity)
-        if own is not None and identity.metric in (PITCH, PITCH_STD):
+        if own is not None and own.basis is values.Basis.AUDIO:
             numbers[identity] = other
         elif own is not None:
             numbers[identity] = replace(own, **_as_reported(other))
@@ -184,7 +185,7 @@ def _add_pitch(work: Work) -> None:
             _add_set_pitch(work, identity, pitch)
 
 
-def _add_set_pitch(work: Work, identity: NumberIdentity, pitch: PitchOfSet) -> None:
+def _add_set_pitch(work: Work, identity: NumberIdentity, pitch: UtteranceValues) -> None:
     mean, spread = statistics.fmean(pitch.values), statistics.pstdev(pitch.values)
     draws = work.draws(pitch.speakers)
     replicates = bootstrap_mean(pitch.values, pitch.speakers, draws) if draws else None
@@ -192,6 +193,15 @@ def _add_set_pitch(work: Work, identity: NumberIdentity, pitch: PitchOfSet) -> N
     work.add(identity, mean, values.Basis.AUDIO, n, spread=spread, replicates=replicates, source=PITCH_SOURCE)
     deviation = NumberIdentity(identity.data_set, identity.gender, PITCH_STD, PITCH_ESTIMATOR)
     work.add(deviation, spread, values.Basis.AUDIO, n, source=PITCH_SOURCE)
+
+
+def _add_audio(work: Work) -> None:
+    """Means of further measures, with intervals over speakers."""
+    for identity, found in work.sources.audio.items():
+        draws = work.draws(found.speakers)
+        replicates = bootstrap_mean(found.values, found.speakers, draws) if draws else None
+        mean, n = statistics.fmean(found.values), len(found.values)
+        work.add(identity, mean, values.Basis.AUDIO, n, replicates=replicates, source=PITCH_SOURCE)
 
 
 def _add_reported(work: Work) -> None:

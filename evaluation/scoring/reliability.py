@@ -1,8 +1,9 @@
 """Whether an attack is strong enough that its equal error rate means privacy.
 
 A high EER of a badly trained attacker is no privacy: one that fails on the speakers that it was trained on, errs more
-than an attacker that was not trained at all, gives other numbers with each seed, or scores most targets below other
-speakers says nothing about a better attacker. Conventions: EERs and shares in per cent.
+than an attacker that was not trained at all, never heard the voices that it attacks, gives other numbers with each
+seed, or scores most targets below other speakers says nothing about a better attacker. Conventions: EERs and shares in
+per cent.
 Source: arXiv 2507.22534 (overestimated protection).
 """
 
@@ -16,6 +17,7 @@ RELIABLE = "reliable"
 HIGHEST_OWN_EER = 20.0
 MOST_BETWEEN_SEEDS = 5.0
 MOST_INVERTED = 60.0
+MOST_UNHEARD = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class AttackStrength:
         own_eer: of the trained attacker on held-out utterances of the speakers that it was trained on.
         seed_eers: of each seed; fewer than two say nothing.
         inverted_targets: share of targets below the median nontarget.
+        unheard_voices: share of the attacked speech in pseudo-voices, or by a system, that the training had none of.
     """
 
     eer: float
@@ -35,6 +38,7 @@ class AttackStrength:
     own_eer: float | None = None
     seed_eers: Sequence[float] = ()
     inverted_targets: float | None = None
+    unheard_voices: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ def judge_attack(strength: AttackStrength) -> Reliability:
         "its EER on its own training speakers": strength.own_eer,
         "a second seed": None if len(strength.seed_eers) < 2 else strength.seed_eers,
         "the share of inverted targets": strength.inverted_targets,
+        "whether it was trained on the voices that it attacks": strength.unheard_voices,
     }
     return Reliability(tuple(_reasons(strength)), tuple(what for what, known in unknown.items() if known is None))
 
@@ -87,3 +92,6 @@ def _reasons(strength: AttackStrength) -> Iterator[str]:
             yield f"Its seeds differ by {spread:.1f} points, more than {MOST_BETWEEN_SEEDS:g}."
     if inverted is not None and inverted > MOST_INVERTED:
         yield f"It is misled: {inverted:.0f} % of targets lie below the median nontarget, above {MOST_INVERTED:g} %."
+    if strength.unheard_voices is not None and strength.unheard_voices > MOST_UNHEARD:
+        unheard = f"{strength.unheard_voices:.0f} %"
+        yield f"It never heard the voices of {unheard} of what it attacks, above {MOST_UNHEARD:g} %."

@@ -33,13 +33,13 @@ RESAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class PitchOfSet:
-    """Pitch correlations of the utterances of a data set, measured on the audio.
+class UtteranceValues:
+    """A measure of the utterances of a data set, measured on the audio.
 
     Attributes:
         values: shape (utterances,).
         speakers: of each utterance.
-        expected: utterances that the data set has; fewer values are no measure of the set.
+        expected: utterances that the data set has; fewer pitch correlations are no measure of the set.
     """
 
     values: Sequence[float]
@@ -64,6 +64,7 @@ class Sources:
         find_speakers: utterance → speaker of a trial set; empty where not known, then there are no intervals.
         find_references: utterance → transcript of a recognition set; empty where not known.
         pitch: pitch correlations by data set, of those whose audio was measured.
+        audio: further measures of the audio, whose mean is a number; of a sample, too.
         partial_voices: why the similarity matrices of a trial set are those of a part of it, by its name.
         scores_required, audio_required: whether a reported number may not stand for a number of these.
     """
@@ -73,7 +74,8 @@ class Sources:
     read_trials: Callable[[DataSet], TrialTable | None] = _nothing
     find_speakers: Callable[[DataSet], Mapping[str, str]] = _no_names
     find_references: Callable[[DataSet], Mapping[str, str]] = _no_names
-    pitch: Mapping[str, PitchOfSet] = field(default_factory=dict)
+    pitch: Mapping[str, UtteranceValues] = field(default_factory=dict)
+    audio: Mapping[NumberIdentity, UtteranceValues] = field(default_factory=dict)
     partial_voices: Mapping[str, str] = field(default_factory=dict)
     scores_required: bool = False
     audio_required: bool = False

@@ -53,6 +53,7 @@ FAMILIES_IN_WORDS = {
     "pitch": "Utility: pitch",
     "voices": "Voices of speakers",
     "training": "Training of attackers",
+    "naturalness": "Naturalness",
     "extras": "Gender and inversion",
     "audio": "Audio",
 }

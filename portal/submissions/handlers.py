@@ -31,12 +31,13 @@ from common.child_process import (
 )
 from common.problems import Severity
 from common.progress import sparse_progress
+from evaluation.metrics import naturalness
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.challenges.selectors import expected_sets
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
-from portal.core.storage import store_bytes
+from portal.core.storage import load_audio, store_bytes
 from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
@@ -355,12 +356,44 @@ def _keep(
             report = replace(report, findings=(Finding(WHOLE_SUBMISSION, note), *report.findings))
     keys = {row.audio for row in files} | {row.key for row in documents}
     staged.staging.promote(keys, lambda done, total: context.progress("Keeping the files", done, total))
+    report = replace(report, findings=(*report.findings, *_listen(context, files)))
     submission.report = store_bytes(report.to_json().encode(), ".json")
     submission.report_summary = report.summary()
     for severity in Severity:
         setattr(submission, f"{severity}s", report.count(severity))
     context.check()
     _settle(submission, files, documents)
+
+
+def _listen(context: JobContext, files: list[SubmittedFile]) -> list[Finding]:
+    """Warnings of a sample of each data set: recordings that sound broken to a network, but not so their originals."""
+    if naturalness.missing():
+        return []
+    by_set: dict[int, list[SubmittedFile]] = {}
+    for row in files:
+        if not row.is_inherited:
+            by_set.setdefault(row.data_set_id, []).append(row)
+    rows_of = Utterance.objects.filter(data_sets__in=by_set).select_related("speaker").distinct()
+    originals = {one.pk: one for one in rows_of}
+    chosen = [
+        rows[place]
+        for rows in by_set.values()
+        for place in naturalness.choose_sample(
+            [originals[row.utterance_id].speaker.name for row in rows], naturalness.SAMPLE_AT_INTAKE
+        )
+    ]
+    names = dict(DataSet.objects.filter(pk__in=by_set).values_list("pk", "name"))
+    found = []
+    for done, row in enumerate(chosen):
+        context.progress("Listening to a sample", done, len(chosen))
+        opinion = naturalness.predict_naturalness(*load_audio(row.audio))
+        audio = originals[row.utterance_id].audio
+        if naturalness.sounds_broken(opinion, None) and naturalness.sounds_broken(
+            opinion, naturalness.predict_naturalness(*load_audio(audio)) if audio else None
+        ):
+            said = describe("sounds-broken", row.received_as, found=opinion, limit=naturalness.NOISE_BELOW)
+            found.append(Finding(names[row.data_set_id], said))
+    return found
 
 
 def _find_equal_speech(submission: Submission, files: list[SubmittedFile]) -> Submission | None:

@@ -172,10 +172,12 @@ VALUE_COLUMNS = (
 )
 MEASURE_COLUMNS = (
     *("utterance", "speaker", "gender", "pitch_correlation", "pitch_correlation_voiced", "lag_frames"),
+    *("pitch_correlation_realigned", "pitch_correlation_unrelated", "predicted_naturalness", "predicted_original"),
     *("duration_difference_ms", "level_change_db", "peak_dbfs", "faults"),
 )
 _MEASURED = attrgetter(
     *("pitch_correlation", "voiced_pitch_correlation", "lag_frames"),
+    *("realigned_pitch_correlation", "unrelated_pitch_correlation", "predicted_naturalness", "predicted_original"),
     *("duration_difference_ms", "level_change_db", "peak_dbfs"),
 )
 

@@ -21,6 +21,7 @@ from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.measures import selectors
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import CHAINED_KINDS
+from evaluation.figures import contours
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, size_of
 from evaluation.figures.style import ImageFormat, Size, Theme, for_page
 from evaluation.metrics.averages import Distribution, distribute
@@ -282,7 +283,7 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "table": table,
         "measures": measures_table(table, "Every data set of this system, by gender.", system),
         "figures": [figure for run in judged if (figure := set_figure(request, run, values))],
-        **_describe_numbers(judged),
+        **{"contours": contours_figure(request, judged)} | _describe_numbers(judged),
         "worst": worst,
         "best": best,
         "extremes": extremes_tables(system, worst, best),
@@ -462,6 +463,17 @@ def set_figure(
     alt = f"Histogram of {PITCH_CORRELATION.label} in {run.measured_set.name}. {words}"
     key = partial(selectors.figure_key, run)
     return sign_figure(request, key, title=run.measured_set.name, size=size_of(len(groups)), alt=alt)
+
+
+def contours_figure(request: HttpRequest, runs: Sequence[EvaluationRun]) -> dict[str, Any] | None:
+    """F0 contours of the utterance that gains most by realignment, as `figure.html` takes it; None without one."""
+    if (example := selectors.find_realigned_example(runs)) is None:
+        return None
+    words = contours.describe_contours(example.pitch_correlation, example.realigned_pitch_correlation)
+    title = f"F0 contours of one utterance of {example.run.measured_set.name}"
+    key = partial(selectors.contours_key, example.run)
+    drawn = sign_figure(request, key, title=title, alt=f"{title}. {words}", size=contours.SIZE)
+    return vars(drawn) | {"caption": f"{words} No other one gains more."}
 
 
 def _describe_numbers(runs: list[EvaluationRun]) -> dict[str, Any]:

@@ -78,21 +78,12 @@ class Dnsmos:
         Raises:
             MetricInputError: another rate than 16 kHz, less than 0.1 s, or digital silence: nothing can be said of it.
         """
-        if rate_hz != RATE_HZ:
-            raise MetricInputError(
-                f"{TITLE} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample first."
-            )
-        if samples.size < SHORTEST_S * RATE_HZ:
-            raise MetricInputError(
-                f"{TITLE} needs {SHORTEST_S:g} s of speech or more, found {samples.size / RATE_HZ:.3g} s."
-            )
-        if is_silent(samples):
-            raise MetricInputError(f"{TITLE} needs speech, found {samples.size} samples of silence.")
+        _require_speech(samples, rate_hz)
         raw: list[NDArray[np.float32]] = []
         noise: list[NDArray[np.float32]] = []
         for windows in _windows(samples):
             raw.append(_run(self._p835, windows))
-            noise.append(_run(self._p808, np.stack([_log_mel(window[:-_HOP]) for window in windows])))
+            noise.append(self._hear_p808(windows))
         signal, background, overall = np.concatenate(raw).astype(np.float64).T
         return PredictedNaturalness(
             signal=float(np.polyval(_SIGNAL, signal).mean()),
@@ -101,6 +92,15 @@ class Dnsmos:
             p808=float(np.concatenate(noise).mean(dtype=np.float64)),
             windows=signal.size,
         )
+
+    def predict_p808(self, samples: Samples, rate_hz: int = RATE_HZ) -> float:
+        """The opinion of the P.808 network alone, in a fifth of the time; takes and raises what `predict` does."""
+        _require_speech(samples, rate_hz)
+        opinions = [self._hear_p808(windows) for windows in _windows(samples)]
+        return float(np.concatenate(opinions).mean(dtype=np.float64))
+
+    def _hear_p808(self, windows: NDArray[np.float32]) -> NDArray[np.float32]:
+        return _run(self._p808, np.stack([_log_mel(window[:-_HOP]) for window in windows]))
 
 
 def missing() -> str:
@@ -119,6 +119,17 @@ def load_dnsmos(device: Device = "cpu", threads: int = 1) -> Dnsmos:
     if sentence := missing():
         raise MetricInputError(sentence)
     return Dnsmos(find("dnsmos-p835"), find("dnsmos-p808"), device, threads)
+
+
+def _require_speech(samples: Samples, rate_hz: int) -> None:
+    if rate_hz != RATE_HZ:
+        raise MetricInputError(f"{TITLE} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample first.")
+    if samples.size < SHORTEST_S * RATE_HZ:
+        raise MetricInputError(
+            f"{TITLE} needs {SHORTEST_S:g} s of speech or more, found {samples.size / RATE_HZ:.3g} s."
+        )
+    if is_silent(samples):
+        raise MetricInputError(f"{TITLE} needs speech, found {samples.size} samples of silence.")
 
 
 def _windows(samples: Samples) -> Iterator[NDArray[np.float32]]:

@@ -12,6 +12,9 @@ from tests.portal.factories import make_job
 FIELDS = {
     "pitch_correlation": "pitch_correlation",
     "pitch_correlation_voiced": "voiced_pitch_correlation",
+    "pitch_correlation_realigned": "realigned_pitch_correlation",
+    "pitch_correlation_unrelated": "unrelated_pitch_correlation",
+    "predicted_naturalness": "predicted_naturalness",
     "duration_difference": "duration_difference_ms",
     "level_change": "level_change_db",
 }
@@ -57,6 +60,9 @@ def measured(system, data_set, rho=(), *, state="succeeded", **fields):
             file=file,
             pitch_correlation=rho[position % len(rho)] if rho else 0.5,
             voiced_pitch_correlation=0.9 - position / 100,
+            realigned_pitch_correlation=0.95 - position / 100,
+            unrelated_pitch_correlation=0.5 + position / 100,
+            predicted_naturalness=3.0 + position / 100,
             lag_frames=position,
             **{"duration_difference_ms": 0.0, "level_change_db": 3.0 + position, "peak_dbfs": -0.5} | fields,
         )

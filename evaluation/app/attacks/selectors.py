@@ -132,6 +132,8 @@ def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, di
     semi = AttackModel.SEMI_INFORMED
     frozen = [one for one in found if one.engine.training is Speech.ORIGINAL]
     trained = [one for one in found if one.engine.training is Speech.ANONYMISED]
+    trainings = {one.run.parameters.get("trained") for one in trained}
+    systems = dict(EvaluationRun.objects.filter(pk__in=trainings).values_list("pk", "submission__system"))
     verdicts: dict[int, dict[str, Reliability]] = {}
     for attack in trained:
         training = attack.run.parameters.get("trained")
@@ -154,6 +156,7 @@ def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, di
                 result.get("own_eer"),
                 [one.value for one in of_seeds if one],
                 inverted.value if inverted else None,
+                unheard_voices=100.0 * (systems.get(training) != attack.run.submission.system_id),
             )
             verdicts.setdefault(attack.run.pk, {})[data_set] = judge_attack(strength)
     return verdicts

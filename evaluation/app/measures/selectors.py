@@ -180,9 +180,10 @@ class ResultTable:
 
 
 def make_result_table(runs: list[EvaluationRun], values: RunValues, counts: SetCounts) -> ResultTable:
-    """All numbers of these runs, trial sets first: one row for each data set and gender that has utterances."""
-    metrics = list(catalogue.METRICS.values())
-    sets = [ResultSet(run, rows) for run in runs if (rows := _make_rows(run, values, counts))]
+    """Trial sets first: a row for each data set and gender that has utterances, a column for what was measured."""
+    measured = {key for found in values.by_row.values() for key in found}
+    metrics = [metric for metric in catalogue.METRICS.values() if metric.key in measured]
+    sets = [ResultSet(run, rows) for run in runs if (rows := _make_rows(run, values, counts, metrics))]
     groups = [ResultGroup(role, [each for each in sets if each.run.measured_set.role == role]) for role in ROLE_ORDER]
     return ResultTable(
         metrics=metrics,
@@ -191,7 +192,9 @@ def make_result_table(runs: list[EvaluationRun], values: RunValues, counts: SetC
     )
 
 
-def _make_rows(run: EvaluationRun, values: RunValues, counts: SetCounts) -> list[ResultRow]:
+def _make_rows(
+    run: EvaluationRun, values: RunValues, counts: SetCounts, metrics: list[catalogue.Metric]
+) -> list[ResultRow]:
     """Women, men and all; only the one gender where a set has one."""
     present = values.genders_of(run)
     shown = present if len(present) == 1 else [*present, ""]
@@ -200,7 +203,7 @@ def _make_rows(run: EvaluationRun, values: RunValues, counts: SetCounts) -> list
             gender=str(MetricValue.Gender(gender).label),
             n=max(value.n for value in row.values()),
             speakers=counts.speakers(run.measured_set.pk, gender),
-            cells=[ResultCell(metric, row.get(metric.key)) for metric in catalogue.METRICS.values()],
+            cells=[ResultCell(metric, row.get(metric.key)) for metric in metrics],
         )
         for gender in shown
         if (row := values.of(run, gender))
@@ -371,6 +374,19 @@ def group_correlations_by_gender(run: EvaluationRun) -> dict[str, list[float]]:
 
 def figure_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> str:
     return f"derived/figures/{run.pk}/pitch-{theme}.{image_format}"
+
+
+def contours_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> str:
+    return f"derived/figures/{run.pk}/contours-{theme}.{image_format}"
+
+
+def find_realigned_example(runs: Iterable[EvaluationRun]) -> UtteranceMeasure | None:
+    """The utterance whose pitch correlation gains most by realignment; None where none was realigned."""
+    gain = F("realigned_pitch_correlation") - F("pitch_correlation")
+    realigned = UtteranceMeasure.objects.filter(
+        run__in=list(runs), realigned_pitch_correlation__isnull=False, pitch_correlation__isnull=False
+    )
+    return realigned.annotate(gain=gain).select_related("run__data_set").order_by("-gain", "pk").first()
 
 
 def load_f0(key: str) -> F0Track:

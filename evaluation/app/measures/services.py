@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 from django.core.files.storage import default_storage
 
-from evaluation.app.measures.selectors import figure_key, group_correlations_by_gender, load_f0
-from evaluation.app.models import EvaluationRun
+from evaluation.app.measures.selectors import (
+    contours_key,
+    figure_key,
+    find_realigned_example,
+    group_correlations_by_gender,
+    load_f0,
+)
+from evaluation.app.models import EvaluationRun, UtteranceMeasure
 from evaluation.app.runs.context import pitch_minimum
 from evaluation.app.runs.kinds import MEASURES
 from evaluation.app.runs.services import start_run, store_figure
+from evaluation.figures.contours import Contour, ContourPlot, describe_contours
 from evaluation.figures.histogram import make_pitch_plot
+from evaluation.metrics.pitch import realigned_pitch_correlation
 from portal.challenges.models import DataSet
 from portal.core.storage import replace_named
 from portal.jobs.models import Job
@@ -48,10 +56,25 @@ def find_or_store_f0(audio_key: str, extract: Callable[[], F0Track]) -> tuple[st
 
 
 def draw_figures(run: EvaluationRun) -> None:
-    """Draw and keep the run's histogram of ρF0; none without a value."""
+    """Draw and keep the run's histogram of ρF0 and the contours of one utterance; none without a value."""
     groups = group_correlations_by_gender(run)
     if not groups:
         return
     threshold = pitch_minimum(run.submission.system.edition)
     plot, words = make_pitch_plot(groups, threshold)
     store_figure(partial(figure_key, run), plot, **words)
+    if example := find_realigned_example([run]):
+        _draw_contours(run, example)
+
+
+def _draw_contours(run: EvaluationRun, example: UtteranceMeasure) -> None:
+    original, anonymised = load_f0(example.f0_original), load_f0(example.f0_anonymised)
+    warped = realigned_pitch_correlation(original.hz, anonymised.hz).warped
+    named = (("original", original.hz), ("anonymised", anonymised.hz), ("anonymised, realigned", warped))
+    plot = ContourPlot([Contour(name, hz, original.start_s, original.step_s) for name, hz in named])
+    store_figure(
+        partial(contours_key, run),
+        plot,
+        title="F0 contours of one utterance",
+        description=describe_contours(example.pitch_correlation, example.realigned_pitch_correlation),
+    )

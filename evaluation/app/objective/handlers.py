@@ -7,7 +7,7 @@ left, or from these with the team's beside them.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,17 @@ from evaluation.app.runs.context import EvaluationContext, track_of
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION
 from evaluation.app.runs.portal_results import PortalResults
 from evaluation.app.runs.services import make_score_set, store_objective
+from evaluation.formats.results import Gender, NumberIdentity, Speech
+from evaluation.metrics.catalogue import (
+    PITCH_CORRELATION_REALIGNED,
+    PITCH_CORRELATION_UNRELATED,
+    PREDICTED_NATURALNESS,
+)
+from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.compute import Objective, compute_objective, put_beside
 from evaluation.scoring.recomputation import MeasuredTest
-from evaluation.scoring.sources import PitchOfSet, Sources
+from evaluation.scoring.sources import Sources, UtteranceValues
+from portal.challenges.models import Role
 from portal.intake.documents import read_submitted_results
 from portal.jobs.kinds import job_kind
 from portal.jobs.models import Queue
@@ -30,6 +38,14 @@ from portal.jobs.runner import JobContext
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
 from portal.submissions.staging import copy_documents
+
+# Field of the utterances' measures, metric, its estimator, and the speech that it is of.
+_FURTHER = (
+    ("realigned_pitch_correlation", PITCH_CORRELATION_REALIGNED, "praat", Speech.ANONYMISED),
+    ("unrelated_pitch_correlation", PITCH_CORRELATION_UNRELATED, "praat", Speech.ANONYMISED),
+    ("predicted_naturalness", PREDICTED_NATURALNESS, "dnsmos-p808", Speech.ANONYMISED),
+    ("predicted_original", PREDICTED_NATURALNESS, "dnsmos-p808", Speech.ORIGINAL),
+)
 
 
 @job_kind("objective", title="Objective numbers of a submission", queue=Queue.CPU, on_end=settle_objective)
@@ -111,19 +127,36 @@ def _find_sources(submission: Submission) -> Sources:
     edition = edition_of(submission)
     if edition.corpus is None:
         return Sources(edition.recipe, track_of(edition))
+    runs = list_finished_runs(submission)
     return replace(
         EvaluationContext(submission).sources,
-        pitch={run.measured_set.name: _read_pitch(run) for run in list_finished_runs(submission)},
+        pitch={run.measured_set.name: _read_pitch(run) for run in runs},
+        audio={identity: found for run in runs for identity, found in _read_audio(run, edition.recipe)},
         scores_required=edition.scores_required,
         audio_required=edition.audio_required,
     )
 
 
-def _read_pitch(run: EvaluationRun) -> PitchOfSet:
+def _read_pitch(run: EvaluationRun) -> UtteranceValues:
     rows = list(
         UtteranceMeasure.objects.filter(run=run, pitch_correlation__isnull=False)
         .order_by("file__utterance__name")
         .values_list("pitch_correlation", "file__utterance__speaker__name")
     )
     expected = run.measured_set.utterances.count()
-    return PitchOfSet([value for value, _ in rows if value is not None], [speaker for _, speaker in rows], expected)
+    return UtteranceValues(
+        [value for value, _ in rows if value is not None], [speaker for _, speaker in rows], expected
+    )
+
+
+def _read_audio(run: EvaluationRun, recipe: Recipe) -> Iterator[tuple[NumberIdentity, UtteranceValues]]:
+    """What else was measured on the audio of a trial set."""
+    data_set = recipe.data_sets.get(run.measured_set.name)
+    if data_set is None or run.measured_set.role != Role.TRIAL:
+        return
+    for name, metric, estimator, speech in _FURTHER:
+        rows = UtteranceMeasure.objects.filter(run=run, **{f"{name}__isnull": False}).order_by("file__utterance__name")
+        found = list(rows.values_list(name, "file__utterance__speaker__name"))
+        if found:
+            identity = NumberIdentity(data_set.name, Gender(data_set.gender), metric.key, estimator, speech=speech)
+            yield identity, UtteranceValues([value for value, _ in found], [who for _, who in found], len(found))

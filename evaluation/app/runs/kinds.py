@@ -63,7 +63,7 @@ class EngineRunKind(RunKind):
 
 
 Kind = EvaluationRun.Kind
-MEASURES = RunKind(Kind.MEASURES, "1", "measure", counts_by="data_set_id")
+MEASURES = RunKind(Kind.MEASURES, "2", "measure", counts_by="data_set_id")
 OBJECTIVE = RunKind(Kind.OBJECTIVE, "1", "objective", counts_by="submission_id")
 TRAINING = RunKind(Kind.TRAINING, "1", "train-attacker", counts_by="pk")
 ATTACK = EngineRunKind(

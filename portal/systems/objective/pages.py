@@ -40,7 +40,15 @@ from portal.systems.objective.tables import (
     list_mismatches,
     round_number,
 )
-from portal.systems.pages import Figure, describe_progress, describe_provenance, drawn_in_page, set_figure, sign_figure
+from portal.systems.pages import (
+    Figure,
+    contours_figure,
+    describe_progress,
+    describe_provenance,
+    drawn_in_page,
+    set_figure,
+    sign_figure,
+)
 from portal.systems.selectors import SystemNumbers, View, edition_of
 from portal.systems.tables import extremes_tables
 
@@ -97,6 +105,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "det_figures": [one for one in figures if one is not first],
         "panels": make_panels("system", request, SystemNumbers(view, values, score_sets)),
         "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
+        "contours": contours_figure(request, judged),
         "minimum": minimum,
         "extremes": extremes_tables(view.system, worst, best),
     }

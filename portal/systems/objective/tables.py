@@ -31,15 +31,19 @@ from evaluation.scoring.values import (
 )
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import address_of_metric
+from speech.predictors.dnsmos import WORTH
 
 SPEECHES = {Speech.ORIGINAL: "original speech", Speech.ANONYMISED: "anonymised speech"}
 AVERAGE_DIGITS = 3
 RATES = frozenset({"eer", "wer"})
 VOICES = (
     ("pitch_correlation", "praat"),
+    ("pitch_correlation_realigned", "praat"),
+    ("pitch_correlation_unrelated", "praat"),
     ("gain_of_voice_distinctiveness", "official"),
     ("de_identification", "official"),
 )
+PREDICTED = ("predicted_naturalness", "dnsmos-p808")
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
 BEYOND_SHOWN = (
@@ -154,7 +158,7 @@ class TableMaker:
 
     def tables(self) -> list[Table]:
         """All tables of single data sets that have a number."""
-        made = (self._verification(), self._recognition(), self._voices(), self._emotions())
+        made = (self._verification(), self._recognition(), self._voices(), self._naturalness(), self._emotions())
         return [table for table in made if table.groups]
 
     def averages(self) -> Table:
@@ -294,6 +298,12 @@ class TableMaker:
         heads = [metric_label(*rule) for rule in rules]
         return number_table("recognition", "Utility: speech recognition", caption, heads, groups)
 
+    def _naturalness(self) -> Table:
+        caption = "By trial set; n counts the sampled utterances. A network’s prediction from 1 to 5, no rating."
+        groups = self._by_speech(self.recipe.sets("trial"), [PREDICTED])
+        heads = [metric_label(*PREDICTED)]
+        return number_table("naturalness", "Utility: predicted naturalness", caption, heads, groups, note=WORTH)
+
     def _emotions(self) -> Table:
         caption = "By emotion set. A higher recall keeps more of the emotion."
         groups = self._by_speech(self.recipe.sets("emotion"), [("uar", "")])
@@ -324,7 +334,7 @@ class TableMaker:
                 cells = [self._cell(numbers[place]) for place in used]
                 n = numbers[0].n if numbers[0] else 0
                 groups.append(number_group(name, [number_row("anonymised speech", cells, n)]))
-        caption = "By trial set; n counts utterances with a pitch correlation."
+        caption = "By trial set; n counts utterances with a pitch correlation. Unrelated: what warping gives by chance."
         heads = [metric_label(*VOICES[place]) for place in used]
         return number_table("voices", "Utility: intonation and voices", caption, heads, groups)
 

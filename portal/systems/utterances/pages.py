@@ -32,7 +32,9 @@ from evaluation.metrics.catalogue import (
     DURATION_DIFFERENCE,
     LEVEL_CHANGE,
     PITCH_CORRELATION,
+    PITCH_CORRELATION_REALIGNED,
     PITCH_CORRELATION_VOICED,
+    PREDICTED_NATURALNESS,
     Metric,
 )
 from portal.challenges.selectors import may_see_corpus
@@ -57,6 +59,7 @@ from portal.systems.utterances.selectors import (
 from speech.pitch.estimators import STEP_S
 
 DEFAULT_ORDER = "lowest"
+_REALIGNED = "realigned pitch correlation first"
 _VOICED = "pitch correlation over voiced frames first"
 
 
@@ -84,6 +87,10 @@ MEASURE_ORDERS = {
     "highest": Order("highest pitch correlation first", "pitch", "-pitch_correlation"),
     "voiced-lowest": Order(f"lowest {_VOICED}", "voiced", "voiced_pitch_correlation"),
     "voiced-highest": Order(f"highest {_VOICED}", "voiced", "-voiced_pitch_correlation"),
+    "realigned-lowest": Order(f"lowest {_REALIGNED}", "realigned", "realigned_pitch_correlation"),
+    "realigned-highest": Order(f"highest {_REALIGNED}", "realigned", "-realigned_pitch_correlation"),
+    "unnatural": Order("lowest predicted naturalness first", "predicted", "predicted_naturalness"),
+    "natural": Order("highest predicted naturalness first", "predicted", "-predicted_naturalness"),
     "shorter": Order("shorter than the original first", "duration", "duration_difference_ms"),
     "longer": Order("longer than the original first", "duration", "-duration_difference_ms"),
     "softer": Order("softer than the original first", "level", "level_change_db"),
@@ -100,6 +107,8 @@ MEASURE_COLUMNS = (
     ("speaker", "Speaker", None),
     ("pitch", "ρF0", PITCH_CORRELATION),
     ("voiced", "ρF0 voiced", PITCH_CORRELATION_VOICED),
+    ("realigned", "ρF0 realigned", PITCH_CORRELATION_REALIGNED),
+    ("predicted", "Predicted naturalness", PREDICTED_NATURALNESS),
     ("duration", "Duration", DURATION_DIFFERENCE),
     ("level", "Level", LEVEL_CHANGE),
 )

@@ -41,6 +41,7 @@ def test_each_key_is_that_of_its_description():
         "rank_disclosure_shuffled",
         "inverted_targets",
         "pitch_correlation_std",
+        "pitch_correlation_unrelated",
         "target_validation_error",
         "target_probe_error",
         "gender_preservation",

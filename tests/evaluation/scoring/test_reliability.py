@@ -8,7 +8,9 @@ import pytest
 
 from evaluation.scoring.reliability import AttackStrength, judge_attack
 
-GOOD = AttackStrength(20.0, frozen_eer=25.0, own_eer=4.0, seed_eers=(20.0, 22.0), inverted_targets=15.0)
+GOOD = AttackStrength(
+    20.0, frozen_eer=25.0, own_eer=4.0, seed_eers=(20.0, 22.0), inverted_targets=15.0, unheard_voices=0.0
+)
 
 
 def test_an_attack_that_nothing_speaks_against_is_reliable_and_names_what_is_unknown():
@@ -19,6 +21,7 @@ def test_an_attack_that_nothing_speaks_against_is_reliable_and_names_what_is_unk
         "its EER on its own training speakers",
         "a second seed",
         "the share of inverted targets",
+        "whether it was trained on the voices that it attacks",
     )
 
 
@@ -28,6 +31,7 @@ def test_an_attack_that_nothing_speaks_against_is_reliable_and_names_what_is_unk
         ({"frozen_eer": 19.9}, "weaker than an attacker that was not trained on such speech: 20.0 % against 19.9 %"),
         ({"own_eer": 20.1}, "fails on the speakers that it was trained on: an EER of 20.1 %"),
         ({"seed_eers": (20.0, 25.1)}, "Its seeds differ by 5.1 points"),
+        ({"unheard_voices": 51.0}, "It never heard the voices of 51 % of what it attacks"),
         ({"inverted_targets": 61.0}, "61 % of targets lie below the median nontarget"),
     ],
 )

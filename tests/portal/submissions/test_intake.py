@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from django.core.files.storage import default_storage
 from django.db import connection
 from django.test import Client
@@ -294,6 +295,40 @@ def test_organizers_get_a_mail_when_an_archive_was_checked(team, faulty):
     assert notice["members"] == [organizer.pk]
     assert notice["subject"] == f"{submission} was refused"
     assert f"It comes from the team “{team}”." in notice["lines"][0]
+
+
+@pytest.fixture
+def opinions(monkeypatch):
+    """What the network thinks of a recording by its loudness, as if its files were here: noise above a limit."""
+    heard = []
+
+    def predict(samples, rate_hz):
+        heard.append(samples.size)
+        return 2.1 if samples.std() > LOUD else 3.5
+
+    monkeypatch.setattr(handlers.naturalness, "missing", lambda: "")
+    monkeypatch.setattr(handlers.naturalness, "predict_naturalness", predict)
+    return heard
+
+
+LOUD = 15_000
+
+
+def wav_of(samples):
+    file = io.BytesIO()
+    soundfile.write(file, samples, 16_000, format="WAV", subtype="PCM_16")
+    return file.getvalue()
+
+
+def test_recordings_that_sound_like_noise_are_told_early_and_refuse_nothing(team, members, opinions):
+    noise = np.random.default_rng(3).integers(-32000, 32000, 9600).astype(np.int16)
+    name = next(name for name in members if name.endswith(".wav"))
+    submission = hand_in(team, {**members, name: wav_of(noise)})
+    assert submission.state == ACCEPTED
+    [found] = [one.problem for one in load_report(submission).findings if one.problem.code == "sounds-broken"]
+    assert (found.file, found.found) == (name, "2.1 from 1 to 5, as noise has (DNSMOS P.808, a prediction)")
+    assert submission.warnings >= 1
+    assert len(opinions) <= 5 * team.edition.corpus.data_sets.count() + 1
 
 
 def test_archive_with_another_checksum_is_not_read(team, members):
