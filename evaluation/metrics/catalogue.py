@@ -68,6 +68,7 @@ DE_IDENTIFICATION = ALL_METRICS["de_identification"]
 GAIN_OF_VOICE_DISTINCTIVENESS = ALL_METRICS["gain_of_voice_distinctiveness"]
 # What pages call the estimators of recipes and of stored numbers.
 ESTIMATORS = {
+    "dnsmos-p808": "DNSMOS P.808",
     "kaldi": "Kaldi",
     "official": "official scripts",
     "pav": "pool adjacent violators",

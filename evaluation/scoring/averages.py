@@ -1,7 +1,8 @@
 """Which averages a track has, which numbers enter each, and the averages of another recipe over numbers at hand.
 
-Conventions: averages are weighted sums of unrounded numbers; beside the EER that ranks stand the ROCCH-EER and what
-lies beyond the EER, by the same weights. Public: `list_averages`, `list_identities`, `member_of`, `average_again`.
+Conventions: averages are weighted sums of unrounded numbers; beside the EER that ranks stand, by the same weights, the
+ROCCH-EER, what lies beyond the EER, and the predicted naturalness. Public: `list_averages`, `list_identities`,
+`member_of`, `average_again`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def list_averages(track: Track) -> Iterator[Average]:
                 yield replace(average, estimator="rocch")
             for metric in values.AVERAGED_BEYOND:
                 yield replace(average, metric=metric, estimator="")
+            yield replace(average, metric=values.PREDICTED[0], estimator=values.PREDICTED[1])
 
 
 def list_identities(recipe: Recipe, average: Average, split: str) -> list[NumberIdentity]:

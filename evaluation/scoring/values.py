@@ -46,6 +46,7 @@ MEASURES = (
 # Privacy beyond the EER: what needs the names of models and utterances as well.
 BEYOND = tuple(EXPOSURE_METRICS)
 # Those that are averaged by the weights of the edition's EER, beside it.
+PREDICTED = ("predicted_naturalness", "dnsmos-p808")  # metric and estimator
 AVERAGED_BEYOND = (
     "accepted_at_1_percent",
     "accepted_at_01_percent",

@@ -138,7 +138,8 @@ def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[st
     """How much each data set counts in each average; others have the weights of the EER or of the WER."""
     track, found = track_of(leaderboard.edition), []
     privacy = leaderboard.policy.privacy.metric
-    weighed = [(one, one.key) for one in leaderboard.averages] + [(one, privacy) for one in leaderboard.beyond]
+    weighed = [(one, one.key) for one in leaderboard.averages]
+    weighed += [(one, privacy) for one in (*leaderboard.beyond, *leaderboard.predicted)]
     weighed += [(one, "wer") for one in leaderboard.retrained]
     for shown, metric in weighed:
         average = next((one for one in track.averages if one.metric == metric), None)

@@ -31,7 +31,7 @@ from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
 from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
-from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, Number, ObjectiveValues
+from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.selectors import find_version, first_version, list_versions, shown_edition
@@ -69,6 +69,9 @@ class ShownAverage:
     def explained_at(self) -> str:
         """The address of its explanation."""
         return address_of_metric(self.metric)
+
+
+PREDICTED_AVERAGE = ShownAverage(PREDICTED[0], find_metric(PREDICTED[0]), PREDICTED[1])
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,15 @@ class Leaderboard:
         )
 
     @cached_property
+    def predicted(self) -> tuple[ShownAverage, ...]:
+        """The predicted naturalness, where a system has one."""
+        has_one = any(PREDICTED[0] in entry.averages for entry in self.entries)
+        return (PREDICTED_AVERAGE,) if has_one else ()
+
+    @cached_property
     def further(self) -> tuple[ShownAverage, ...]:
         """What a reader may ask for beside the averages of the edition."""
-        return (*self.beyond, *self.retrained)
+        return (*self.beyond, *self.retrained, *self.predicted)
 
     @cached_property
     def version(self) -> RecipeVersion:
@@ -342,7 +351,7 @@ def load_entries(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
     original = make_original_entry(edition, track, policy, values.values())
     ceiling = next((found["ceiling"] for found in phones.values() if "ceiling" in found), None)
     if original and (measured := _measured(ceiling)):
-        original = replace(original, averages=dict.fromkeys(RETRAINED_LABELS, measured))
+        original = replace(original, averages={**original.averages, **dict.fromkeys(RETRAINED_LABELS, measured)})
     times = [one.measured_at for one in values.values() if one.measured_at]
     return (*([original] if original else []), *entries), max(times, default=None)
 
@@ -369,6 +378,7 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         for key in AVERAGED_BEYOND
         if (found := _measured(values.average(key, split=policy.split, attack_model=attack))) is not None
     }
+    predicted = _predicted(values, policy, Speech.ANONYMISED)
     utilities, lower = {utility.metric for utility in policy.utilities}, find_lower_attack(values, policy)
     return Entry(
         key=system.name,
@@ -382,7 +392,7 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         privacy=_measured(privacy),
         utilities={key: found for key, found in present.items() if key in utilities},
         gate_values=_gate_values(values, policy),
-        averages={key: found for key, found in present.items() if key not in utilities} | beyond,
+        averages={key: found for key, found in present.items() if key not in utilities} | beyond | predicted,
         missing={column.key: _missing(values, column.metric) for column in columns},
         lower_attack=(lower[0], Measured(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
         weak_attack=judge_average(values, policy).reasons,
@@ -460,7 +470,8 @@ def make_original_entry(
     """
     published = {average.metric: _published(edition, average, policy.split) for average in track.averages}
     wanted = [policy.privacy.metric, *(utility.metric for utility in policy.utilities)]
-    sources = [{metric: published.get(metric) for metric in wanted}, *(_tested(one, policy) for one in values)]
+    known = list(values)
+    sources = [{metric: published.get(metric) for metric in wanted}, *(_tested(one, policy) for one in known)]
     sources.append(_evaluated(edition, policy))
     sources.sort(key=lambda one: None in one.values())  # whole ones first
     measured = {
@@ -472,7 +483,14 @@ def make_original_entry(
         return None
     privacy = measured.pop(policy.privacy.metric, None)
     words: dict[str, Any] = {"title": "Speech before anonymisation", "kind": "original"}
-    return Entry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, **words)
+    averages = next(filter(None, (_predicted(one, policy, Speech.ORIGINAL) for one in known)), {})
+    return Entry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, averages=averages, **words)
+
+
+def _predicted(values: ObjectiveValues, policy: LeaderboardPolicy, speech: Speech) -> dict[str, Measured]:
+    """The predicted naturalness, where it is known."""
+    found = _measured(values.average(*PREDICTED, split=policy.split, speech=speech))
+    return {} if found is None else {PREDICTED[0]: found}
 
 
 def _evaluated(edition: Edition, policy: LeaderboardPolicy) -> dict[str, Measured | None]:

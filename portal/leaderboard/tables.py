@@ -53,6 +53,7 @@ class Choice:
         shows_published: whether systems of papers stand among the others.
         shows_beyond: whether columns of privacy beyond the EER are shown too.
         shows_retrained: whether those of retrained recognisers are.
+        shows_predicted: whether that of predicted naturalness is.
         query: what of the address differs from the page's own, but for the order.
     """
 
@@ -62,6 +63,7 @@ class Choice:
     shows_published: bool = True
     shows_beyond: bool = False
     shows_retrained: bool = False
+    shows_predicted: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
 
     def address(self, **changes: str | None) -> str:
@@ -102,8 +104,8 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
     """What an address asks for; whatever it names that is not there is as if it were not named.
 
     Args:
-        given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy`` and
-            ``words`` (``all``), ``sort`` and ``order``.
+        given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy``,
+            ``words`` and ``naturalness`` (``all``), ``sort`` and ``order``.
     """
     tables, utilities = leaderboard.table.tables, [one.metric for one in leaderboard.policy.utilities]
     minima = list(dict.fromkeys(f"{table.minimum:g}" for table in tables))
@@ -118,14 +120,17 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
         query["privacy"] = ALL
     if given.get("words") == ALL and leaderboard.retrained:
         query["words"] = ALL
+    if given.get("naturalness") == ALL and leaderboard.predicted:
+        query["naturalness"] = ALL
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
     asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
     sort, order = given.get("sort", ""), given.get("order", "")
-    columns = _columns(leaderboard, shows_beyond="privacy" in query, shows_retrained="words" in query)
+    columns = _columns(leaderboard, query)
     sort = sort if sort in {"rank", "system", *(one.key for one in columns)} else "rank"
     chosen = cast("Order", order) if order in ARIA_SORT else _natural_order(leaderboard, sort)
-    shows = {"shows_published": "published" not in query, "shows_beyond": "privacy" in query}
-    return Choice(next(asked, None), sort, chosen, query=query, shows_retrained="words" in query, **shows)
+    named = (("shows_beyond", "privacy"), ("shows_retrained", "words"), ("shows_predicted", "naturalness"))
+    shows = {"shows_published": "published" not in query} | {field: one in query for field, one in named}
+    return Choice(next(asked, None), sort, chosen, query=query, **shows)
 
 
 def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -> list[dict[str, Any]]:
@@ -136,6 +141,7 @@ def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -
         (has_published, "Published systems", "published", ("Show", "Hide"), HIDE, not choice.shows_published),
         (leaderboard.beyond, "Privacy", "privacy", ("EER", "Beyond the EER"), ALL, choice.shows_beyond),
         (leaderboard.retrained, "Words", "words", ("As ranked", "Retrained recogniser"), ALL, choice.shows_retrained),
+        (leaderboard.predicted, "Naturalness", "naturalness", ("None", "Predicted"), ALL, choice.shows_predicted),
     ):
         if is_there:
             links = [
@@ -264,7 +270,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
     columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
     columns += [
         Column(one.key, one.metric.label, kind="num best" if _decides(ranking, one) else "num", unit=one.metric.unit)
-        for one in _columns(leaderboard, shows_beyond=choice.shows_beyond, shows_retrained=choice.shows_retrained)
+        for one in _columns(leaderboard, choice.query)
     ]
     columns = [
         column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
@@ -573,10 +579,12 @@ def _deciding(leaderboard: Leaderboard) -> list[ShownAverage]:
     return [one for one in leaderboard.averages if one.is_privacy or one.is_utility]
 
 
-def _columns(leaderboard: Leaderboard, *, shows_beyond: bool, shows_retrained: bool) -> list[ShownAverage]:
-    """The columns of numbers."""
-    retrained = leaderboard.retrained if shows_retrained else ()
-    return [*_deciding(leaderboard), *retrained, *(leaderboard.beyond if shows_beyond else ())]
+def _columns(leaderboard: Leaderboard, query: Mapping[str, str]) -> list[ShownAverage]:
+    """The columns of numbers: what decides, and what the address asks for."""
+    retrained = leaderboard.retrained if "words" in query else ()
+    predicted = leaderboard.predicted if "naturalness" in query else ()
+    beyond = leaderboard.beyond if "privacy" in query else ()
+    return [*_deciding(leaderboard), *retrained, *predicted, *beyond]
 
 
 def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:

@@ -24,12 +24,12 @@ from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import (
     PITCH_CORRELATION_REALIGNED,
     PITCH_CORRELATION_UNRELATED,
-    PREDICTED_NATURALNESS,
 )
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.compute import Objective, compute_objective, put_beside
 from evaluation.scoring.recomputation import MeasuredTest
 from evaluation.scoring.sources import Sources, UtteranceValues
+from evaluation.scoring.values import PREDICTED
 from portal.challenges.models import Role
 from portal.intake.documents import read_submitted_results
 from portal.jobs.kinds import job_kind
@@ -41,10 +41,10 @@ from portal.submissions.staging import copy_documents
 
 # Field of the utterances' measures, metric, its estimator, and the speech that it is of.
 _FURTHER = (
-    ("realigned_pitch_correlation", PITCH_CORRELATION_REALIGNED, "praat", Speech.ANONYMISED),
-    ("unrelated_pitch_correlation", PITCH_CORRELATION_UNRELATED, "praat", Speech.ANONYMISED),
-    ("predicted_naturalness", PREDICTED_NATURALNESS, "dnsmos-p808", Speech.ANONYMISED),
-    ("predicted_original", PREDICTED_NATURALNESS, "dnsmos-p808", Speech.ORIGINAL),
+    ("realigned_pitch_correlation", PITCH_CORRELATION_REALIGNED.key, "praat", Speech.ANONYMISED),
+    ("unrelated_pitch_correlation", PITCH_CORRELATION_UNRELATED.key, "praat", Speech.ANONYMISED),
+    ("predicted_naturalness", *PREDICTED, Speech.ANONYMISED),
+    ("predicted_original", *PREDICTED, Speech.ORIGINAL),
 )
 
 
@@ -158,5 +158,5 @@ def _read_audio(run: EvaluationRun, recipe: Recipe) -> Iterator[tuple[NumberIden
         rows = UtteranceMeasure.objects.filter(run=run, **{f"{name}__isnull": False}).order_by("file__utterance__name")
         found = list(rows.values_list(name, "file__utterance__speaker__name"))
         if found:
-            identity = NumberIdentity(data_set.name, Gender(data_set.gender), metric.key, estimator, speech=speech)
+            identity = NumberIdentity(data_set.name, Gender(data_set.gender), metric, estimator, speech=speech)
             yield identity, UtteranceValues([value for value, _ in found], [who for _, who in found], len(found))

@@ -36,6 +36,7 @@ from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.core.panels import Panel
 from portal.leaderboard.selectors import (
+    PREDICTED_AVERAGE,
     Leaderboard,
     ShownAverage,
     make_entry,
@@ -433,7 +434,8 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     edition = edition_of(numbers.view.system)
     policy, track = policy_by(edition, edition.leaderboard_policy), track_of(edition)
     entry = make_entry(numbers.view.submission, numbers.values, track, policy)
-    columns = shown_averages(track, policy)
+    predicted = [PREDICTED_AVERAGE] if PREDICTED_AVERAGE.key in entry.averages else []
+    columns = [*shown_averages(track, policy), *predicted]
     studies = []
     for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
         if heard:
@@ -498,7 +500,7 @@ def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> 
     for shown, heard in _heard_in(user, leaderboard.edition, on_leaderboard):
         if heard:
             address = reverse("studies:results", args=[shown.study.name])
-            of = leaderboard.averages, heard, original, leaderboard.policy.attack_model
+            of = (*leaderboard.averages, *leaderboard.predicted), heard, original, leaderboard.policy.attack_model
             comparison = compare_with_objective(shown.results, scores, *of)
             yield _make_panel(shown, scores, comparison, address, has_links=True)
 

@@ -21,6 +21,7 @@ from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.values import (
     DETECTION,
+    PREDICTED,
     SATURATED,
     Basis,
     Number,
@@ -43,7 +44,6 @@ VOICES = (
     ("gain_of_voice_distinctiveness", "official"),
     ("de_identification", "official"),
 )
-PREDICTED = ("predicted_naturalness", "dnsmos-p808")
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
 BEYOND_SHOWN = (

@@ -11,7 +11,7 @@ from django.core import mail
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from evaluation.app.models import MetricValue
+from evaluation.app.models import MetricValue, UtteranceMeasure
 from evaluation.app.objective.selectors import (
     det_key,
     find_known,
@@ -23,6 +23,7 @@ from evaluation.app.objective.selectors import (
 from evaluation.app.objective.services import describe_averages, describe_found, start_objective
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
+from evaluation.metrics import naturalness
 from evaluation.metrics.averages import check_gate
 from evaluation.metrics.bootstrap import (
     bootstrap_de_identification,
@@ -247,6 +248,28 @@ def test_pitch_of_the_audio_stands_beside_nothing_else(edition, submission):
 
 def claiming(eer):
     return {f"{TEST}/EER": f"EER: {eer}%\n".encode()}
+
+
+def test_realigned_pitch_and_predicted_naturalness_have_intervals_over_speakers(edition, submission, monkeypatch):
+    monkeypatch.setattr(naturalness, "missing", lambda: "")
+    monkeypatch.setattr(naturalness, "predict_naturalness", lambda samples, _: 2.0 + samples.astype(float).std() / 2e4)
+    evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
+    numbers = MetricValue.objects.filter(run=find_objective_run(submission), data_set="tones_trials_f")
+    found = {(one.metric, one.speech): one for one in numbers}
+    rows = UtteranceMeasure.objects.filter(run__data_set__name="tones_trials_f", run__submission=submission)
+    for identity, name in (
+        (("pitch_correlation_realigned", "anonymised"), "realigned_pitch_correlation"),
+        (("pitch_correlation_unrelated", "anonymised"), "unrelated_pitch_correlation"),
+        (("predicted_naturalness", "anonymised"), "predicted_naturalness"),
+        (("predicted_naturalness", "original"), "predicted_original"),
+    ):
+        values = [one for one in rows.values_list(name, flat=True) if one is not None]
+        number = found.get(identity)
+        assert (number.value, number.n) == (pytest.approx(statistics.fmean(values)), len(values)) if values else True
+        assert (number is None) is (not values)
+    assert {metric for metric, _ in found} >= {"predicted_naturalness"}
+    opinions = read_values_of_submission(submission).average("predicted_naturalness", "dnsmos-p808", split="test")
+    assert 2.0 < opinions.value < 4.0
 
 
 def test_claim_that_is_the_number_in_print_agrees(edition, submission):

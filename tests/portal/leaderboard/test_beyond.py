@@ -50,6 +50,22 @@ def test_columns_beyond_the_eer_are_switched_on_and_sorted_by(client, edition):
     assert row["averages"]["rank_disclosure"]["value"] == 1.25
 
 
+def test_predicted_naturalness_is_a_column_on_request_and_called_a_prediction(client, edition):
+    predicted = replace(
+        number(edition, "predicted_naturalness", "dnsmos-p808", "average_test", 2.95), low=2.5, high=3.4
+    )
+    submission = make_submission(make_team_system(make_team(edition)), state="evaluated", evaluated_at=timezone.now())
+    make_objective_run(submission, [*ranked_numbers(edition, eer=20.0, wer=8.0), predicted])
+    address = f"/editions/{edition.name}/leaderboard/"
+    plain, asked = (client.get(address + query) for query in ("", "?naturalness=all&sort=predicted_naturalness"))
+    assert "predicted_naturalness" not in {one.key for one in plain.context["table"].columns}
+    [column] = [one for one in asked.context["table"].columns if one.key == "predicted_naturalness"]
+    assert column.label == "Predicted naturalness"
+    assert ">2.9" in asked.content.decode() or ">3.0" in asked.content.decode()
+    [row] = [one for one in leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"] if one["rank"]]
+    assert row["averages"]["predicted_naturalness"]["value"] == 2.95
+
+
 def test_leaderboard_without_such_numbers_offers_no_columns(client, edition):
     add_system(edition, 20.0)
     page = client.get(f"/editions/{edition.name}/leaderboard/?privacy=all").content.decode()
