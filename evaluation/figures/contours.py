@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figures.style import DASHES, Look, Palette, Size, fit_legend
+from evaluation.figures.style import DASHES, Look, Palette, Size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,8 +51,6 @@ class ContourPlot:
             axes.plot(times, np.where(one.hz > 0, one.hz, np.nan), **look)
         axes.set(xlabel="Time, s", ylabel="F0, Hz")
         axes.grid(visible=True)
-        handles, labels = axes.get_legend_handles_labels()
-        fit_legend(figure, handles, labels, loc="outside lower left")
 
 
 def describe_contours(rho: float | None, realigned: float | None) -> str:

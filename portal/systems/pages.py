@@ -466,14 +466,14 @@ def set_figure(
 
 
 def contours_figure(request: HttpRequest, runs: Sequence[EvaluationRun]) -> dict[str, Any] | None:
-    """F0 contours of the utterance that gains most by realignment, as `figure.html` takes it; None without one."""
+    """F0 contours of the utterance of median gain by realignment, as `figure.html` takes it; None without one."""
     if (example := selectors.find_realigned_example(runs)) is None:
         return None
     words = contours.describe_contours(example.pitch_correlation, example.realigned_pitch_correlation)
     title = f"F0 contours of one utterance of {example.run.measured_set.name}"
     key = partial(selectors.contours_key, example.run)
     drawn = sign_figure(request, key, title=title, alt=f"{title}. {words}", size=contours.SIZE)
-    return vars(drawn) | {"caption": f"{words} No other one gains more."}
+    return vars(drawn) | {"caption": f"{words} Half of the utterances gain more."}
 
 
 def _describe_numbers(runs: list[EvaluationRun]) -> dict[str, Any]:

@@ -381,12 +381,14 @@ def contours_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> s
 
 
 def find_realigned_example(runs: Iterable[EvaluationRun]) -> UtteranceMeasure | None:
-    """The utterance whose pitch correlation gains most by realignment; None where none was realigned."""
+    """The utterance of median gain in pitch correlation by realignment; None where none was realigned."""
     gain = F("realigned_pitch_correlation") - F("pitch_correlation")
     realigned = UtteranceMeasure.objects.filter(
         run__in=list(runs), realigned_pitch_correlation__isnull=False, pitch_correlation__isnull=False
     )
-    return realigned.annotate(gain=gain).select_related("run__data_set").order_by("-gain", "pk").first()
+    found = realigned.annotate(gain=gain).select_related("run__data_set").order_by("gain", "pk")
+    middle = realigned.count() // 2
+    return next(iter(found[middle : middle + 1]), None)
 
 
 def load_f0(key: str) -> F0Track:
