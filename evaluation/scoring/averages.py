@@ -2,7 +2,7 @@
 
 Conventions: averages are weighted sums of unrounded numbers; beside the EER that ranks stand, by the same weights, the
 ROCCH-EER, what lies beyond the EER, and the predicted naturalness. Public: `list_averages`, `list_identities`,
-`member_of`, `average_again`.
+`member_of`, `averages_differ`, `average_again`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ def weights_by_average(track: Track) -> dict[tuple[str, str, str], Mapping[str, 
         for split, weights in one.weights.items():
             found.setdefault((one.metric, one.estimator, split), weights)
     return found
+
+
+def averages_differ(one: Track, other: Track) -> bool:
+    """Whether two tracks average other numbers, or the same ones by other weights."""
+    return weights_by_average(one) != weights_by_average(other)
 
 
 def average_again(

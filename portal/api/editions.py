@@ -182,6 +182,7 @@ class EditionSerializer(Shape):
     audio_required = Computed(FLAG, lambda edition, _: requires_audio(edition))
     scores_required = Computed(FLAG, lambda edition, _: requires_scores(edition))
     description_required = serializers.BooleanField()
+    recipe_number = serializers.IntegerField(help_text="Of the version of its recipe that is in use.")
     published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its leaderboard is public.")
     frozen_at = serializers.DateTimeField(
         allow_null=True, help_text="The time that its leaderboard is frozen to; null if it is not frozen."
@@ -480,6 +481,12 @@ def _changed(api: ApiView, edition: str, service: Callable[..., Edition], **give
 def publish_leaderboard(api: ApiView, edition: str) -> Response:
     """Publish the leaderboard and notify its teams."""
     return _changed(api, edition, services.publish_leaderboard, now=timezone.now())
+
+
+@operation(EditionSerializer)
+def publish_again(api: ApiView, edition: str) -> Response:
+    """Publish a published leaderboard again, by the adopted version of the recipe, and notify its teams."""
+    return _changed(api, edition, services.publish_version, now=read_clock())
 
 
 @operation(EditionSerializer)

@@ -1,12 +1,16 @@
-"""What a leaderboard ranks by: the live policy, the draft that an organizer tries out, and who would move."""
+"""What a leaderboard ranks by: its policy, the versions of its recipe, drafts of both, and who would move."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import get_args
 
+from django.http import HttpResponse
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from common.tables import DataTable
+from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.metrics.averages import Policy
 from evaluation.protocols.ranking.policy import (
     BASES,
@@ -16,12 +20,18 @@ from evaluation.protocols.ranking.policy import (
     policy_as_dict,
     policy_in_words,
 )
-from portal.api.base import ApiView, Shape, operation
+from evaluation.protocols.versions import list_changes
+from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, Who, operation
 from portal.challenges.models import Edition
-from portal.challenges.selectors import managed_edition_for
+from portal.challenges.selectors import managed_edition_for, stored_recipe
+from portal.core.clock import read_clock
+from portal.core.exports import csv_response
 from portal.leaderboard import services
 from portal.leaderboard.policy_pages import policy_page
-from portal.leaderboard.selectors import policy_by
+from portal.leaderboard.selectors import VersionView, policy_by, version_for, versions_for
+from portal.leaderboard.version_pages import comparison_of, comparison_rows, is_published_version, without_effect
+
+TEXT = serializers.CharField()
 
 
 class PolicySerializer(Shape):
@@ -119,6 +129,138 @@ def discard_draft_policy(api: ApiView, edition: str) -> Response:
     """Discard the draft."""
     services.discard_draft_policy(edition=managed_edition_for(api.user, edition), by=api.user)
     return Response(status=204)
+
+
+# Versions of the recipe ----------------------------------------------------------------------------------
+NUMBER = serializers.FloatField(allow_null=True)
+RANK = serializers.IntegerField(allow_null=True)
+
+
+class VersionSerializer(Shape):
+    """A version of the recipe of an edition."""
+
+    number = serializers.IntegerField()
+    state = serializers.ChoiceField(["draft", "adopted", "withdrawn"])
+    note = serializers.CharField(help_text="Why there is this version.")
+    created_at = serializers.DateTimeField()
+    adopted_at = withdrawn_at = serializers.DateTimeField(allow_null=True)
+    is_in_use = Computed(
+        serializers.BooleanField(help_text="Whether submissions are evaluated by it."),
+        lambda one, _: one.number == one.edition.recipe_number,
+    )
+    is_published = Computed(
+        serializers.BooleanField(help_text="Whether the published leaderboard is by it."),
+        lambda one, _: is_published_version(one.edition, one),
+    )
+
+
+class ChangeSerializer(Shape):
+    """A value of the recipe that differs; null where there is none."""
+
+    key = serializers.CharField()
+    before = after = serializers.CharField(allow_null=True)
+
+
+class LackingSerializer(Shape):
+    """A system without a number that the version ranks by."""
+
+    label = reasons = serializers.CharField()  # type: ignore[assignment]
+
+
+class ComparedSystemSerializer(Shape):
+    """A system in one ranking by two versions."""
+
+    minimum_eer = below_eer = NUMBER
+    ranked_by = estimator = system = label = team = place_before = place_after = TEXT  # type: ignore[assignment]
+    rank_before = rank_after = RANK
+    eer_before = eer_after = eer_difference = value_before = value_after = difference = NUMBER
+
+
+class WholeVersionSerializer(VersionSerializer):
+    """A version with its text, what it changes and who moves."""
+
+    follows = serializers.IntegerField(allow_null=True, help_text="The version that it is compared with.")
+    recipe_text = serializers.CharField(help_text="TOML.")
+    changes = ChangeSerializer(many=True)
+    without_effect = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Changed fields that the live policy of the leaderboard decides instead.",
+    )
+    summary = serializers.CharField(help_text="How many move, in words; empty where you may not see it.")
+    lacking = LackingSerializer(many=True)
+    moves = ComparedSystemSerializer(many=True, help_text="Each system in each ranking, where you may see it.")
+
+
+class ProposalSerializer(Shape):
+    """A version to propose."""
+
+    recipe_text = serializers.CharField(trim_whitespace=False, max_length=LARGEST_TOML_BYTES, help_text="TOML.")
+    note = LineField(max_length=300, help_text="Why there is this version.")
+
+
+@operation(VersionSerializer(many=True), who=Who.EVERYBODY)
+def list_versions(api: ApiView, edition: str) -> Response:
+    """The versions of the recipe: adopted ones for who may see the leaderboard, all for its organizers."""
+    _, _, found = versions_for(api.user, edition)
+    return Response(VersionSerializer(found, many=True).data)
+
+
+@operation(WholeVersionSerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
+def show_version(api: ApiView, edition: str, number: int) -> HttpResponse:
+    """One version: its text, what it changes, and who moves once it is published. As CSV: who moves."""
+    view = version_for(api.user, edition, number)
+    if api.wants_csv:
+        return csv_response(f"{edition}-version-{number}-moves.csv", comparison_rows(comparison_of(view)))
+    return _version(view)
+
+
+@operation(
+    WholeVersionSerializer,
+    takes=ProposalSerializer,
+    status=201,
+    example={"recipe_text": 'edition = "2022"\n…', "note": "The WER of LibriSpeech alone ranks."},
+)
+def propose_version(api: ApiView, edition: str) -> Response:
+    """Propose a version as a draft; every reason why it cannot be is among the `errors`."""
+    managed = managed_edition_for(api.user, edition)
+    fields = api.body(ProposalSerializer)
+    text = fields["recipe_text"].replace("\r\n", "\n")
+    made = services.propose_version(edition=managed, text=text, note=fields["note"], by=api.user)
+    return _version(version_for(api.user, edition, made.number), 201)
+
+
+@operation(WholeVersionSerializer)
+def adopt_version(api: ApiView, edition: str, number: int) -> Response:
+    """Adopt a draft; a published leaderboard stays as it is until it is published again."""
+    managed = managed_edition_for(api.user, edition)
+    services.adopt_version(edition=managed, number=number, now=read_clock(), by=api.user)
+    return _version(version_for(api.user, edition, number))
+
+
+@operation(WholeVersionSerializer)
+def withdraw_version(api: ApiView, edition: str, number: int) -> Response:
+    """Withdraw a draft."""
+    managed = managed_edition_for(api.user, edition)
+    services.withdraw_version(edition=managed, number=number, now=read_clock(), by=api.user)
+    return _version(version_for(api.user, edition, number))
+
+
+def _version(view: VersionView, status: int = 200) -> Response:
+    version, before = view.version, view.before
+    text = stored_recipe(version)
+    changes = list_changes(stored_recipe(before), text) if before else []
+    comparison = comparison_of(view) if view.may_compare else None
+    head, *rows = comparison_rows(comparison) if comparison else [()]
+    found = VersionSerializer(version).data | {
+        "follows": before.number if before else None,
+        "recipe_text": text,
+        "changes": [asdict(one) for one in changes],
+        "without_effect": without_effect(view.edition, changes),
+        "summary": " ".join(comparison.sentences) if comparison else "",
+        "lacking": [{"label": label, "reasons": said} for label, said in comparison.lacking] if comparison else [],
+        "moves": DataTable(head, rows).records(),
+    }
+    return Response(found, status=status)
 
 
 def _live(edition: Edition) -> Response:

@@ -34,7 +34,7 @@ from evaluation.scoring.reliability import AttackStrength, Reliability, judge_at
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion
-from portal.challenges.selectors import find_version, first_version, list_versions, shown_edition
+from portal.challenges.selectors import find_predecessor, find_version, first_version, list_versions, shown_edition
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Part, Relation, may_see
 from portal.submissions.selectors import STANDING, STOPPED, count_mismatches
@@ -164,6 +164,35 @@ def versions_for(user: Any, name: str) -> tuple[Edition, bool, list[RecipeVersio
     edition = shown_edition_for(user, name)
     manages = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
     return edition, manages, [one for one in list_versions(edition) if manages or one.adopted_at is not None]
+
+
+@dataclass(frozen=True)
+class VersionView:
+    """A version of a recipe as one person may see it.
+
+    Attributes:
+        before: the adopted version that it follows; None of the first.
+        manages: whether this person organizes the edition.
+        may_compare: whether this person may see who moves by it.
+    """
+
+    edition: Edition
+    version: RecipeVersion
+    before: RecipeVersion | None
+    manages: bool
+    may_compare: bool
+
+
+def version_for(user: Any, name: str, number: int) -> VersionView:
+    """A version of an edition's recipe that this person may read, or "not found"."""
+    edition, manages, versions = versions_for(user, name)
+    version = next((one for one in versions if one.number == number), None)
+    if version is None:
+        raise Http404
+    before = find_predecessor(versions, version)
+    return VersionView(
+        edition, version, before, manages, before is not None and may_compare(edition, version, manages=manages)
+    )
 
 
 def may_compare(edition: Edition, version: RecipeVersion, *, manages: bool) -> bool:

@@ -10,10 +10,16 @@ from django.db import transaction
 from django.urls import reverse
 
 from evaluation.app.models import MetricValue
+from evaluation.app.objective.services import cancel_version, start_version
+from evaluation.app.portal_evaluation.services import start_originals
+from evaluation.app.runs.context import track_of
+from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
-from evaluation.protocols.recipes import Recipe, RecipeError
+from evaluation.protocols.recipes import Recipe, RecipeError, Track
 from evaluation.protocols.versions import find_obstacles, list_changes
+from evaluation.scoring.averages import averages_differ
+from evaluation.scoring.values import AVERAGE
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.rules import read_recipe_text
@@ -164,6 +170,8 @@ def propose_version(*, edition: Edition, text: str, note: str, by: Any) -> Recip
     number = max(one.number for one in versions) + 1
     made = RecipeVersion.objects.create(edition=edition, number=number, recipe_text=text, note=note, created_by=by)
     audit.record("edition.recipe_proposed", edition, actor=by, recipe_version=number, note=note)
+    if averages_differ(track_of(edition), track_of(edition.by_version(made))):
+        start_version(edition=edition, version=made, submissions=submissions_on_leaderboard(edition), by=by)
     return made
 
 
@@ -184,8 +192,15 @@ def adopt_version(*, edition: Edition, number: int, now: datetime, by: Any) -> E
     shown = (edition.published_number or before) if edition.published_at else None
     fields = {"protocol": version.protocol, "recipe_text": version.recipe_text, "recipe_number": number}
     told = {"before": before, "recipe_version": number, "note": version.note}
+    differ = averages_differ(track_of(edition), track_of(edition.by_version(version)))
     edition.__dict__.pop("recipe", None)
-    return _changed(edition, "edition.recipe_adopted", by, told, published_number=shown, **fields)
+    _changed(edition, "edition.recipe_adopted", by, told, published_number=shown, **fields)
+    standing = submissions_on_leaderboard(edition)
+    if differ:  # what was submitted since it was proposed
+        start_version(edition=edition, version=version, submissions=standing, by=by)
+    if baseline := next((one for one in standing if one.system.is_baseline), None):
+        start_originals(submission=baseline, by=by)
+    return edition
 
 
 @transaction.atomic
@@ -199,6 +214,7 @@ def withdraw_version(*, edition: Edition, number: int, now: datetime, by: Any) -
     version = _draft(edition, number)
     version.withdrawn_at = now
     version.save(update_fields=["withdrawn_at"])
+    cancel_version(edition=edition, version=version, by=by)
     audit.record("edition.recipe_withdrawn", edition, actor=by, recipe_version=number, note=version.note)
     return version
 
@@ -211,23 +227,27 @@ def _draft(edition: Edition, number: int) -> RecipeVersion:
 
 
 def _find_unmeasured(edition: Edition, recipe: Recipe) -> list[str]:
-    """The metrics of averages and minima that were measured of no submission, where any was evaluated."""
-    values = MetricValue.objects.filter(run__submission__system__edition=edition, run__kind="objective")
-    measured = set(
-        values.exclude(data_set__startswith="average_").order_by().values_list("metric", "estimator").distinct()
-    )
-    name = edition.track or recipe.track.name
-    track = recipe.tracks[name]
-    asked = {f"tracks.{name}.averages": [(one.metric, one.estimator) for one in track.averages]}
-    if track.ranking:
-        asked[f"tracks.{name}.ranking.gates"] = [(one.metric, one.estimator) for one in track.ranking.gates]
+    """Metrics that the recipe of now does not average, and that were measured of no submission, where any was."""
+    values = MetricValue.objects.filter(run__submission__system__edition=edition, run__kind=OBJECTIVE.kind)
+    single = values.exclude(data_set__startswith=AVERAGE).order_by()
+    measured = set(single.values_list("metric", "estimator").distinct())
+    known = _asked_metrics(track_of(edition))
     return [
         f"{place}: expected a metric that was measured of the submissions, found {find_metric(*one).label} "
         f"(metric {one[0]}, estimator {one[1] or 'none'}). Nothing that was submitted gives it."
-        for place, metrics in asked.items()
-        for one in dict.fromkeys(metrics)
-        if measured and one not in measured
+        for place, metrics in _asked_metrics(recipe.tracks[edition.track or recipe.track.name]).items()
+        for one in metrics
+        if measured and one not in measured and one not in known.get(place, ())
     ]
+
+
+def _asked_metrics(track: Track) -> dict[str, list[tuple[str, str]]]:
+    """Metric and estimator of each average and of each further minimum, by their place in the recipe."""
+    start, gates = f"tracks.{track.name}", track.ranking.gates if track.ranking else ()
+    return {
+        f"{start}.averages": [(one.metric, one.estimator) for one in track.averages],
+        f"{start}.ranking.gates": [(one.metric, one.estimator) for one in gates],
+    }
 
 
 def _tell(teams: Iterable[Team], edition: Edition, news: str, url: str, *, by: Any, releases: bool = False) -> None:

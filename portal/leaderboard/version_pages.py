@@ -5,13 +5,16 @@ Systems are compared by their stored numbers: both recipes average and rank the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import Http404
 from django.urls import reverse
 
 from common.tables import Cell, Column, Table, plain_table
+from evaluation.app.objective.selectors import list_version_runs
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.protocols.ranking.policy import FIELDS, condition_in_words
@@ -20,10 +23,11 @@ from evaluation.protocols.ranking.rankings import Entry, Measured, Place, Rankin
 from evaluation.protocols.recipes import Utility
 from evaluation.protocols.versions import Change, list_changes
 from portal.challenges.models import Edition, RecipeVersion
-from portal.challenges.selectors import find_predecessor, list_versions, stored_recipe
+from portal.challenges.selectors import list_versions, stored_recipe
 from portal.core.labels import MISSING, moment_cell
+from portal.jobs.models import State
 from portal.leaderboard.policy_pages import ABSENT
-from portal.leaderboard.selectors import Leaderboard, load_entries, may_compare, rank_leaderboard
+from portal.leaderboard.selectors import Leaderboard, VersionView, load_entries, rank_leaderboard
 from portal.leaderboard.services import FROZEN_RECIPE
 from portal.leaderboard.tables import place_in_words, round_average
 
@@ -132,6 +136,13 @@ def compare_versions(edition: Edition, before: RecipeVersion, after: RecipeVersi
     return Comparison(old, new, rankings)
 
 
+def comparison_of(view: VersionView) -> Comparison:
+    """Who moves by a version, or "not found" for those who may not see it."""
+    if view.before is None or not view.may_compare:
+        raise Http404
+    return compare_versions(view.edition, view.before, view.version)
+
+
 def _leaderboard(edition: Edition) -> Leaderboard:
     entries, measured_at = load_entries(edition)
     return rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy)
@@ -205,20 +216,25 @@ def versions_page(edition: Edition, versions: list[RecipeVersion], *, manages: b
     return {"edition": edition, "manages": manages, "table": table, "draft": draft}
 
 
+def is_published_version(edition: Edition, version: RecipeVersion) -> bool:
+    """Whether the published leaderboard is by this version."""
+    shown = edition.published_number or edition.recipe_number
+    return edition.published_at is not None and version.number == shown
+
+
 def _marks(edition: Edition, version: RecipeVersion) -> Iterator[str]:
     if version.number == edition.recipe_number:
         yield "in use"
-    if edition.published_at and version.number == (edition.published_number or edition.recipe_number):
+    if is_published_version(edition, version):
         yield "published"
 
 
-def version_page(edition: Edition, versions: list[RecipeVersion], number: int, *, manages: bool) -> dict[str, Any]:
+def version_page(view: VersionView) -> dict[str, Any]:
     """One version: its text, what it changes, and to those who may see it who moves."""
-    version = next(one for one in versions if one.number == number)
-    before = find_predecessor(versions, version)
+    edition, version, before = view.edition, view.version, view.before
     page: dict[str, Any] = {
         "edition": edition,
-        "manages": manages,
+        "manages": view.manages,
         "version": version,
         "before": before,
         "text": stored_recipe(version),
@@ -228,10 +244,26 @@ def version_page(edition: Edition, versions: list[RecipeVersion], number: int, *
     if before is None:
         return page
     changes = list_changes(stored_recipe(before), page["text"])
-    page |= {"changes": _changes_table(changes), "without_effect": _without_effect(edition, changes)}
-    if may_compare(edition, version, manages=manages):
+    page |= {"changes": _changes_table(changes), "without_effect": without_effect(edition, changes)}
+    if view.may_compare:
         page |= comparison_page(edition, before, version)
+    if view.manages:
+        page["work"] = _describe_work(edition, version)
     return page
+
+
+def _describe_work(edition: Edition, version: RecipeVersion) -> str:
+    """How far the submissions are computed again by a version; empty where none has to be, or all are."""
+    states = Counter(run.job.state for run in list_version_runs(edition, version.number) if run.job)
+    done, n_all = states[State.SUCCEEDED], states.total()
+    if done == n_all:
+        return ""
+    stopped = states[State.FAILED] + states[State.CANCELLED]
+    failed = f" {stopped} stopped: see the list of jobs." if stopped else ""
+    return (
+        f"{done} of {n_all} submissions are computed again by this version. The averages of the others follow from the "
+        f"stored numbers of their data sets and have no interval yet.{failed}"
+    )
 
 
 def comparison_page(edition: Edition, before: RecipeVersion, after: RecipeVersion) -> dict[str, Any]:
@@ -273,7 +305,7 @@ def _changes_table(changes: Iterable[Change]) -> Table:
     return plain_table("What changes in the recipe", columns, rows, styles="stack")
 
 
-def _without_effect(edition: Edition, changes: Iterable[Change]) -> list[str]:
+def without_effect(edition: Edition, changes: Iterable[Change]) -> list[str]:
     """Fields that change in the recipe and that the live policy decides instead."""
     start = f"tracks.{track_of(edition).name}.ranking."
     fields = {one.key.removeprefix(start).partition(".")[0] for one in changes if one.key.startswith(start)}

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from common.tables import DataTable, latex_table
 from portal.accounts.access import member_page, open_read
 from portal.challenges.models import Edition
-from portal.challenges.selectors import export_version, find_predecessor, managed_edition_for
+from portal.challenges.selectors import export_version, managed_edition_for
 from portal.core.clock import read_clock
 from portal.core.drawing import DrawingError, answer_not_drawn
 from portal.core.exports import as_download, csv_response, json_response, latex_response
@@ -31,8 +31,8 @@ from portal.leaderboard.selectors import (
     leaderboard_for,
     list_held,
     list_own_teams,
-    may_compare,
     mismatches_on_leaderboard,
+    version_for,
     versions_for,
 )
 from portal.leaderboard.tables import HIDE
@@ -228,40 +228,27 @@ def new_version(request: HttpRequest, edition: str) -> HttpResponse:
     return show_form(request, "leaderboard/new_version.html", form, edition=managed)
 
 
-def _version(request: HttpRequest, edition: str, number: int) -> dict[str, Any]:
-    found, manages, listed = versions_for(request.user, edition)
-    if all(one.number != number for one in listed):
-        raise Http404
-    return version_pages.version_page(found, listed, number, manages=manages)
-
-
 @open_read
 def version(request: HttpRequest, edition: str, number: int) -> HttpResponse:
     """One version of the recipe: what it changes and, for those who may see it, who moves."""
-    return render(request, "leaderboard/version.html", _version(request, edition, number))
+    return render(
+        request, "leaderboard/version.html", version_pages.version_page(version_for(request.user, edition, number))
+    )
 
 
 @open_read
 def version_recipe(request: HttpRequest, edition: str, number: int) -> HttpResponse:
     """A version of the recipe as a TOML file."""
-    found, _, listed = versions_for(request.user, edition)
-    chosen = next((one for one in listed if one.number == number), None)
-    if chosen is None:
-        raise Http404
+    chosen = version_for(request.user, edition, number).version
     response = HttpResponse(export_version(chosen), content_type="application/toml; charset=utf-8")
-    return as_download(response, f"{found.name}-version-{number}.toml")
+    return as_download(response, f"{edition}-version-{number}.toml")
 
 
 @open_read
 def version_csv(request: HttpRequest, edition: str, number: int) -> HttpResponse:
     """Who moves by a version, in every ranking."""
-    found, manages, listed = versions_for(request.user, edition)
-    chosen = next((one for one in listed if one.number == number), None)
-    before = find_predecessor(listed, chosen) if chosen else None
-    if chosen is None or before is None or not may_compare(found, chosen, manages=manages):
-        raise Http404
-    rows = version_pages.comparison_rows(version_pages.compare_versions(found, before, chosen))
-    return csv_response(f"{found.name}-version-{number}-moves.csv", rows)
+    rows = version_pages.comparison_rows(version_pages.comparison_of(version_for(request.user, edition, number)))
+    return csv_response(f"{edition}-version-{number}-moves.csv", rows)
 
 
 @member_page
@@ -271,7 +258,8 @@ def adopt_version(request: HttpRequest, edition: str, number: int) -> HttpRespon
     if request.method == "POST":
         action = partial(services.adopt_version, edition=managed, number=number, now=read_clock(), by=request.user)
         return _done(request, managed, action, f"Recipe version {number} is adopted.")
-    return render(request, "leaderboard/adopt.html", _version(request, edition, number))
+    view = version_for(request.user, edition, number)
+    return render(request, "leaderboard/adopt.html", version_pages.version_page(view))
 
 
 @member_page

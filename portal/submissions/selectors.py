@@ -30,6 +30,7 @@ PROPOSED_SAMPLES = 4
 _PROPOSED_S = 5.0  # long enough to judge a voice
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
 # Jobs of the portal's attacks and recognition before the last one.
+BY_VERSION = "objective-version"  # the kind of job that computes by another version of the recipe
 OF_ENGINES = ("vectors", "hypotheses", "phone-training")
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
 # Passed the check and not taken back.
@@ -215,11 +216,15 @@ def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]
 
 
 def list_jobs(submission: Submission) -> QuerySet[Job]:
-    """What made the files of a submission or checked its archive, and what was computed from them, in this order."""
+    """What made the files of a submission or checked its archive, and what was computed from them, in this order.
+
+    What is computed by a version of the recipe is left out: only organizers know of a draft.
+    """
     of_runs = Q(pk__in=submission.anonymization_runs.values("job")) | Q(pk__in=submission.evaluation_runs.values("job"))
     runs = list(submission.evaluation_runs.values_list("pk", flat=True))
     chained = Q(pk__in=list_chained_jobs(runs).values("pk"))
-    return Job.objects.filter(Q(pk=submission.job_id) | of_runs | chained).order_by("created_at", "pk")
+    jobs = Job.objects.filter(Q(pk=submission.job_id) | of_runs | chained).exclude(kind=BY_VERSION)
+    return jobs.order_by("created_at", "pk")
 
 
 def list_chained_jobs(runs: Iterable[int]) -> QuerySet[Job]:

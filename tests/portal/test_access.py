@@ -303,6 +303,11 @@ MATRIX = {
     "api:policy": API_FOR_NOBODY_HERE,
     "api:draft-policy": API_FOR_NOBODY_HERE,
     "api:live-policy": ONLY_POST,
+    "api:versions": API_FOR_NOBODY_HERE,
+    "api:version": API_FOR_NOBODY_HERE,
+    "api:adopt-version": ONLY_POST,
+    "api:withdraw-version": ONLY_POST,
+    "api:publish-again": ONLY_POST,
     "api:copy-edition": ONLY_POST,
     "api:recipe": API_FOR_NOBODY_HERE,
     "api:audit": API_FOR_NOBODY_HERE,
@@ -454,6 +459,9 @@ POSTS = {
             "api:unpublish-leaderboard",
             "api:unfreeze-leaderboard",
             "api:live-policy",
+            "api:publish-again",
+            "api:adopt-version",
+            "api:withdraw-version",
             "api:copy-edition",
             "api:accept-data",
             "api:edition-teams",
@@ -469,6 +477,7 @@ POSTS = {
         API_FOR_NOBODY_HERE,
     ),
     "api:editions": (401, 404, 415, 404),
+    "api:versions": API_FOR_NOBODY_HERE,
     "api:freeze-leaderboard": (401, 415, 415, 415),  # a form is no JSON
     "api:withdraw-submission": (401, 404, 415, 404),
     "api:check-submission": (401, 404, 409, 404),
@@ -773,6 +782,8 @@ def _of_the_api(submission: int, invitation: list[Any], member: list[Any]) -> di
             "policy",
             "draft-policy",
             "live-policy",
+            "versions",
+            "publish-again",
             "copy-edition",
             "recipe",
             "audit",
@@ -782,6 +793,7 @@ def _of_the_api(submission: int, invitation: list[Any], member: list[Any]) -> di
     }
     of_team = ("team", "decide-team", "invitations", "leave-team", "withdraw-team", "release-team")
     found |= {f"api:{name}": invitation[:1] for name in of_team}
+    found |= {f"api:{name}": ["little-edition", 1] for name in ("version", "adopt-version", "withdraw-version")}
     found["api:proposed-recipe"] = ["little"]
     found |= {f"api:{name}": member for name in ("remove-member", "transfer-team")}
     found |= {f"api:{name}": [submission] for name in ("submission", "report")}

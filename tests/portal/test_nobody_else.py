@@ -90,6 +90,11 @@ NOT_OF_ONE_TEAM = {
     "api:policy",
     "api:draft-policy",
     "api:live-policy",
+    "api:versions",  # adopted ones public with the leaderboard: leaderboard/test_versions
+    "api:version",
+    "api:adopt-version",
+    "api:withdraw-version",
+    "api:publish-again",
     "api:copy-edition",
     "api:recipe",
     "api:audit",

@@ -17,7 +17,7 @@ from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.models import EvaluationRun, ScoreSet, UtteranceMeasure
 from evaluation.app.objective.services import draw_det_figures, edition_of, list_parts, settle_objective
 from evaluation.app.runs.context import EvaluationContext, track_of
-from evaluation.app.runs.kinds import ATTACK, RECOGNITION
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION, VERSION
 from evaluation.app.runs.portal_results import PortalResults
 from evaluation.app.runs.services import make_score_set, store_objective
 from evaluation.formats.results import Gender, NumberIdentity, Speech
@@ -64,22 +64,44 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
     def keep(test: MeasuredTest) -> None:
         score_sets.append(make_score_set(run, test, recipe))
 
-    if recipe.evaluation.by_portal:
-        objective = _compute_by_portal(context, run, sources, keep)
-        if recipe.evaluation.by_teams:
-            objective = put_beside(objective, _compute_by_team(context, submission, sources), sources)
-    else:
-        objective = _compute_by_team(context, submission, sources, keep)
+    objective = _compute(context, run, sources, keep)
     context.problems += objective.problems
     store_objective(run, objective, score_sets)
     draw_det_figures(run, recipe, context.progress)
+    return _describe(objective) | {"score_files": len(score_sets), "recipe_version": edition.shown_number}
+
+
+@job_kind(VERSION.job, title="Objective numbers by a version of the recipe", queue=Queue.CPU)
+def compute_by_version(context: JobContext) -> dict[str, Any]:
+    """The numbers of a submission by another version of the recipe, beside those that it has."""
+    run = EvaluationRun.objects.select_related("submission__system__edition__corpus").get(pk=context.parameters["run"])
+    edition = edition_of(run.submission)
+    version = edition.recipe_versions.get(number=run.parameters["version"])
+    run.submission.system.edition = edition.by_version(version)
+    context.progress("Reading the results", 0, 0)
+    objective = _compute(context, run, _find_sources(run.submission), ignore_progress)
+    store_objective(run, objective, [])
+    return _describe(objective) | {"recipe_version": version.number}
+
+
+def _compute(
+    context: JobContext, run: EvaluationRun, sources: Sources, keep: Callable[[MeasuredTest], None]
+) -> Objective:
+    """By whom the recipe says."""
+    if not sources.recipe.evaluation.by_portal:
+        return _compute_by_team(context, run.submission, sources, keep)
+    objective = _compute_by_portal(context, run, sources, keep)
+    if sources.recipe.evaluation.by_teams:
+        objective = put_beside(objective, _compute_by_team(context, run.submission, sources), sources)
+    return objective
+
+
+def _describe(objective: Objective) -> dict[str, Any]:
     return {
         "values": len(objective.numbers),
         "recomputed": sum(number.is_recomputed for number in objective.numbers.values()),
         "disagreements": objective.disagreements,
-        "score_files": len(score_sets),
         "missing": [asdict(one) for one in objective.missing],
-        "recipe_version": edition.shown_number,
     }
 
 

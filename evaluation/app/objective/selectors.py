@@ -1,7 +1,7 @@
 """Reads the objective numbers of submissions for pages and API: of each its newest finished run, nothing else.
 
-Two queries whatever the number of submissions, and one more where runs followed another version of the recipe. What a
-run could not compute, and why, stands in its job's result.
+Two queries whatever the number of submissions, and two more where runs followed another version of the recipe.
+What a run could not compute, and why, stands in its job's result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import track_of
-from evaluation.app.runs.kinds import OBJECTIVE, by_engines
+from evaluation.app.runs.kinds import OBJECTIVE, VERSION, by_engines
 from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
@@ -38,6 +38,7 @@ from evaluation.scoring.values import (
     select_complete,
 )
 from portal.challenges.models import Edition, RecipeVersion
+from portal.jobs.models import State
 from portal.submissions.models import Submission
 
 NOT_EVALUATED = "the submission has not been evaluated yet"
@@ -58,7 +59,7 @@ def read_objective_values(
     """The numbers of every submission given, by primary key, in two queries whatever their number.
 
     Numbers that rest on a part of their set are left out (`select_complete`). Averages are those of the version of the
-    recipe that the edition at hand has: a run by another version gives the numbers of data sets.
+    recipe that the edition at hand has: from runs by it, else from the numbers of data sets of runs by another one.
 
     Args:
         submissions: each with its system and edition at hand (`select_related("system__edition")`).
@@ -74,18 +75,22 @@ def read_objective_values(
 
     runs = {run.submission_id: run for run in list_newest_finished(OBJECTIVE, given, as_of, is_by_version)}
     others = {one.pk: one for one in runs.values() if one.submission_id in asked and not is_by_version(one)}
+    again = _find_again(others, asked)
+    others = {pk: one for pk, one in others.items() if pk not in again}
+    read = [again.get(one.pk, one) for one in runs.values()]
     wanted = _needed(editions.values(), others) if extent is Extent.RANKED else Q()
-    numbers = dict(read_numbers(runs.values(), wanted))
+    numbers = dict(read_numbers(read, wanted))
     required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items()}
     tracks = _read_tracks(editions, others.values())
     found = {}
     for submission in given:
         run = runs.get(submission.pk)
-        of_run = numbers.get(run.pk, {}) if run else {}
+        source = again.get(run.pk, run) if run else None
+        of_run = numbers.get(source.pk, {}) if source else {}
         edition = submission.system.edition
         needed = required.get(submission.system.edition_id or 0, ())
         reason = WITHDRAWN if submission.state == Submission.State.WITHDRAWN else NOT_EVALUATED
-        missing = _missing(run, needed, of_run, extent, reason)
+        missing = _missing(source, needed, of_run, extent, reason)
         if edition and run and run.pk in others:
             known = tracks.get((edition.pk, version_of(run)), track_of(edition))
             of_run = average_again(of_run, edition.recipe, track_of(edition), known)
@@ -104,6 +109,26 @@ def read_objective_values(
 def version_of(run: EvaluationRun) -> int:
     """The number of the version of the recipe by which a run with its job averaged."""
     return int(run.job.result.get("recipe_version", 1)) if run.job else 1
+
+
+def list_version_runs(edition: Edition, number: int) -> list[EvaluationRun]:
+    """Every run by a version of the recipe of an edition beside the submissions' own, with its job, oldest first."""
+    runs = EvaluationRun.objects.filter(kind=VERSION.kind, submission__system__edition=edition)
+    return list(runs.filter(parameters__version=number).select_related("job").order_by("pk"))
+
+
+def _find_again(runs: Mapping[int, EvaluationRun], asked: Mapping[int, int]) -> dict[int, EvaluationRun]:
+    """By key of a run the one that computed its files again by the version asked for; a query where there are runs."""
+    if not runs:
+        return {}
+    made = EvaluationRun.objects.filter(
+        kind=VERSION.kind, submission__in={one.submission_id for one in runs.values()}, job__state=State.SUCCEEDED
+    )
+    found = {}
+    for run in made.select_related("job").defer("job__problems", "job__parameters").order_by("pk"):
+        if run.parameters["of"] in runs and run.parameters["version"] == asked[run.submission_id]:
+            found[run.parameters["of"]] = run
+    return found
 
 
 def _read_tracks(editions: Mapping[int | None, Edition], runs: Iterable[EvaluationRun]) -> dict[tuple[int, int], Track]:

@@ -7,7 +7,7 @@ averages of ρF0 rest on them. A run is never changed: who evaluates again gets 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,14 @@ from evaluation.app.objective.selectors import (
     exposure_key,
     find_known,
     group_curves,
+    list_version_runs,
     measure_scores,
     read_exposed_test,
     read_objective_values,
+    version_of,
 )
-from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, describe_engine
-from evaluation.app.runs.selectors import read_numbers
+from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, VERSION, describe_engine
+from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det, exposure
 from evaluation.formats.results import AttackModel
@@ -38,11 +40,12 @@ from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import ObjectiveValues, read_missing
 from portal.accounts.rules import NotificationKind
-from portal.challenges.models import DataSet, Edition
+from portal.challenges.models import DataSet, Edition, RecipeVersion
 from portal.challenges.selectors import stored_recipe
 from portal.core.clock import read_clock
 from portal.core.mail import absolute, render_mail
 from portal.jobs.models import Actor, Job, State
+from portal.jobs.services import cancel_those
 from portal.submissions.models import Submission
 from portal.submissions.selectors import find_description, list_parts_and_descriptions
 from portal.submissions.services import change_state
@@ -193,6 +196,36 @@ def edition_of(submission: Submission) -> Edition:
     if edition is None:
         raise ValueError(f"{submission} belongs to no edition, so no recipe says which numbers it has.")
     return edition
+
+
+@transaction.atomic
+def start_version(
+    *, edition: Edition, version: RecipeVersion, submissions: Iterable[Submission], by: Any = None
+) -> list[EvaluationRun]:
+    """Compute submissions by a version of the recipe, beside the numbers that they have; those without such a run.
+
+    Their states stay, and nobody is told: these numbers are shown where the version is.
+    """
+    newest = list_newest_finished(OBJECTIVE, submissions)
+    under_way = {run.parameters["of"] for run in list_version_runs(edition, version.number) if _counts(run)}
+    started = []
+    for base in newest:
+        if version_of(base) == version.number or base.pk in under_way:
+            continue
+        run = VERSION.make_run(base.submission, recipe=base.recipe)
+        run.parameters = base.parameters | {"version": version.number, "of": base.pk}
+        title = f"Numbers of {base.submission} by recipe version {version.number}"
+        started.append(start_run(run, job=VERSION.job, title=title, by=by, version=version.number))
+    return started
+
+
+def cancel_version(*, edition: Edition, version: RecipeVersion, by: Any) -> None:
+    """End what computes by a version that was withdrawn."""
+    cancel_those([run.job for run in list_version_runs(edition, version.number) if run.job], by=by)
+
+
+def _counts(run: EvaluationRun) -> bool:
+    return run.job is not None and run.job.state not in (State.FAILED, State.CANCELLED)
 
 
 def _unmeasured(submission: Submission) -> list[DataSet]:

@@ -197,6 +197,33 @@ def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
     assert organizer.get(f"{path}/draft").json()["policy"] is None
 
 
+def test_organizer_proposes_a_version_of_the_recipe_and_adopts_it(challenge, organizer):
+    path = "editions/vpc/leaderboard/versions/"
+    assert [one["state"] for one in organizer.get(path).json()] == ["adopted"]
+    text = organizer.get(f"{path}1").json()["recipe_text"]
+    refused = organizer.post(path, {"recipe_text": text.replace("split", "spilt"), "note": "Try."})
+    assert len(refused.json()["errors"]) > 1
+    changed = text.replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [18]")
+    proposed = organizer.post(path, {"recipe_text": changed, "note": "One condition is enough."}).json()
+    assert (proposed["number"], proposed["state"], proposed["follows"]) == (2, "draft", 1)
+    change = {"key": "tracks.main.ranking.minimum_eers", "before": "15, 20, 25, 30", "after": "18"}
+    assert proposed["changes"] == [change]
+    [move] = [one for one in proposed["moves"] if one["rank_before"] == 1 and one["rank_after"] is None]
+    assert (move["system"], move["minimum_eer"]) == ("vpc-t01-p1", 15.0)
+    by_csv = organizer.get(f"{path}2?format=csv").content.decode()
+    assert by_csv.startswith("minimum_eer,below_eer,ranked_by,")
+    read_problem(Api(challenge.owner).get(f"{path}2"), 404)
+    organizer.post("editions/vpc/leaderboard/publish")
+    assert organizer.post(f"{path}2/adopt").json()["is_published"] is False
+    read_problem(organizer.post(f"{path}2/withdraw"), 409)
+    public = Api().get(f"{path}2").json()
+    assert (public["state"], public["changes"], public["moves"], public["summary"]) == ("adopted", [change], [], "")
+    assert Api().get("editions/vpc/leaderboard").json()["recipe_version"]["number"] == 1
+    organizer.post("editions/vpc/leaderboard/publish/again")
+    assert Api().get("editions/vpc/leaderboard").json()["recipe_version"]["number"] == 2
+    assert Api().get(f"{path}2").json()["summary"] == proposed["summary"]
+
+
 def test_draft_is_discarded(challenge, organizer):
     path = "editions/vpc/leaderboard/policy/draft"
     organizer.send("PUT", path, {"late": "ranked"})

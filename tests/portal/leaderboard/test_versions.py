@@ -11,12 +11,16 @@ from evaluation.app.models import EvaluationRun, MetricValue
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe, find_version, list_versions, shown_edition
 from portal.core.models import AuditEvent
+from portal.jobs.models import Job, State
+from portal.jobs.runner import execute
 from portal.leaderboard import services
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.version_pages import compare_versions
+from portal.submissions.selectors import list_jobs
 from tests.pages import read_page
-from tests.portal.factories import make_organizer, make_team, make_team_system, make_user
+from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
+from tests.portal.objective import add_audio, add_documents, evaluate, tones_edition, tones_scores, tones_words
 
 pytestmark = pytest.mark.django_db
 WEIGHTS = "weights.test = { libri_test_asr = 0.5, vctk_test_asr = 0.5 }"
@@ -120,7 +124,7 @@ def test_new_numbers_by_the_adopted_version_do_not_change_what_is_published(edit
     services.publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
     propose(edition, organizer)
     adopted = adopt(edition, organizer)
-    run = EvaluationRun.objects.get(submission__system__team__name="Dogwood")
+    run = EvaluationRun.objects.get(submission__system__team__name="Dogwood", kind="objective")
     run.job.result["recipe_version"] = 2  # as if it had been evaluated after the adoption
     run.job.save()
     MetricValue.objects.filter(run=run, data_set="average_test", metric="wer").update(value=5.0)
@@ -190,3 +194,50 @@ def test_pages_of_versions_ask_few_questions(edition, organizer, django_assert_m
     for path in ("", "2/", "2/adopt/"):
         with django_assert_max_num_queries(20):
             assert client.get(start + path).status_code == 200
+
+
+def run_waiting_versions():
+    """The waiting jobs that compute by a version, as a worker would run them."""
+    waiting = Job.objects.filter(state=State.WAITING, kind="objective-version").order_by("created_at")
+    return [execute(job.pk) for job in waiting]
+
+
+def test_files_are_computed_again_with_intervals_beside_the_numbers_of_now(organizer):
+    edition = tones_edition(organizers=[organizer])
+    submission = add_audio(make_submission(make_team_system(make_team(edition), "p1")))
+    words = tones_words(edition.corpus, wrong=["f01-01", "f02-01"])
+    add_documents(submission, tones_scores(edition.corpus) | words)
+    assert evaluate(submission).state == "evaluated"
+    before = build_leaderboard(edition).entries[-1]
+    text = export_recipe(edition).replace("tones_trials_f = 0.5, tones_trials_m = 0.5", "tones_trials_f = 1.0", 1)
+    version = propose(edition, organizer, text)
+    page = read_page(client_of(organizer).get(f"/editions/{edition.name}/leaderboard/recipe/2/"))
+    assert "0 of 1 submissions are computed again by this version" in page
+    by_hand = compare_versions(edition, find_version(edition, 1), version).after.entries[-1].privacy
+    assert [job.state for job in run_waiting_versions()] == [State.SUCCEEDED]
+    again = compare_versions(edition, find_version(edition, 1), version).after.entries[-1].privacy
+    assert again.value == pytest.approx(by_hand.value)
+    assert (by_hand.interval, again.interval is None, again.value == before.privacy.value) == (None, False, False)
+    assert build_leaderboard(edition).entries[-1] == before
+    submission.refresh_from_db()
+    assert (submission.state, EvaluationRun.objects.filter(submission=submission, kind="version").count()) == (
+        "evaluated",
+        1,
+    )
+    assert "objective-version" not in {job.kind for job in list_jobs(submission)}
+    assert build_leaderboard(adopt(edition, organizer)).entries[-1].privacy == again
+
+
+def test_withdrawing_ends_what_computes_by_the_version(edition, organizer):
+    propose(edition, organizer)
+    assert Job.objects.filter(kind="objective-version", state=State.WAITING).count() == 6
+    services.withdraw_version(edition=edition, number=2, now=timezone.now(), by=organizer)
+    assert set(Job.objects.filter(kind="objective-version").values_list("state", flat=True)) == {State.CANCELLED}
+
+
+def test_version_of_conditions_alone_computes_nothing_again(edition, organizer):
+    text = export_recipe(edition).replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [10, 24]")
+    propose(edition, organizer, text)
+    assert not Job.objects.filter(kind="objective-version").exists()
+    found = compare_versions(edition, find_version(edition, 1), find_version(edition, 2))
+    assert [one.title for one in found.rankings if one.is_new] == ["EER of at least 10 %", "EER of at least 24 %"]
