@@ -32,7 +32,8 @@ RESERVED_CORPORA = frozenset({"import", "upload"})
 DATA_FIELDS = RECIPE_FIELDS | {"shares_data"}  # the files for teams follow from these
 NOT_YOURS = "Only the owner of the corpus {corpus} or an operator may let teams download its speech."
 LOCKED = (
-    "Something was submitted to this edition, and its results depend on this. Copy the edition to try something else."
+    "Something was submitted to this edition, and its results depend on this. Propose a version of the recipe (page "
+    "“Recipe” of the leaderboard), or copy the edition to try something else."
 )
 
 

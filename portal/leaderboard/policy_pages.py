@@ -13,6 +13,7 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_
 from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
 from evaluation.protocols.ranking.rankings import Row
 from portal.challenges.models import Edition
+from portal.challenges.selectors import shown_edition
 from portal.leaderboard.selectors import (
     build_leaderboard,
     load_entries,
@@ -35,7 +36,8 @@ def edited_policy(edition: Edition) -> LeaderboardPolicy:
 
 
 def policy_page(edition: Edition) -> dict[str, Any]:
-    """The live policy in words, and what a draft would change."""
+    """The live policy in words, and what a draft would change on the leaderboard that is shown."""
+    edition = shown_edition(edition)
     entries, measured_at = load_entries(edition)
     live = rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy)
     page: dict[str, Any] = {"edition": edition, "live": live, "live_words": policy_in_words(live.policy)}

@@ -73,6 +73,12 @@ class ComparedSystem:
         return (self.before.privacy.value if self.before else None, self.after.privacy.value if self.after else None)
 
     @property
+    def differs(self) -> tuple[bool, bool]:
+        """Whether its EER and the average that ranks it differ in what is shown."""
+        first, second = (_signed(_difference(pair)) not in ("0", MISSING) for pair in (self.privacy, self.values))
+        return first, second
+
+    @property
     def values(self) -> tuple[float | None, float | None]:
         """The average that ranks, by each version."""
         return (self.before.utility.value if self.before else None, self.after.utility.value if self.after else None)
@@ -270,7 +276,7 @@ def comparison_page(edition: Edition, before: RecipeVersion, after: RecipeVersio
     """Who moves from one version to another, as a table for each ranking."""
     found = compare_versions(edition, before, after)
     address = _address("version-csv", edition, after.number)
-    tables = [(one, _ranking_table(one, before, after)) for one in found.rankings]
+    tables = [(one, *_ranking_tables(one, before, after)) for one in found.rankings]
     return {"comparison": found, "rankings": tables, "csv": address}
 
 
@@ -312,34 +318,55 @@ def without_effect(edition: Edition, changes: Iterable[Change]) -> list[str]:
     return [one for one in FIELDS if one in fields and one in edition.leaderboard_policy]
 
 
-def _ranking_table(ranking: ComparedRanking, before: RecipeVersion, after: RecipeVersion) -> Table | None:
-    if not ranking.systems:
-        return None
-    old, new = (f"v{one.number}" for one in (before, after))
-    columns = [
-        *(Column("system", "System"), Column("team", "Team")),
-        *(Column(f"rank_{one}", f"Rank, {one}", kind="rank") for one in (old, new)),
-        *(Column(f"eer_{one}", f"EER, {one}", kind="num") for one in (old, new)),
-        Column("eer_difference", "Difference", kind="num"),
-        *(Column(f"value_{one}", f"{ranking.utility}, {one}", kind="num") for one in (old, new)),
-        Column("difference", "Difference", kind="num"),
-    ]
-    rows = (_system_cells(one) for one in ranking.systems)
-    title = f"{ranking.title}, by {ranking.utility}"
-    return plain_table(title, columns, rows, is_caption_hidden=True, caption=title)
+def _ranking_tables(
+    ranking: ComparedRanking, before: RecipeVersion, after: RecipeVersion
+) -> tuple[Table | None, Table | None]:
+    """Those that move, and the others; a number that no system has changed stands there once."""
+    versions = tuple(f"v{one.number}" for one in (before, after))
+    unit = next((f", {_metric(one).unit}" for one in _utilities(ranking) if one and _metric(one).unit), "")
+    numbers = [("eer", "EER", ", %", _privacy_cells), ("value", ranking.utility, unit, _value_cells)]
+    differ = [any(one.differs[place] for one in ranking.systems) for place in range(2)]
+    columns = [Column("system", "System"), Column("team", "Team")]
+    columns += [Column(f"rank_{one}", f"Rank, {one}", kind="rank") for one in versions]
+    for (key, label, end, _), has_both in zip(numbers, differ, strict=True):
+        if has_both:
+            columns += [Column(f"{key}_{one}", f"{label}, {one}{end}", kind="num") for one in versions]
+            columns.append(Column(f"{key}_difference", "Difference", kind="num"))
+        else:
+            columns.append(Column(key, f"{label}{end}", kind="num"))
+
+    def cells(one: ComparedSystem) -> Iterator[Cell | str]:
+        yield one.entry.label
+        yield one.entry.team_name
+        for row in (one.before, one.after):
+            yield place_in_words(row) if row else ABSENT
+        for (*_, make), has_both in zip(numbers, differ, strict=True):
+            old, new, difference = make(one)
+            yield from (old, new, difference) if has_both else (new if one.after else old,)
+
+    def table(title: str, systems: list[ComparedSystem]) -> Table | None:
+        named = f"{title}: {ranking.title}, by {ranking.utility}"
+        rows = map(cells, systems)
+        return plain_table(named, columns, rows, is_caption_hidden=True, caption=named) if systems else None
+
+    moved, others = ([one for one in ranking.systems if one.moves is is_moved] for is_moved in (True, False))
+    return table("Who moves", moved), table("Who keeps the rank", others)
 
 
-def _system_cells(one: ComparedSystem) -> Iterator[Cell | str]:
-    yield Cell(one.entry.label, marks=("moves",) if one.moves else ())
-    yield one.entry.team_name
-    for row in (one.before, one.after):
-        yield place_in_words(row) if row else ABSENT
-    for row in (one.before, one.after):
-        yield _number(row.privacy, "%") if row else MISSING
-    yield _signed(_difference(one.privacy))
-    for row, utility in zip((one.before, one.after), one.utilities, strict=True):
-        yield _number(row.utility, _metric(utility).unit if utility else "") if row else MISSING
-    yield _signed(_difference(one.values))
+def _utilities(ranking: ComparedRanking) -> Iterator[Utility | None]:
+    return (utility for one in ranking.systems for utility in reversed(one.utilities))
+
+
+def _privacy_cells(one: ComparedSystem) -> tuple[Cell | str, ...]:
+    numbers = (_number(row.privacy, "%") if row else MISSING for row in (one.before, one.after))
+    return (*numbers, _signed(_difference(one.privacy)))
+
+
+def _value_cells(one: ComparedSystem) -> tuple[Cell | str, ...]:
+    units = (_metric(utility).unit if utility else "" for utility in one.utilities)
+    pairs = zip((one.before, one.after), units, strict=True)
+    numbers = (_number(row.utility, unit) if row else MISSING for row, unit in pairs)
+    return (*numbers, _signed(_difference(one.values)))
 
 
 def _number(measured: Measured, unit: str) -> Cell:

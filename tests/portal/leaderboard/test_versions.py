@@ -10,6 +10,7 @@ from django.utils import timezone
 from evaluation.app.models import EvaluationRun, MetricValue
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe, find_version, list_versions, shown_edition
+from portal.challenges.services import InvalidEdition, change_edition, copy_edition
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
@@ -167,6 +168,14 @@ def test_draft_is_for_organizers_and_adopted_versions_are_for_who_sees_the_leade
     assert Client().get(f"{start}2/moves.csv").status_code == 302
     services.publish_version(edition=adopted, now=timezone.now(), by=organizer)
     assert Client().get(f"{start}2/moves.csv").status_code == 200
+
+
+def test_edition_with_versions_keeps_its_recipe_fields(edition, organizer):
+    adopted = (propose(edition, organizer), adopt(edition, organizer))[1]
+    with pytest.raises(InvalidEdition, match="Propose a version of the recipe"):
+        change_edition(edition=adopted, by=organizer, protocol="2024", recipe_text="")
+    copied = copy_edition(edition=adopted, by=organizer, name="copy", title="Copy")
+    assert (copied.recipe_number, LIBRI_ONLY in copied.recipe_text) == (1, True)
 
 
 def test_one_draft_at_a_time_and_a_withdrawn_one_stays_listed(edition, organizer):
