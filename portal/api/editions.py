@@ -311,7 +311,7 @@ class HeardStudySerializer(Shape):
     systems = HeardSystemSerializer(many=True)
 
 
-class VersionNameSerializer(Shape):
+class RecipeVersionNameSerializer(Shape):
     """The version of the recipe that a leaderboard is by."""
 
     number = serializers.IntegerField()
@@ -322,7 +322,7 @@ class LeaderboardSerializer(Shape):
     """A leaderboard with its policy, its rankings, and the systems that are in none of them."""
 
     edition = title = protocol = serializers.CharField()
-    recipe_version = VersionNameSerializer()
+    recipe_version = RecipeVersionNameSerializer()
     published_at = as_of = measured_at = serializers.DateTimeField(allow_null=True)
     policy = serializers.DictField()
     averages = AverageSerializer(many=True)

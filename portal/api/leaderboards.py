@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import get_args
+from typing import Any, get_args
 
 from django.http import HttpResponse
 from rest_framework import serializers
@@ -20,6 +20,7 @@ from evaluation.protocols.ranking.policy import (
     policy_as_dict,
     policy_in_words,
 )
+from evaluation.protocols.recipes import shipped_editions
 from evaluation.protocols.versions import list_changes
 from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, Who, operation
 from portal.challenges.models import Edition
@@ -136,7 +137,7 @@ NUMBER = serializers.FloatField(allow_null=True)
 RANK = serializers.IntegerField(allow_null=True)
 
 
-class VersionSerializer(Shape):
+class RecipeVersionSerializer(Shape):
     """A version of the recipe of an edition."""
 
     number = serializers.IntegerField()
@@ -176,7 +177,7 @@ class ComparedSystemSerializer(Shape):
     eer_before = eer_after = eer_difference = value_before = value_after = difference = NUMBER
 
 
-class WholeVersionSerializer(VersionSerializer):
+class WholeRecipeVersionSerializer(RecipeVersionSerializer):
     """A version with its text, what it changes and who moves."""
 
     follows = serializers.IntegerField(allow_null=True, help_text="The version that it is compared with.")
@@ -192,20 +193,29 @@ class WholeVersionSerializer(VersionSerializer):
 
 
 class ProposalSerializer(Shape):
-    """A version to propose."""
+    """A version to propose: `recipe_text`, or the name of a shipped recipe as `protocol`."""
 
-    recipe_text = serializers.CharField(trim_whitespace=False, max_length=LARGEST_TOML_BYTES, help_text="TOML.")
+    protocol = serializers.ChoiceField(shipped_editions(), required=False)
+    recipe_text = serializers.CharField(
+        required=False, trim_whitespace=False, max_length=LARGEST_TOML_BYTES, help_text="TOML."
+    )
     note = LineField(max_length=300, help_text="Why there is this version.")
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """One recipe."""
+        if ("protocol" in attrs) is ("recipe_text" in attrs):
+            raise serializers.ValidationError({"recipe_text": "Give recipe_text, or a protocol instead."})
+        return attrs
 
-@operation(VersionSerializer(many=True), who=Who.EVERYBODY)
+
+@operation(RecipeVersionSerializer(many=True), who=Who.EVERYBODY)
 def list_versions(api: ApiView, edition: str) -> Response:
     """The versions of the recipe: adopted ones for who may see the leaderboard, all for its organizers."""
     _, _, found = versions_for(api.user, edition)
-    return Response(VersionSerializer(found, many=True).data)
+    return api.paginated(found, RecipeVersionSerializer)
 
 
-@operation(WholeVersionSerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
+@operation(WholeRecipeVersionSerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
 def show_version(api: ApiView, edition: str, number: int) -> HttpResponse:
     """One version: its text, what it changes, and who moves once it is published. As CSV: who moves."""
     view = version_for(api.user, edition, number)
@@ -215,21 +225,21 @@ def show_version(api: ApiView, edition: str, number: int) -> HttpResponse:
 
 
 @operation(
-    WholeVersionSerializer,
+    WholeRecipeVersionSerializer,
     takes=ProposalSerializer,
     status=201,
-    example={"recipe_text": 'edition = "2022"\n…', "note": "The WER of LibriSpeech alone ranks."},
+    example={"protocol": "2022", "note": "The conditions of the challenge of 2022."},
 )
 def propose_version(api: ApiView, edition: str) -> Response:
     """Propose a version as a draft; every reason why it cannot be is among the `errors`."""
     managed = managed_edition_for(api.user, edition)
     fields = api.body(ProposalSerializer)
-    text = fields["recipe_text"].replace("\r\n", "\n")
-    made = services.propose_version(edition=managed, text=text, note=fields["note"], by=api.user)
+    given = {"text": fields.get("recipe_text", "").replace("\r\n", "\n"), "protocol": fields.get("protocol", "")}
+    made = services.propose_version(edition=managed, note=fields["note"], by=api.user, **given)
     return _version(version_for(api.user, edition, made.number), 201)
 
 
-@operation(WholeVersionSerializer)
+@operation(WholeRecipeVersionSerializer)
 def adopt_version(api: ApiView, edition: str, number: int) -> Response:
     """Adopt a draft; a published leaderboard stays as it is until it is published again."""
     managed = managed_edition_for(api.user, edition)
@@ -237,7 +247,7 @@ def adopt_version(api: ApiView, edition: str, number: int) -> Response:
     return _version(version_for(api.user, edition, number))
 
 
-@operation(WholeVersionSerializer)
+@operation(WholeRecipeVersionSerializer)
 def withdraw_version(api: ApiView, edition: str, number: int) -> Response:
     """Withdraw a draft."""
     managed = managed_edition_for(api.user, edition)
@@ -251,7 +261,7 @@ def _version(view: VersionView, status: int = 200) -> Response:
     changes = list_changes(stored_recipe(before), text) if before else []
     comparison = comparison_of(view) if view.may_compare else None
     head, *rows = comparison_rows(comparison) if comparison else [()]
-    found = VersionSerializer(version).data | {
+    found = RecipeVersionSerializer(version).data | {
         "follows": before.number if before else None,
         "recipe_text": text,
         "changes": [asdict(one) for one in changes],

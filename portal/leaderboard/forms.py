@@ -16,7 +16,7 @@ from portal.challenges.selectors import export_recipe
 from portal.core.fields import LineField, RadioField
 from portal.editions.forms import RecipeFileForm
 from portal.leaderboard.selectors import policy_by
-from portal.leaderboard.services import FUTURE, VersionError, freeze_leaderboard, propose_version
+from portal.leaderboard.services import FUTURE, LeaderboardError, VersionError, freeze_leaderboard, propose_version
 
 PLAIN = ("policy", "late", "basis", "several_systems", "note_within")
 INCLUSIVE = {"yes": "meets it", "no": "does not meet it; it must be above"}
@@ -149,7 +149,9 @@ class VersionForm(RecipeFileForm):
             )
         except VersionError as error:
             self.add_error(place, list(error.problems))
-            return None
+        except LeaderboardError as error:
+            self.add_error(None, str(error))
+        return None
 
 
 class FreezeForm(forms.Form):

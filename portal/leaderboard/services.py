@@ -16,7 +16,7 @@ from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
-from evaluation.protocols.recipes import Recipe, RecipeError, Track
+from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe
 from evaluation.protocols.versions import find_obstacles, list_changes
 from evaluation.scoring.averages import averages_differ
 from evaluation.scoring.values import AVERAGE
@@ -144,32 +144,37 @@ class VersionError(Exception):
 
 
 @transaction.atomic
-def propose_version(*, edition: Edition, text: str, note: str, by: Any) -> RecipeVersion:
+def propose_version(*, edition: Edition, text: str = "", protocol: str = "", note: str, by: Any) -> RecipeVersion:
     """A draft of another recipe for an edition with submissions; nothing changes before it is adopted.
 
+    Args:
+        text: the recipe, unless `protocol` names a shipped one.
+
     Raises:
-        VersionError: with every reason why it cannot be.
+        LeaderboardError: nothing was submitted, there is a draft, or nothing would change.
+        VersionError: every reason why the recipe cannot be that of a version.
     """
     edition = _locked(edition)
     versions = list_versions(edition)
     if not has_submissions(edition) and len(versions) == 1:
-        raise VersionError(NO_SUBMISSION)
+        raise LeaderboardError(NO_SUBMISSION)
     if drafts := [one for one in versions if one.is_draft]:
-        raise VersionError(f"{drafts[0]} is a draft already. Adopt or withdraw it first.")
+        raise LeaderboardError(f"{drafts[0]} is a draft already. Adopt or withdraw it first.")
     try:
-        recipe = read_recipe_text(text, file=f"{edition.name}.toml")
+        recipe = load_recipe(protocol) if protocol else read_recipe_text(text, file=f"{edition.name}.toml")
     except RecipeError as error:
         raise VersionError(*error.problems) from None
     problems = find_obstacles(edition.recipe, recipe, edition.track)
     if problems := problems or _find_unmeasured(edition, recipe):
         raise VersionError(*problems)
-    if not list_changes(stored_recipe(edition), text):
-        raise VersionError(UNCHANGED)
+    made = RecipeVersion(edition=edition, protocol=protocol, recipe_text="" if protocol else text, note=note)
+    if not list_changes(stored_recipe(edition), stored_recipe(made)):
+        raise LeaderboardError(UNCHANGED)
     if edition.recipe_number == 1 and not edition.recipe_versions.exists():
         first_version(edition).save()
-    number = max(one.number for one in versions) + 1
-    made = RecipeVersion.objects.create(edition=edition, number=number, recipe_text=text, note=note, created_by=by)
-    audit.record("edition.recipe_proposed", edition, actor=by, recipe_version=number, note=note)
+    made.number, made.created_by = max(one.number for one in versions) + 1, by
+    made.save()
+    audit.record("edition.recipe_proposed", edition, actor=by, recipe_version=made.number, note=note)
     if averages_differ(track_of(edition), track_of(edition.by_version(made))):
         start_version(edition=edition, version=made, submissions=submissions_on_leaderboard(edition), by=by)
     return made

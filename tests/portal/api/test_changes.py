@@ -199,7 +199,7 @@ def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
 
 def test_organizer_proposes_a_version_of_the_recipe_and_adopts_it(challenge, organizer):
     path = "editions/vpc/leaderboard/versions/"
-    assert [one["state"] for one in organizer.get(path).json()] == ["adopted"]
+    assert [one["state"] for one in organizer.get(path).json()["results"]] == ["adopted"]
     text = organizer.get(f"{path}1").json()["recipe_text"]
     refused = organizer.post(path, {"recipe_text": text.replace("split", "spilt"), "note": "Try."})
     assert len(refused.json()["errors"]) > 1

@@ -209,7 +209,7 @@ def test_each_operation_is_for_whom_it_says_and_takes_its_example(challenge):
     found, expected = {}, {}
     for path, methods in schema()["paths"].items():
         for method, operation in methods.items():
-            names = {"corpus": "tones", "run": str(challenge.attack.pk), "data_set": "tones_enrolls"}
+            names = {"corpus": "tones", "run": str(challenge.attack.pk), "data_set": "tones_enrolls", "number": "1"}
             names |= known_names(challenge, path) | ({"id": str(challenge.upload.pk)} if "uploads/{" in path else {})
             if "{file}" in path:
                 continue  # none is made: editions/test_data

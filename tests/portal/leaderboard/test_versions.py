@@ -180,7 +180,7 @@ def test_edition_with_versions_keeps_its_recipe_fields(edition, organizer):
 
 def test_one_draft_at_a_time_and_a_withdrawn_one_stays_listed(edition, organizer):
     propose(edition, organizer)
-    with pytest.raises(services.VersionError, match="is a draft already"):
+    with pytest.raises(services.LeaderboardError, match="is a draft already"):
         propose(edition, organizer)
     client, start = client_of(organizer), f"/editions/{edition.name}/leaderboard/recipe/"
     assert client.post(f"{start}2/withdraw/").status_code == 302
