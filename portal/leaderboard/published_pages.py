@@ -16,8 +16,9 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from common.rounding import fixed, round_to_interval
-from common.tables import Cell, Column, Table, number_table, plain_table
+from common.tables import Cell, Column, Table, number_columns, number_table, plain_table
 from evaluation.app.runs.kinds import describe_evaluators
+from evaluation.attackers.training.report import PUBLISHED_TABLE_1, PublishedRow
 from evaluation.figures.bars import SystemBar
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.formats.results import AttackModel
@@ -151,6 +152,7 @@ def published_page(choice: PublishedChoice) -> dict[str, Any]:
         "systems": [(line.system, line.system in choice.systems) for line in choice.every_line],
         "editions": list_public_editions(),
         "table": make_table(choice),
+        "published": published_table(),
         "notes": list(_differences(choice)),
         "figures": [_figure(choice, one) for one in drawings.values()],
         "sources": list_sources(choice),
@@ -451,3 +453,26 @@ def _bar_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
         "alt": f"A bar for each of {len(drawing.bars)} systems; the numbers follow as a table.",
         "numbers": number_table(f"{heading} in numbers", ["System", heading], rows, styles=""),
     }
+
+
+# Trained attackers of a paper -----------------------------------------------------------------------
+
+
+def published_table() -> Table:
+    """Trained attackers and selections of targets: what Franzreb et al. report, never measured here."""
+    return plain_table(
+        "Table 1 of the paper",
+        [Column("name", "Anonymiser, targets, evaluation"), *number_columns("EER", "VER_S", "VER_T")],
+        map(_published_attack, PUBLISHED_TABLE_1),
+        caption="Table 1 of the paper: mean ± standard deviation over three seeds, per cent.",
+        styles="strip",
+    )
+
+
+def _published_attack(row: PublishedRow) -> list[str]:
+    evaluation = "with reversed gradient" if row.with_classifier else "SpAnE"
+    # The table names the configurations of private kNN-VC alone, by the weight of predicted durations and candidates.
+    named = f"private kNN-VC {row.anonymizer}" if row.anonymizer.startswith("(") else row.anonymizer
+    numbers = (row.eer, row.source_error, row.target_error)
+    texts = (f"{fixed(100 * one.mean, 1)} ± {fixed(100 * one.deviation, 1)}" for one in numbers)
+    return [f"{named}, {row.selection}, {evaluation}", *texts]

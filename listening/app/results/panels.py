@@ -376,7 +376,8 @@ def correlations_in_words(results: Results, scores: str) -> str:
     if not said:
         return ""
     most = max(int(row["utterances"] or 0) for row in rows)
-    return f"Correlation (Pearson) over {most} anonymised utterances: {', '.join(said)}."
+    ours = f"Correlation (Pearson) over {most} anonymised utterances: {', '.join(said)}."
+    return f"{ours} {METHOD['published']['correlations']}"
 
 
 @dataclass(frozen=True)

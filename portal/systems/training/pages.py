@@ -33,12 +33,12 @@ from portal.core.labels import decimals, duration
 from portal.jobs.models import State
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
+from portal.leaderboard.published_pages import published_table
 from portal.systems.selectors import View
 from portal.systems.training.charts import Chart, Level, Series, draw_chart
 from portal.systems.training.tables import (
     PERCENT_DIGITS,
     percent,
-    published_table,
     report_table,
     seeds_table,
     spread_text,

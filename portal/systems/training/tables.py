@@ -1,4 +1,4 @@
-"""The tables of trained attackers: trainings of a system, the report of one, its seeds, and what the paper reports.
+"""The tables of trained attackers: trainings of a system, the report of one, and its seeds.
 
 Errors are shown in per cent, as mean and deviation over the seeds.
 """
@@ -14,7 +14,7 @@ from evaluation.app.attacks.trained import list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.training.selectors import TrainingReport
 from evaluation.attackers.training.recipe import VARIANTS
-from evaluation.attackers.training.report import PUBLISHED_TABLE_1, PublishedRow, Spread
+from evaluation.attackers.training.report import Spread
 from portal.core.labels import MISSING, decimals
 from portal.systems.selectors import View
 
@@ -94,23 +94,3 @@ def seeds_table(report: TrainingReport) -> Table | None:
         caption="Each seed, per cent.",
         styles="strip",
     )
-
-
-def published_table() -> Table:
-    """What the paper reports, never measured here."""
-    return plain_table(
-        "Table 1 of the paper",
-        [Column("name", "Anonymiser, targets, evaluation"), *number_columns("EER", "VER_S", "VER_T")],
-        map(_published, PUBLISHED_TABLE_1),
-        caption="Table 1 of the paper: mean ± standard deviation over three seeds, per cent.",
-        styles="strip",
-    )
-
-
-def _published(row: PublishedRow) -> list[str]:
-    evaluation = "with reversed gradient" if row.with_classifier else "SpAnE"
-    # The table names the configurations of private kNN-VC alone, by the weight of predicted durations and candidates.
-    named = f"private kNN-VC {row.anonymizer}" if row.anonymizer.startswith("(") else row.anonymizer
-    numbers = (row.eer, row.source_error, row.target_error)
-    texts = (f"{percent(one.mean)} ± {percent(one.deviation)}" for one in numbers)
-    return [f"{named}, {row.selection}, {evaluation}", *texts]
