@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
@@ -17,8 +18,10 @@ from portal.jobs.runner import execute
 from portal.leaderboard import services
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.version_pages import compare_versions
+from portal.submissions.models import Submission
 from portal.submissions.selectors import list_jobs
 from tests.pages import read_page
+from tests.portal.attacked import make_retrained
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective import add_audio, add_documents, evaluate, tones_edition, tones_scores, tones_words
@@ -235,6 +238,23 @@ def test_files_are_computed_again_with_intervals_beside_the_numbers_of_now(organ
     )
     assert "objective-version" not in {job.kind for job in list_jobs(submission)}
     assert build_leaderboard(adopt(edition, organizer)).entries[-1].privacy == again
+
+
+def test_average_of_retrained_recognisers_follows_the_weights_of_the_version(edition, organizer):
+    submission = Submission.objects.get(system__team__name="Dogwood")
+    run = make_retrained(submission, "libri_test_asr", "vctk_test_asr")
+    of_libri = MetricValue.objects.filter(run=run, data_set="libri_test_asr")
+    of_libri.update(value=F("value") - 2)
+    MetricValue.objects.filter(run=run, data_set="average_test").update(value=F("value") - 1)
+
+    def retrained(one):
+        [entry] = [entry for entry in build_leaderboard(one).entries if entry.label == "T04-p1"]
+        return entry.averages["retrained"]
+
+    assert (retrained(edition).value, retrained(edition).interval) == (17.0, (16.0, 20.0))
+    propose(edition, organizer)
+    again = retrained(adopt(edition, organizer))
+    assert (again.value, again.interval) == (16.0, None)
 
 
 def test_withdrawing_ends_what_computes_by_the_version(edition, organizer):
