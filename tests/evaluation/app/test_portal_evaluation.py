@@ -13,7 +13,7 @@ from evaluation.app.attacks import handlers as attacks
 from evaluation.app.attacks.trained import REPORT
 from evaluation.app.measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
-from evaluation.app.objective.selectors import list_score_sets
+from evaluation.app.objective.selectors import list_score_sets, list_version_runs
 from evaluation.app.portal_evaluation.services import start_originals
 from evaluation.app.training.handlers import _Turn
 from evaluation.app.training.services import KIND_GPU
@@ -25,6 +25,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import run_again
 from portal.leaderboard.selectors import ORIGINAL, ORIGINAL_LABEL, build_leaderboard
+from portal.leaderboard.services import propose_version
 from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
@@ -383,3 +384,20 @@ def test_edition_page_leads_to_a_baseline_of_this_edition_with_all_of_its_data_s
     form = client.get(f"/systems/new/tones/?edition={edition.name}").context["form"]
     assert form["edition"].initial == edition.pk
     assert set(form["data_sets"].initial) == set(edition.corpus.data_sets.values_list("pk", flat=True))
+
+
+def test_version_of_the_recipe_is_computed_from_the_portals_own_runs(recognizer):
+    submission = make_evaluated()
+    edition, by = submission.system.edition, make_organizer()
+    before = read_values_of_submission(submission)
+    text = edition.recipe_text.replace("tones_trials_f = 0.5, tones_trials_m = 0.5", "tones_trials_f = 1.0", 1)
+    made = propose_version(edition=edition, text=text, note="One set.", by=by)
+    work()
+    assert [run.job.state for run in list_version_runs(edition, made.number)] == [State.SUCCEEDED]
+    submission.system.edition = edition.by_version(made)
+    after = read_values_of_submission(submission)
+    ranks = {"split": "test", "attack_model": AttackModel.LAZY_INFORMED}
+    [old, new] = (one.average("eer", "kaldi", **ranks) for one in (before, after))
+    of_set = after.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.LAZY_INFORMED)
+    assert (new.value, new.has_interval) == (of_set.value, old.has_interval)
+    assert after.run == before.run
