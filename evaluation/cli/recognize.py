@@ -19,11 +19,11 @@ from evaluation.formats.hypothesis_file import TextStore
 from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_utt2spk
 from evaluation.metrics.bootstrap import Interval
 from evaluation.metrics.word_errors import AlignedWord
-from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN_ENGLISH, find_rule
+from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN, WRITTEN_ENGLISH, find_rule, rule_for
 from evaluation.scoring.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from speech.audio.files import AudioError, read_pcm16, resample
 from speech.model_files.store import compute_sha256
-from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples
+from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_language
 from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 
 DESCRIPTION = (
@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     known, count = ", ".join(engines()), number_from(0, "a whole number of 0 or more")
     parser.add_argument("audio", type=Path, nargs="*", metavar="AUDIO", help="file, folder of audio or Kaldi directory")
     parser.add_argument("--engine", default=DEFAULT, metavar="NAME", help=f"recogniser: {known} (default {DEFAULT})")
+    parser.add_argument(
+        "--language", default="en", metavar="CODE", help="that is spoken, such as de or ja (default en)"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
     parser.add_argument(
         "--hypotheses", type=Path, metavar="FILE", help="text of another recogniser (Kaldi text), instead of audio"
@@ -69,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spk2gender", type=Path, metavar="FILE", help="genders (default: beside the text or the audio)"
     )
-    usual = f"default {WRITTEN_ENGLISH.name}; with --hypotheses, {CHALLENGE_2022.name}"
+    usual = (
+        f"default {WRITTEN_ENGLISH.name}, {WRITTEN.name} in other languages; with --hypotheses, {CHALLENGE_2022.name}"
+    )
     parser.add_argument("--rule", choices=tuple(RULES), help=f"how texts are made comparable ({usual})")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the hypotheses; those already in it are kept")
     parser.add_argument("--worst", type=count, default=10, metavar="N", help="worst utterances to show (default 10)")
@@ -124,16 +129,17 @@ def _read(parsed: Parsed[dict[str, str]], problems: list[Problem]) -> dict[str, 
 
 def _recognized(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
     engine = find_engine(options.engine)
+    check_language(options.language, engine)
     files, file_problems = _files(options.audio)
     problems += file_problems
     failures: list[str] = []
     if not options.out:
-        found = dict(_transcribed(files, engine, options.device, failures))
+        found = dict(_transcribed(files, engine, options, failures))
     else:
-        with TextStore(options.out, engine.key) as store:
+        with TextStore(options.out, engine.key_for(options.language)) as store:
             _require_same(options.out, store, files)
             left = {name: path for name, path in files.items() if name not in store.done}
-            for utterance, text in _transcribed(left, engine, options.device, failures):
+            for utterance, text in _transcribed(left, engine, options, failures):
                 store.add(utterance, text, compute_sha256(files[utterance]))
             store.finish()
         found = {name: text for name, text in store.done.items() if name in files}
@@ -156,11 +162,12 @@ def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> Non
 
 
 def _transcribed(
-    files: Mapping[str, Path], engine: Engine, device: Device, failures: list[str]
+    files: Mapping[str, Path], engine: Engine, options: argparse.Namespace, failures: list[str]
 ) -> Iterator[tuple[str, str]]:
     """What each file says, in one line; the sentences of files that cannot be read go to `failures`."""
     if not files:
         return
+    device: Device = options.device
     recognizer = load(engine.name, device)
     batch: dict[str, Samples] = {}
     for number, (utterance, path) in enumerate(
@@ -173,7 +180,7 @@ def _transcribed(
         else:
             batch[utterance] = samples if rate == RATE_HZ else resample(samples, rate, RATE_HZ)
         if len(batch) == AT_ONCE[device] or number == len(files):
-            texts = recognizer.transcribe(list(batch.values()), RATE_HZ) if batch else []
+            texts = recognizer.transcribe(list(batch.values()), RATE_HZ, options.language) if batch else []
             yield from ((name, " ".join(text.split())) for name, text in zip(batch, texts, strict=True))
             batch = {}
 
@@ -206,7 +213,7 @@ def _report(options: argparse.Namespace, listed: _Listed, heard: _Heard) -> Reco
     wanted = {name: text for name, text in references.items() if heard.asked is None or name in heard.asked}
     if not wanted:
         raise CommandError(f"{options.text}: expected transcripts of the utterances recognised, found none of them.")
-    usual = CHALLENGE_2022 if options.hypotheses else WRITTEN_ENGLISH
+    usual = CHALLENGE_2022 if options.hypotheses else rule_for([options.language])
     return recognition_report(
         wanted,
         heard.hypotheses,

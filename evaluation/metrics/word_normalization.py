@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from common.errors import MetricInputError
@@ -38,6 +38,14 @@ _TITLES = re.compile(rf"\b({'|'.join(_SHORT_FORMS)})\.?(?![\w'])")
 _SAINT = re.compile(r"\bst\.?(?=\s+[a-z])")
 _SIGNS = {"&": " and ", "%": " per cent ", "+": " plus ", "=": " equals "}
 _NOT_A_WORD = re.compile(r"[^a-z' ]+")
+_EDGE_APOSTROPHE = re.compile(r"(?<!\w)'+|'+(?!\w)")
+# A character with its marks: Chinese, Japanese, Thai, Lao, Tibetan, Burmese, Khmer.
+_UNDIVIDED = re.compile(
+    "[\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff]"
+    "[\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u0f90-\u0fbc"
+    "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17d3\u3099\u309a]*"
+)
 _LOOSE_APOSTROPHE = re.compile(r"(?<![a-z])'+|'+(?![a-z])")
 
 
@@ -89,6 +97,18 @@ def _drop_annotations(text: str) -> str:
     return " ".join([*kept, text[start:]])
 
 
+def written(text: str) -> str:
+    """Words in capitals from any language as people write it; characters where a script puts no space between words.
+
+    >>> written("Zwölf Boxkämpfer – l’été, [Musik] ÇA!"), written("今日は、いい天気。")
+    ("ZWÖLF BOXKÄMPFER L'ÉTÉ ÇA", '今 日 は い い 天 気')
+    """
+    text = unicodedata.normalize("NFC", _drop_annotations(unicodedata.normalize("NFKC", text.translate(_APOSTROPHES))))
+    text = "".join(sign if sign == "'" or unicodedata.category(sign)[0] in "LMN" else " " for sign in text)
+    text = _UNDIVIDED.sub(r" \g<0> ", text)
+    return " ".join(_EDGE_APOSTROPHE.sub("", text).split()).upper()
+
+
 CHALLENGE_2022 = TextRule(
     "vpc-2022",
     "as the 2022 challenge prepares its data",
@@ -102,7 +122,20 @@ WRITTEN_ENGLISH = TextRule(
     "spaces, accents and annotations in brackets go. For recognisers that write capitals, marks and digits.",
     written_english,
 )
-RULES: dict[str, TextRule] = {rule.name: rule for rule in (CHALLENGE_2022, WRITTEN_ENGLISH)}
+WRITTEN = TextRule(
+    "written-1",
+    "as people write it in any language, in plain words",
+    "Annotations in brackets go, every mark but the apostrophe becomes a space, letters with their accents become "
+    "capitals; numbers stay digits. Scripts that put no space between words (Chinese, Japanese, Thai, Lao, Khmer, "
+    "Burmese, Tibetan) are divided into characters, so that the rate is one of characters.",
+    written,
+)
+RULES: dict[str, TextRule] = {rule.name: rule for rule in (CHALLENGE_2022, WRITTEN_ENGLISH, WRITTEN)}
+
+
+def rule_for(languages: Iterable[str]) -> TextRule:
+    """The rule for what recognisers write in these languages: one for all, so that their rates can be averaged."""
+    return WRITTEN_ENGLISH if set(languages) <= {"en"} else WRITTEN
 
 
 def find_rule(name: str) -> TextRule:

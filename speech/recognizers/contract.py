@@ -17,17 +17,22 @@ from common.errors import MetricInputError
 from speech.audio.files import is_silent
 
 Samples = npt.NDArray[np.int16]
+ENGLISH = "en"
+CHINESE = {"cn": "zh"}  # as the plan of 2026 writes it
 Device = Literal["cpu", "cuda"]
 
 
 class Recognizer(Protocol):
     """A model that is ready to work. One instance serves one thread."""
 
-    def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
+    def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
         """What each utterance says; empty where nothing was understood.
 
+        Args:
+            language: that is spoken, by its ISO 639 code, one of the engine's.
+
         Raises:
-            MetricInputError: the rate is not the model's.
+            MetricInputError: the rate is not the model's, or it does not know the language.
         """
 
 
@@ -45,6 +50,14 @@ class Engine:
     source: str
     licence: str
     load: Callable[[Device], Recognizer]
+
+    def knows(self, language: str) -> bool:
+        """Whether it recognises a language."""
+        return CHINESE.get(language, language) in self.languages
+
+    def key_for(self, language: str) -> str:
+        """Under which its hypotheses in a language are kept."""
+        return self.key if language == ENGLISH else f"{self.key}+{language}"
 
     @property
     def key(self) -> str:
@@ -65,6 +78,20 @@ def check_rate(rate_hz: int, title: str) -> None:
     if rate_hz != RATE_HZ:
         raise MetricInputError(
             f"{title} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample the recording first."
+        )
+
+
+def check_language(language: str, engine: Engine) -> None:
+    """Refuse a language that a recogniser does not know.
+
+    Raises:
+        MetricInputError: names what it knows, and that there are others.
+    """
+    if not engine.knows(language):
+        known = ", ".join(engine.languages[:8]) + (", …" if len(engine.languages) > 8 else "")
+        raise MetricInputError(
+            f"{engine.title} recognises {known}; found the language “{language}”. Choose a recogniser that knows it, "
+            "such as Whisper base."
         )
 
 

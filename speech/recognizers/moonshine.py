@@ -22,7 +22,7 @@ from common.errors import MetricInputError
 from common.packages import describe_missing
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import compute_sha256
-from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate
+from speech.recognizers.contract import ENGLISH, RATE_HZ, Device, Engine, Samples, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 PACKAGE = "moonshine_voice"
@@ -76,9 +76,10 @@ class MoonshineRecognizer:
         if getattr(self, "_handle", -1) >= 0:
             self._library.moonshine_free_transcriber(self._handle)
 
-    def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
+    def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
         """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
         check_rate(rate_hz, ENGINE.title)
+        check_language(language, ENGINE)
         return [" ".join(filter(None, map(self._piece, list_pieces(one, LONGEST_S)))) for one in utterances]
 
     def _piece(self, samples: Samples) -> str:

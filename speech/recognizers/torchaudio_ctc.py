@@ -21,7 +21,7 @@ from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import folder
-from speech.recognizers.contract import Device, Engine, Samples, check_rate
+from speech.recognizers.contract import ENGLISH, Device, Engine, Samples, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 FILE = "wav2vec2_fairseq_base_ls960_asr_ls960.pth"
@@ -35,9 +35,10 @@ class CtcRecognizer:
     def __init__(self, model: Any, labels: Sequence[str], device: Device) -> None:
         self._model, self._labels, self._device = model, tuple(labels), device
 
-    def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
+    def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
         """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
         check_rate(rate_hz, ENGINE.title)
+        check_language(language, ENGINE)
         return [" ".join(filter(None, map(self._piece, list_pieces(one, LONGEST_S)))) for one in utterances]
 
     def _piece(self, samples: Samples) -> str:

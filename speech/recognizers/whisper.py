@@ -1,9 +1,10 @@
 """Whisper base by CTranslate2: the better recogniser, whose weights two packages carry in halves.
 
-Every piece of at most 30 s is decoded once, greedily, in English, without time stamps and without memory of the piece
-before, so that the same samples always give the same words. What the model would go on writing over noise is bounded:
-no piece gets more tokens than its seconds of quick speech could fill, and a piece that the model itself takes for no
-speech gets none. Conventions: as in `speech.recognizers.contract`; log-probabilities are natural, per token.
+Every piece of at most 30 s is decoded once, greedily, in the language that is named, without time stamps and without
+memory of the piece before, so that the same samples always give the same words. What the model would go on writing over
+noise is bounded: no piece gets more tokens than its seconds of quick speech could fill, and a piece that the model
+itself takes for no speech gets none. Conventions: as in `speech.recognizers.contract`;
+log-probabilities are natural, per token.
 
 Source: A. Radford et al., "Robust speech recognition via large-scale weak supervision", ICML 2023; thresholds of
 section 4.5 there.
@@ -22,7 +23,7 @@ import numpy as np
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import find
-from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_rate
+from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, Engine, Samples, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 WEIGHTS = "whisper-base"
@@ -31,7 +32,7 @@ TOKENS_PER_S = 10  # quick English is about 6 words and 8 tokens a second
 TOKENS_BESIDES = 8
 MOST_TOKENS = 448
 NO_SPEECH_PROBABILITY, LOWEST_LOG_PROBABILITY = 0.6, -1.0
-_PROMPT = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>")
+_PROMPT = ("<|startoftranscript|>", "<|transcribe|>", "<|notimestamps|>")  # the language stands after the first
 _BATCH = {"cpu": 1, "cuda": 32}
 
 
@@ -55,30 +56,35 @@ class WhisperRecognizer:
         self._extract = model.feature_extractor
         self._tokens = model.hf_tokenizer
         self._model: Any = model.model
-        self._prompt = [self._tokens.token_to_id(token) for token in _PROMPT]
         self._batch, self._device = _BATCH[device], device
 
-    def transcribe(self, utterances: Sequence[Samples], rate_hz: int) -> list[str]:
+    def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
         """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
         check_rate(rate_hz, ENGINE.title)
+        check_language(language, ENGINE)
+        prompt = self._prompt(CHINESE.get(language, language))
         found: list[list[str]] = [[] for _ in utterances]
         pieces = ((number, piece) for number, one in enumerate(utterances) for piece in list_pieces(one, LONGEST_S))
         while batch := list(islice(pieces, self._batch)):
-            for (number, _), text in zip(batch, self._decode([piece for _, piece in batch]), strict=True):
+            for (number, _), text in zip(batch, self._decode([piece for _, piece in batch], prompt), strict=True):
                 found[number].append(text)
         return [" ".join(filter(None, texts)) for texts in found]
 
-    def _decode(self, pieces: Sequence[Samples]) -> Iterator[str]:
+    def _prompt(self, language: str) -> list[int]:
+        tokens = (_PROMPT[0], f"<|{language}|>", *_PROMPT[1:])
+        return [self._tokens.token_to_id(token) for token in tokens]
+
+    def _decode(self, pieces: Sequence[Samples], prompt: list[int]) -> Iterator[str]:
         import ctranslate2
 
         limits = [_most_tokens(piece.size / RATE_HZ) for piece in pieces]
         features = ctranslate2.StorageView.from_array(np.stack([self._features(piece) for piece in pieces]))
         outcomes = self._generate(
             features,
-            [self._prompt] * len(pieces),
+            [prompt] * len(pieces),
             beam_size=1,
             sampling_temperature=0,
-            max_length=min(MOST_TOKENS, len(self._prompt) + max(limits)),
+            max_length=min(MOST_TOKENS, len(prompt) + max(limits)),
             return_scores=True,
             return_no_speech_prob=True,
         )
@@ -114,7 +120,7 @@ def load(device: Device) -> WhisperRecognizer:
 
 
 def _most_tokens(seconds: float) -> int:
-    return min(MOST_TOKENS - len(_PROMPT), TOKENS_BESIDES + round(TOKENS_PER_S * seconds))
+    return min(MOST_TOKENS - len(_PROMPT) - 1, TOKENS_BESIDES + round(TOKENS_PER_S * seconds))
 
 
 ENGINE = read_engine(Engine, __file__, "whisper-base", load=load)

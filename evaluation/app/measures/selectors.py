@@ -39,6 +39,7 @@ from portal.core.labels import decimals
 from portal.jobs.models import State
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from speech.pitch.estimators import F0Track
+from speech.recognizers.contract import ENGLISH
 
 ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 
@@ -536,10 +537,12 @@ def _count_portal_errors(
     for run in list_newest_finished(RECOGNITION, submissions):
         if run.engine != recipe.evaluation.recognizer:
             continue
-        rule, cache = find_rule(run.parameters["rule"]), hypothesis_cache(run.parameters["engine_key"])
+        rule = find_rule(run.parameters["rule"])
         references = {name: split_words(rule.normalise(text)) for name, text in transcripts.items() if text.strip()}
         names = run.parameters["data_sets"]
         for data_set in DataSet.objects.filter(corpus=run.submission.system.corpus_id, name__in=names):
+            known = recipe.data_sets.get(data_set.name)
+            cache = hypothesis_cache(run.parameters["engine_key"], known.language if known else ENGLISH)
             for speech in Speech:
                 heard = cache.read(list_recordings(run.submission, data_set, speech))
                 counts = found.setdefault((run.submission_id, speech), {})

@@ -7,7 +7,7 @@ anonymised. Vectors and words are kept by content, so no system has them compute
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from evaluation.app.models import EvaluationRun
 from evaluation.app.portal_evaluation.selectors import ORIGINALS
 from evaluation.app.portal_evaluation.services import key_of_engine
 from evaluation.app.recognition import handlers as recognition
-from evaluation.app.recognition.services import RULE
 from evaluation.app.runs.context import EvaluationContext, list_recordings
 from evaluation.app.runs.feature_cache import Extractor, Pace, extract, vector_cache
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION
@@ -43,14 +42,15 @@ def evaluate_originals(context: JobContext) -> dict[str, Any]:
     attack = ATTACK.make_run(submission, recipe="attack", engine=by.attackers[0])
     attack.parameters = {"engine_key": key_of_engine(ATTACK, attack.engine)}
     words = RECOGNITION.make_run(submission, recipe="recognition", engine=by.recognizer)
-    words.parameters = {"engine_key": key_of_engine(RECOGNITION, words.engine), "rule": RULE}
+    words.parameters = {"engine_key": key_of_engine(RECOGNITION, words.engine), "rule": evaluation.text_rule.name}
     with tempfile.TemporaryDirectory(prefix="originals-") as place:
         folder = Path(place)
         scores = tuple(_attack(context, evaluation, attack, folder))
         results = PortalResults(evaluation, (), words if by.recognizer else None)
         if by.recognizer:
             parts = [part.name for one in evaluation.recipe.sets("recognition") for part in evaluation.find_parts(one)]
-            _extract(context, evaluation, recognition.make_extractor(words), parts)
+            for language, names in _by_language(evaluation, parts).items():
+                _extract(context, evaluation, recognition.make_extractor(words, language), names)
         system = replace(results.write(folder), scores=scores)
         sources = replace(evaluation.sources, find_references=results.find_references)
         objective = compute_objective(folder, system, sources, progress=context.progress)
@@ -67,6 +67,13 @@ def evaluate_originals(context: JobContext) -> dict[str, Any]:
             actor=Actor.ORGANIZER,
         )
     return {"recipe": context.parameters["recipe"], "averages": averages}
+
+
+def _by_language(evaluation: EvaluationContext, names: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(evaluation.language_of(name), []).append(name)
+    return found
 
 
 def _attack(

@@ -18,7 +18,6 @@ from evaluation.app.attacks.trained import engine_key, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.services import edition_of, recipe_hash, start_missing_measures, start_objective
 from evaluation.app.portal_evaluation.selectors import ORIGINALS
-from evaluation.app.recognition.services import RULE
 from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKind, describe_engine
 from evaluation.app.runs.services import start_chain, start_run
@@ -90,7 +89,8 @@ class _Chain:
         wanted = {part.name for one in self.context.recipe.sets("recognition") for part in self.context.find_parts(one)}
         names = [one.name for one in self.context.spoken_sets() if one.name in wanted and not one.refusal]
         run = RECOGNITION.make_run(self.submission, recipe="recognition", engine=engine)
-        run.parameters = {"engine_key": key_of_engine(RECOGNITION, engine), "rule": RULE, "data_sets": names}
+        run.parameters = {"engine_key": key_of_engine(RECOGNITION, engine), "data_sets": names}
+        run.parameters["rule"] = self.context.text_rule.name
         return self._add(RECOGNITION, run, names)
 
     def train_and_attack(self, preset: str) -> EvaluationRun | None:

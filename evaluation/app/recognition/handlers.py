@@ -31,6 +31,7 @@ from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
+from speech.recognizers.contract import ENGLISH, check_language
 
 GENDERS = {"all": Gender.ALL, "f": Gender.FEMALE, "m": Gender.MALE}
 
@@ -39,22 +40,28 @@ GENDERS = {"all": Gender.ALL, "f": Gender.FEMALE, "m": Gender.MALE}
 def extract_words(context: JobContext) -> dict[str, Any]:
     """What is not recognised yet of one data set, originals first."""
     run = load_run(context)
-    return extract_data_set(context, run, make_extractor(run))
+    language = EvaluationContext(run.submission).language_of(context.parameters["data_set"])
+    return extract_data_set(context, run, make_extractor(run, language))
 
 
-def make_extractor(run: EvaluationRun) -> Extractor[str]:
-    """How the words of a run are recognised and kept.
+def make_extractor(run: EvaluationRun, language: str = ENGLISH) -> Extractor[str]:
+    """How the words of a run are recognised in a language and kept.
 
     Raises:
         JobFailure: this portal has no such engine, or another version of it, or something it needs is missing.
     """
     engine = load_engine(RECOGNITION, run)
+
+    def load() -> Any:
+        check_language(language, engine)
+        return RECOGNITION.engines.load(engine.name, choose_device(engine.packages))
+
     return Extractor(
         title=engine.title,
         what="words",
-        cache=hypothesis_cache(engine.key),
-        load=lambda: RECOGNITION.engines.load(engine.name, choose_device(engine.packages)),
-        apply=lambda recogniser, samples, rate_hz: recogniser.transcribe(samples, rate_hz),
+        cache=hypothesis_cache(engine.key, language),
+        load=load,
+        apply=lambda recogniser, samples, rate_hz: recogniser.transcribe(samples, rate_hz, language),
         stage="Words",
         refuses_silence=False,  # a recogniser that hears words in it shows it
     )
@@ -106,7 +113,6 @@ class _Count:
 
     def __init__(self, run: EvaluationRun, evaluation: EvaluationContext) -> None:
         self.run, self.evaluation = run, evaluation
-        self.cache = hypothesis_cache(run.parameters["engine_key"])
         self.estimator = f"{run.engine}, {run.parameters['rule']}"
         self.numbers: dict[NumberIdentity, Number] = {}
         self.rows: list[dict[str, Any]] = []
@@ -121,7 +127,8 @@ class _Count:
         texts = dict(data_set.utterances.order_by("name").values_list("name", "transcript"))
         references = {utterance: text for utterance, text in texts.items() if text.strip()}
         recordings = {speech: list_recordings(self.run.submission, data_set, speech) for speech in Speech}
-        found = {speech: self.cache.read(rows) for speech, rows in recordings.items()}
+        cache = hypothesis_cache(self.run.parameters["engine_key"], self.evaluation.language_of(name))
+        found = {speech: cache.read(rows) for speech, rows in recordings.items()}
         speakers = {one.utterance: one.speaker for one in recordings[Speech.ORIGINAL]}
         genders = {one.speaker: one.gender for one in recordings[Speech.ORIGINAL]}
         part = self.parts[name] = _Part(references, found, speakers, genders)

@@ -18,12 +18,14 @@ from evaluation.formats.results import Speech
 from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.word_errors import normalise_transcript
+from evaluation.metrics.word_normalization import TextRule, rule_for
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from evaluation.protocols.recipes import Recipe, Track
 from evaluation.scoring.sources import Sources
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
 from portal.challenges.selectors import find_trials
 from portal.submissions.models import Submission
+from speech.recognizers.contract import ENGLISH
 
 BOTH_GENDERS = "mixed"
 
@@ -111,6 +113,16 @@ class EvaluationContext:
     @cached_property
     def data_sets(self) -> Mapping[str, DataSet]:
         return {one.name: one for one in self.corpus.data_sets.all()} if self.corpus else {}
+
+    def language_of(self, data_set: str) -> str:
+        """What is spoken in a data set, as the recipe says; English in those that it does not name."""
+        known = self.recipe.data_sets.get(data_set)
+        return known.language if known else ENGLISH
+
+    @property
+    def text_rule(self) -> TextRule:
+        """How texts of a recogniser are made comparable: one rule for all languages of the recipe."""
+        return rule_for(one.language for one in self.recipe.data_sets.values())
 
     @cached_property
     def lists(self) -> Mapping[str, TrialList]:

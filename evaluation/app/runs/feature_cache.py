@@ -27,6 +27,7 @@ from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
+from speech.recognizers.contract import ENGLISH
 
 CANARIES = 3
 BATCH = 8
@@ -87,8 +88,9 @@ def vector_cache(engine: str) -> FeatureCache[Vector]:
     )
 
 
-def hypothesis_cache(engine: str) -> FeatureCache[str]:
-    """What a recogniser understood, by its key."""
+def hypothesis_cache(engine: str, language: str = ENGLISH) -> FeatureCache[str]:
+    """What a recogniser understood in a language, by its key."""
+    engine = engine if language == ENGLISH else f"{engine}+{language}"
     return FeatureCache(Hypothesis, "text", engine, lambda text: text.replace("\0", ""), str)
 
 

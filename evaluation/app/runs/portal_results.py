@@ -76,7 +76,7 @@ class PortalResults:
         return {reason.removesuffix(f" {NO_VECTORS}").rpartition(" ")[2]: reason for reason in reasons}
 
     def _write_hypotheses(self, run: EvaluationRun, folder: Path) -> None:
-        cache, place = hypothesis_cache(run.parameters["engine_key"]), folder / "hypotheses"
+        place = folder / "hypotheses"
         place.mkdir(exist_ok=True)
         suffix = {Speech.ORIGINAL: "", Speech.ANONYMISED: self.evaluation.recipe.anonymised_suffix}
         for data_set in self.evaluation.recipe.sets("recognition"):
@@ -84,6 +84,8 @@ class PortalResults:
             for speech in Speech if parts else ():
                 texts: dict[str, str] = {}
                 for part in parts:
+                    language = self.evaluation.language_of(part.name)
+                    cache = hypothesis_cache(run.parameters["engine_key"], language)
                     texts |= cache.read(list_recordings(self.evaluation.submission, part, speech))
                 lines = (f"{name} {self.rule.normalise(text)}".rstrip() for name, text in sorted(texts.items()))
                 path = place / f"{data_set.name}{suffix[speech]}.txt"

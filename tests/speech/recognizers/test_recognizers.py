@@ -235,3 +235,24 @@ def test_the_light_recogniser_starts_no_threads(light):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MOONSHINE_")}
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert told.stdout.strip() == "0"
+
+
+@needs_shared
+def test_the_better_recogniser_writes_the_language_that_is_named(better):
+    speech = [read_speech("1272-128104-0000")]
+    english, *others = (better.transcribe(speech, RATE_HZ, language)[0] for language in ("en", "de", "fr", "es"))
+    assert "quilter" in english.lower()
+    assert len({english, *others}) == 4
+    with pytest.raises(MetricInputError, match="found the language “xx”"):
+        better.transcribe(speech, RATE_HZ, "xx")
+
+
+def test_recognisers_of_english_refuse_other_languages(light):
+    assert [name for name, engine in engines().items() if engine.knows("de")] == ["whisper-base"]
+    with pytest.raises(MetricInputError, match="recognises en; found the language “de”"):
+        light.transcribe([NOISE], RATE_HZ, "de")
+
+
+def test_words_of_each_language_are_kept_apart():
+    engine = find_engine("whisper-base")
+    assert (engine.key_for("en"), engine.key_for("ja")) == (engine.key, f"{engine.key}+ja")

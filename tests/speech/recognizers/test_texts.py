@@ -73,9 +73,9 @@ def test_a_number_too_long_to_be_named_is_read_digit_by_digit():
 
 
 def test_rules_have_names_that_can_be_asked_for():
-    assert list(RULES) == ["vpc-2022", "written-english-1"]
+    assert list(RULES) == ["vpc-2022", "written-english-1", "written-1"]
     assert find_rule("vpc-2022").normalise("Mr. Day, 5!") == "MR DAY 5"
-    with pytest.raises(MetricInputError, match="vpc-2022, written-english-1, found “kaldi”"):
+    with pytest.raises(MetricInputError, match="vpc-2022, written-english-1, written-1, found “kaldi”"):
         find_rule("kaldi")
 
 
