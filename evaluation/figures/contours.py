@@ -53,11 +53,10 @@ class ContourPlot:
         axes.grid(visible=True)
 
 
-def describe_contours(rho: float | None, realigned: float | None) -> str:
+def describe_contours(plain: float, realigned: float) -> str:
     """The contours in words, for those who cannot see them.
 
     Args:
-        rho, realigned: pitch correlation of the utterance before and after the warping.
+        plain, realigned: pitch correlation of the utterance before and after the warping.
     """
-    before, after = ("none" if one is None else f"{one:.2f}" for one in (rho, realigned))
-    return f"Pitch correlation of this utterance: {before}; after realignment, over voiced frames: {after}."
+    return f"Pitch correlation of this utterance: {plain:.2f}; after realignment, over voiced frames: {realigned:.2f}."

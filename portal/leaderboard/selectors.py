@@ -365,12 +365,16 @@ def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
     return {one.system.name: unlike[one.pk] for one in submissions if one.pk in unlike}
 
 
-def load_entries(edition: Edition) -> tuple[tuple[Entry, ...], datetime | None]:
-    """Everything that stands on a leaderboard, the original speech first, and when the newest number was computed."""
+def load_entries(edition: Edition, *, with_retrained: bool = True) -> tuple[tuple[Entry, ...], datetime | None]:
+    """Everything that stands on a leaderboard, the original speech first, and when the newest number was computed.
+
+    Args:
+        with_retrained: whether the averages of retrained recognisers are read, which no rank needs.
+    """
     track, policy = track_of(edition), policy_by(edition, {})
     submissions = submissions_on_leaderboard(edition)
     values = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
-    phones = read_phone_averages(submissions, policy.split, edition.frozen_at)
+    phones = read_phone_averages(submissions, policy.split, edition.frozen_at) if with_retrained else {}
     entries = []
     for submission in submissions:
         entry = make_entry(submission, values[submission.pk], track, policy)

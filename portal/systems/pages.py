@@ -64,8 +64,7 @@ from portal.teams.selectors import data_access
 PAGE_SIZE = 50
 SYSTEMS_ON_A_PAGE = 20
 FIGURE_FILES: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
-RUNS_THAT_TELL_THE_PACE = 20
-ENDED_JOBS_THAT_TELL_THE_PACE = 50
+RUNS_THAT_TELL_THE_PACE, ENDED_JOBS_THAT_TELL_THE_PACE = 20, 50
 # Attacks, recognition and trainings have pages of their own, with their own progress. Here they count while the system
 # is evaluated, which waits for them.
 OF_ENGINES = (*(one.kind for one in CHAINED_KINDS), EvaluationRun.Kind.TRAINING)
@@ -467,11 +466,12 @@ def set_figure(
 
 def contours_figure(request: HttpRequest, runs: Sequence[EvaluationRun]) -> dict[str, Any] | None:
     """F0 contours of the utterance of median gain by realignment, as `figure.html` takes it; None without one."""
-    if (example := selectors.find_realigned_example(runs)) is None:
+    found = ((one, one.job.result.get("contours")) for one in runs if one.job)
+    run, shown = next((pair for pair in found if pair[1]), (None, {}))
+    if run is None:
         return None
-    words = contours.describe_contours(example.pitch_correlation, example.realigned_pitch_correlation)
-    title = f"F0 contours of one utterance of {example.run.measured_set.name}"
-    key = partial(selectors.contours_key, example.run)
+    words, title = contours.describe_contours(**shown), f"F0 contours of one utterance of {run.measured_set.name}"
+    key = partial(selectors.contours_key, run)
     drawn = sign_figure(request, key, title=title, alt=f"{title}. {words}", size=contours.SIZE)
     return vars(drawn) | {"caption": f"{words} Half of the utterances gain more."}
 

@@ -68,8 +68,7 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
         )
     context.progress("Drawing the figures", 0, 0)
     _store_values(run)
-    draw_figures(run)
-    return {"utterances": len(files)}
+    return {"utterances": len(files), "contours": draw_figures(run)}
 
 
 def _choose_heard(run: EvaluationRun, files: list[SubmittedFile]) -> set[int]:

@@ -381,13 +381,13 @@ def contours_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> s
     return f"derived/figures/{run.pk}/contours-{theme}.{image_format}"
 
 
-def find_realigned_example(runs: Iterable[EvaluationRun]) -> UtteranceMeasure | None:
+def find_realigned_example(run: EvaluationRun) -> UtteranceMeasure | None:
     """The utterance of median gain in pitch correlation by realignment; None where none was realigned."""
     gain = F("realigned_pitch_correlation") - F("pitch_correlation")
     realigned = UtteranceMeasure.objects.filter(
-        run__in=list(runs), realigned_pitch_correlation__isnull=False, pitch_correlation__isnull=False
+        run=run, realigned_pitch_correlation__isnull=False, pitch_correlation__isnull=False
     )
-    found = realigned.annotate(gain=gain).select_related("run__data_set").order_by("gain", "pk")
+    found = realigned.annotate(gain=gain).order_by("gain", "pk")
     middle = realigned.count() // 2
     return next(iter(found[middle : middle + 1]), None)
 

@@ -55,19 +55,26 @@ def find_or_store_f0(audio_key: str, extract: Callable[[], F0Track]) -> tuple[st
     return key, track
 
 
-def draw_figures(run: EvaluationRun) -> None:
-    """Draw and keep the run's histogram of ρF0 and the contours of one utterance; none without a value."""
+def draw_figures(run: EvaluationRun) -> dict[str, float]:
+    """Draw and keep the run's histogram of ρF0 and the contours of one utterance; none without a value.
+
+    Returns:
+        Pitch correlations of that utterance, ``plain`` and ``realigned``; empty without one.
+    """
     groups = group_correlations_by_gender(run)
     if not groups:
-        return
+        return {}
     threshold = pitch_minimum(run.submission.system.edition)
     plot, words = make_pitch_plot(groups, threshold)
     store_figure(partial(figure_key, run), plot, **words)
-    if example := find_realigned_example([run]):
-        _draw_contours(run, example)
+    return _draw_contours(run, example) if (example := find_realigned_example(run)) else {}
 
 
-def _draw_contours(run: EvaluationRun, example: UtteranceMeasure) -> None:
+def _draw_contours(run: EvaluationRun, example: UtteranceMeasure) -> dict[str, float]:
+    found = {
+        "plain": float(example.pitch_correlation or 0),
+        "realigned": float(example.realigned_pitch_correlation or 0),
+    }
     original, anonymised = load_f0(example.f0_original), load_f0(example.f0_anonymised)
     warped = realigned_pitch_correlation(original.hz, anonymised.hz).warped
     named = (("original", original.hz), ("anonymised", anonymised.hz), ("anonymised, realigned", warped))
@@ -76,5 +83,6 @@ def _draw_contours(run: EvaluationRun, example: UtteranceMeasure) -> None:
         partial(contours_key, run),
         plot,
         title="F0 contours of one utterance",
-        description=describe_contours(example.pitch_correlation, example.realigned_pitch_correlation),
+        description=describe_contours(**found),
     )
+    return found

@@ -27,8 +27,10 @@ from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.ranking import reasons_against
 from evaluation.scoring.values import ObjectiveValues
+from portal.challenges.models import Edition
+from portal.challenges.selectors import shown_edition
 from portal.core.panels import make_panels
-from portal.leaderboard.selectors import build_leaderboard, make_entry, policy_by
+from portal.leaderboard.selectors import Leaderboard, load_entries, make_entry, policy_by, rank_leaderboard
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective.answer import answer
 from portal.systems.objective.tables import (
@@ -128,7 +130,13 @@ def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[s
         return []
     edition = edition_of(view.system)
     is_on_leaderboard = edition.published_at is not None and not view.query
-    return answer(values, standing, build_leaderboard(edition) if is_on_leaderboard else None, view.system.name)
+    return answer(values, standing, _ranked(edition) if is_on_leaderboard else None, view.system.name)
+
+
+def _ranked(edition: Edition) -> Leaderboard:
+    """The leaderboard as far as ranks need it."""
+    shown = shown_edition(edition)
+    return rank_leaderboard(shown, *load_entries(shown, with_retrained=False), shown.leaderboard_policy)
 
 
 def list_reasons(view: View, values: ObjectiveValues) -> list[str]:

@@ -1,6 +1,7 @@
 """Editions that the portal evaluates: what follows an acceptance, what numbers rest on, what holds them back."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,7 +177,7 @@ def test_original_stands_on_the_leaderboard_before_any_system_does(recognizer, c
     assert ORIGINAL_LABEL in page.text.partition("<table")[2]
     evaluate(submission)
     original, _ = build_leaderboard(edition).entries
-    assert alone == original
+    assert alone == replace(original, averages={})  # naturalness is predicted of submissions
 
 
 def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):

@@ -369,8 +369,8 @@ def test_taken_name_is_refused_with_a_free_one(organizer, system):
 # The page of a system ------------------------------------------------------------------------------
 
 
-def test_system_page_costs_seventeen_queries(organizer, system, django_assert_num_queries):
-    with django_assert_num_queries(17):
+def test_system_page_costs_fifteen_queries(organizer, system, django_assert_num_queries):
+    with django_assert_num_queries(15):
         organizer.get("/systems/b2-tones/")
 
 
@@ -383,7 +383,7 @@ def test_system_page_of_many_data_sets_costs_the_same(organizer, system, django_
                 data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
             )
         measured(system, data_set, rho=(0.1, 0.9), faults=["clipped"])
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(15):
         page = organizer.get("/systems/b2-tones/")
     assert len(page.context["runs"]) == 16
 
