@@ -16,12 +16,17 @@ from evaluation.app.measures.selectors import (
     PitchTable,
     ResultCell,
     ResultGroup,
+    ResultRow,
     ResultSet,
     ResultTable,
 )
 from evaluation.app.models import UtteranceMeasure
 from evaluation.metrics.averages import Bin, Summary
-from evaluation.metrics.catalogue import PITCH_CORRELATION
+from evaluation.metrics.catalogue import (
+    PITCH_CORRELATION,
+    PITCH_CORRELATION_REALIGNED,
+    PITCH_CORRELATION_UNRELATED,
+)
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Corpus, Edition, Role
 from portal.challenges.pages import ribbon_of
@@ -127,6 +132,7 @@ def measures_table(found: ResultTable, caption: str, system: System | None = Non
     columns += [
         Column(metric.key, metric.label, kind="num", unit=metric.unit, footnote=str(number))
         for number, metric in enumerate(found.metrics, 1)
+        if metric is not PITCH_CORRELATION_UNRELATED
     ]
     is_banded = len(found.groups) > 1 or system is not None
     return Table(
@@ -153,13 +159,20 @@ def _role(group: ResultGroup, system: System | None, *, is_banded: bool) -> Iter
 def _set(one: ResultSet, system: System | None) -> Group:
     name = one.run.measured_set.name
     link = reverse("systems:data-set", args=[system.name, name]) if system else ""
-    rows = (
-        Row(
-            (Cell(row.gender), Cell(str(row.n)), Cell(str(row.speakers)), *(_number(cell, row.n) for cell in row.cells))
-        )
-        for row in one.rows
-    )
+    rows = (Row((Cell(row.gender), Cell(str(row.n)), Cell(str(row.speakers)), *_numbers(row))) for row in one.rows)
     return Group(tuple(rows), head=Cell(name, link=link))
+
+
+def _numbers(row: ResultRow) -> Iterator[Cell]:
+    """The cells of a row; what unrelated utterances give stands below the realigned pitch correlation."""
+    by_chance = next((cell for cell in row.cells if cell.metric is PITCH_CORRELATION_UNRELATED), None)
+    for cell in row.cells:
+        if cell is by_chance:
+            continue
+        shown = _number(cell, row.n)
+        if cell.metric is PITCH_CORRELATION_REALIGNED and by_chance is not None and by_chance.value is not None:
+            shown = replace(shown, note=f"unrelated {by_chance.text}")
+        yield shown
 
 
 def _number(cell: ResultCell, n: int) -> Cell:

@@ -385,7 +385,10 @@ def find_realigned_example(run: EvaluationRun) -> UtteranceMeasure | None:
     """The utterance of median gain in pitch correlation by realignment; None where none was realigned."""
     gain = F("realigned_pitch_correlation") - F("pitch_correlation")
     realigned = UtteranceMeasure.objects.filter(
-        run=run, realigned_pitch_correlation__isnull=False, pitch_correlation__isnull=False
+        ~Q(f0_original="", f0_anonymised=""),
+        run=run,
+        realigned_pitch_correlation__isnull=False,
+        pitch_correlation__isnull=False,
     )
     found = realigned.annotate(gain=gain).order_by("gain", "pk")
     middle = realigned.count() // 2

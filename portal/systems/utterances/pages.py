@@ -108,7 +108,7 @@ MEASURE_COLUMNS = (
     ("pitch", "ρF0", PITCH_CORRELATION),
     ("voiced", "ρF0 voiced", PITCH_CORRELATION_VOICED),
     ("realigned", "ρF0 realigned", PITCH_CORRELATION_REALIGNED),
-    ("predicted", "Predicted naturalness", PREDICTED_NATURALNESS),
+    ("predicted", "DNSMOS", PREDICTED_NATURALNESS),
     ("duration", "Duration", DURATION_DIFFERENCE),
     ("level", "Level", LEVEL_CHANGE),
 )
