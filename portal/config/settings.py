@@ -278,6 +278,7 @@ if MAIL_SERVER:
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_TZ = True
+LANGUAGES_BIDI = ["ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"]  # as listening.texts.RIGHT_TO_LEFT
 USE_I18N = True
 
 # Security -----------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_
 from listening.design.certificate import describe_power
 from listening.design.plan import DesignError
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
+from listening.texts import LANGUAGES
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
@@ -393,6 +394,7 @@ def text_page(study: Study, kind: str, language: str) -> dict[str, Any]:
         "kind_label": StudyText.Kind(kind).label.capitalize(),
         "language": language,
         "language_label": language_name(language),
+        "is_shipped": language in LANGUAGES,
         "tabs": tabs,
         "shown": shown_text(study, kind, language, below=1),
         "versions": study.texts.filter(kind=kind, language=language).select_related("created_by"),

@@ -556,11 +556,12 @@ def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> Stu
 
 
 def _wordings(study: Study) -> dict[tuple[str, str], str]:
-    """The shipped wording of each kind and language of a study."""
+    """The shipped wording of each kind and language of a study; where none is shipped, the organizer writes it."""
     return {
         (kind, language): selectors.shipped_text(study, kind, language)
         for kind in StudyText.Kind.values
         for language in study.languages
+        if language in texts.LANGUAGES
     }
 
 

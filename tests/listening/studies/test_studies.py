@@ -378,6 +378,21 @@ def test_launch_needs_every_text_and_setting(edition):
     assert "The code for complete" in text
 
 
+def test_texts_of_a_language_that_ships_none_are_the_organizers_to_write(client, edition, study):
+    services.change_study(study=study, by=None, languages=["en", "de"])
+    assert not study.texts.filter(language="de").exists()
+    shown = client.get(f"{page('texts', study)}?kind=thanks&language=de").content.decode()
+    assert "Nothing is written in German yet." in shown
+    assert "The portal ships texts in English and French; those in German are yours to write." in shown
+    with pytest.raises(StudyProblems) as refused:
+        services.launch_study(study=make_prepared(edition, languages=["en", "de"]), by=None, now=timezone.now())
+    assert "The text “consent” is empty in the language de." in " ".join(refused.value.sentences)
+    services.change_text(study=study, kind="thanks", language="de", text="Vielen Dank.", by=None)
+    shown = client.get(f"{page('texts', study)}?kind=thanks&language=de").content.decode()
+    assert "Vielen Dank." in shown
+    assert "Nothing is written" not in shown
+
+
 def test_actions_in_their_order_and_no_other(edition, organizer):
     study = make_prepared(edition)
     for action in (services.pause_study, services.resume_study):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.conf import settings
 from django.template import engines
 from django.utils import translation
 
@@ -84,3 +85,7 @@ def test_language_is_active_for_the_page_alone():
     assert template.render() == "Withdraw and delete my answers"
     with translation.override("ar"):
         assert template.render() == "Withdraw and delete my answers"
+
+
+def test_right_to_left_is_the_same_for_texts_and_pages():
+    assert frozenset(settings.LANGUAGES_BIDI) == texts.RIGHT_TO_LEFT
