@@ -171,7 +171,7 @@ def _is_ready() -> bool:
 
 def _readers(portal: int) -> list[int]:
     """The processes that those of the worker of short jobs have started."""
-    workers = [pid for pid in _children(portal) if "--queues io" in _command(pid)]
+    workers = [pid for pid in _children(portal) if "--queues mail,intake,light" in _command(pid)]
     processes = [pid for worker in workers for pid in _children(worker)]
     return [pid for process in processes for pid in _children(process)]
 

@@ -1,15 +1,19 @@
-"""Bytes: how many this machine has left, asked before work begins that would take more, and how a size is written.
+"""Bytes: how many this machine has and has left, how many a process takes, and how a size is written.
 
 Sizes are in powers of ten everywhere: ``9.3 MB`` are 9.3 million bytes, as on a disk.
 """
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 _UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = ((Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),)
+_PROCESSES = Path("/proc")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def available_bytes(memory: Path = _MEMORY, limits: tuple[tuple[Path, Path], ...] = _LIMITS) -> int | None:
@@ -21,12 +25,33 @@ def available_bytes(memory: Path = _MEMORY, limits: tuple[tuple[Path, Path], ...
     return min((one for one in found if one is not None), default=None)
 
 
-def _of_kernel(memory: Path) -> int | None:
+def total_bytes(memory: Path = _MEMORY, limit: Path = _LIMITS[0][0]) -> int | None:
+    """Bytes of memory of this machine, or of its container where that has fewer; None where neither can be read."""
+    found = [_of_kernel(memory, "MemTotal:")]
+    with suppress(OSError):
+        stated = limit.read_text().strip()
+        found.append(int(stated) if stated.isdecimal() else None)
+    return min((one for one in found if one is not None), default=None)
+
+
+def resident_bytes(process: int, processes: Path = _PROCESSES) -> int:
+    """Bytes of memory that a process and all that it started hold; 0 of one that has ended, or outside of Linux."""
+    pages, family = 0, [process]
+    while family:
+        folder = processes / str(family.pop())
+        with suppress(OSError, IndexError, ValueError):  # it ended meanwhile
+            pages += int((folder / "statm").read_text().split()[1])
+            for thread in (folder / "task").iterdir():
+                family += [int(one) for one in (thread / "children").read_text().split()]
+    return pages * _PAGE_BYTES
+
+
+def _of_kernel(memory: Path, name: str = "MemAvailable:") -> int | None:
     try:
         lines = memory.read_text().splitlines()
     except OSError:
         return None
-    stated = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), "")
+    stated = next((line.split()[1] for line in lines if line.startswith(name)), "")
     return 1024 * int(stated) if stated.isdecimal() else None
 
 

@@ -408,7 +408,7 @@ def run_portal(folder: Path) -> None:
             command = line.replace("vp", f"{PYTHON} -m portal.client", 1)
             command = command.replace("https://portal.example.org", f"http://{address}")
             assert run_beside(command, folder, f"{token}\n", **own).said.strip(), line
-    told = [line for line in lines if not re.match(r"(web|worker|io-worker|scheduler) +\| ", line)]
+    told = [line for line in lines if not re.match(r"(web|worker|light|scheduler) +\| ", line)]
     assert lines[:4] == told
     _, opened, offered, first = told
     assert told[0] == "Starting the portal"

@@ -38,13 +38,13 @@ from anonymization.methods.contract import (
     takes_targets,
     validate_voice,
 )
-from anonymization.methods.registry import explain_missing, get_method
+from anonymization.methods.registry import explain_missing, get_method, methods
 from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio
 from portal.core.version import code_version
-from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError, write_flac16
@@ -90,6 +90,12 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
     job.store_report(run, voices=told)
     context.problems += [*job.read_stored_problems(run), *problems]
     return {"utterances": extent.total}
+
+
+@engine_finder
+def find_methods() -> list[str]:
+    """The anonymisers that this machine has."""
+    return [method.name for method in methods() if not explain_missing(method)]
 
 
 for _kind, _title, _queue in (

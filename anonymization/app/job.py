@@ -8,7 +8,6 @@ where it was; an output depends on nothing but samples, voice and options, so th
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
@@ -42,6 +41,7 @@ from anonymization.methods.external.method import watching
 from common.errors import MetricInputError
 from common.problems import Problem, ProblemList, Severity
 from portal.core.storage import keep_audio, load_audio
+from portal.jobs.workers import count_threads
 from portal.submissions.models import SubmittedFile
 from speech.audio.files import AudioError
 
@@ -55,7 +55,6 @@ ALONE, TOGETHER = 4, 32
 # As many samples of speech are in a batch at most, unless one utterance is longer: five minutes at 16 kHz.
 BATCH_SAMPLES = 5 * 60 * 16_000
 LOOK_EVERY_S = 0.5
-THREADS_AT_MOST = 8
 # What is not speech that somebody anonymised; all else that the checks find is kept and reported.
 USELESS = {"identical-to-original"}
 
@@ -94,9 +93,9 @@ class Extent:
 
 
 def threads() -> int:
-    """How many threads a job may use: as the portal was told, or as many as this process has cores."""
+    """How many threads a job may use: as the portal was told, or its share of the cores."""
     wanted: int = getattr(settings, "ANONYMIZER_THREADS", 0)
-    return wanted or min(THREADS_AT_MOST, len(os.sched_getaffinity(0)))
+    return wanted or count_threads()
 
 
 def measure_extent(run: AnonymizationRun) -> Extent:

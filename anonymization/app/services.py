@@ -83,6 +83,7 @@ def _create_job(run: AnonymizationRun, method: Anonymizer, by: Any) -> Job:
         kind="anonymize-gpu" if method.needs_gpu else "anonymize",
         title=f"Anonymise {run.data_set} · {system}",
         parameters={"run": run.pk},
+        engine=method.name,
         by=by,
         **system.place_of_work,
     )

@@ -63,7 +63,9 @@ def _upload_address(job: Job) -> str:
     return f"{reverse('submissions:upload-corpus')}?{urlencode(sent)}"
 
 
-@job_kind("import-corpus", title="Import of a corpus", queue=Queue.IO, comes_first=True, upload_address=_upload_address)
+@job_kind(
+    "import-corpus", title="Import of a corpus", queue=Queue.INTAKE, comes_first=True, upload_address=_upload_address
+)
 def run_import(context: JobContext) -> dict[str, Any]:
     """Body of the import job; returns how many of each thing the corpus gained."""
     if "upload" not in context.parameters:
@@ -198,7 +200,7 @@ def _import_folder(
     return told | ({"kept_licence": kept_licence} if draft.licence not in {"", kept_licence} else {})
 
 
-@job_kind(DATA_FILES, title="Data files for teams", queue=Queue.IO)
+@job_kind(DATA_FILES, title="Data files for teams", queue=Queue.LIGHT)
 def run_data_files(context: JobContext) -> dict[str, Any]:
     """Make the files of an edition that its teams download; returns how many there are."""
     edition = Edition.objects.filter(pk=context.parameters["edition"]).first()

@@ -5,6 +5,7 @@ import os
 from celery import Celery
 from kombu import Exchange, Queue
 
+from portal.core.processes import QUEUES
 from portal.jobs import folder_queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
@@ -12,5 +13,5 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings")
 folder_queue.install()
 app = Celery("portal")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.conf.task_queues = [Queue(name, Exchange("jobs"), routing_key=name) for name in ("io", "cpu", "gpu")]
+app.conf.task_queues = [Queue(name, Exchange("jobs"), routing_key=name) for name in QUEUES.split(",")]
 app.autodiscover_tasks(["portal.jobs"])

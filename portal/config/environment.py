@@ -162,6 +162,18 @@ def _log_format(text: str) -> str:
     return text
 
 
+def _megabytes(text: str) -> int:
+    if not text.isdecimal() or int(text) > 10**7:
+        raise ValueError("a whole number of MB, or 0")
+    return int(text)
+
+
+def _card_jobs(text: str) -> str:
+    if text not in {"auto", "always", "never"}:
+        raise ValueError("auto, always or never")
+    return text
+
+
 @dataclass(frozen=True)
 class Variable:
     """One setting: `name` without the prefix, `default` as it would be written in the environment."""
@@ -189,6 +201,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "folders": _folders,
     "one folder or none": _one_folder_or_none,
     "threads": _threads,
+    "megabytes": _megabytes,
+    "card jobs": _card_jobs,
 }
 with Path(__file__).with_name("variables.csv").open(encoding="utf-8", newline="") as _table:
     VARIABLES = tuple(

@@ -151,9 +151,11 @@ if not SITE_URL:
 # Queue --------------------------------------------------------------------------------------------
 
 BROKER_DIR = DATA_DIR / "queue"
-CELERY_TASK_DEFAULT_QUEUE = "io"
+CELERY_TASK_DEFAULT_QUEUE = "light"
 CELERY_BROKER_URL = ENVIRONMENT["BROKER_URL"] or "filesystem://localhost"
 JOBS_PER_TEAM = ENVIRONMENT["JOBS_PER_TEAM"]
+JOB_MEMORY_MB = ENVIRONMENT["JOB_MEMORY_MB"]
+CARD_JOBS = ENVIRONMENT["CARD_JOBS"]
 JOB_HEARTBEAT_S = ENVIRONMENT["JOB_HEARTBEAT_S"]
 JOB_LOST_AFTER_S = ENVIRONMENT["JOB_LOST_AFTER_S"]
 JOB_SOFT_LIMIT_S = ENVIRONMENT["JOB_SOFT_LIMIT_S"]
@@ -164,7 +166,7 @@ if CELERY_BROKER_URL.startswith("filesystem"):
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "data_folder_in": BROKER_DIR / "messages",
         "polling_interval": 0.5,
-        "first": CELERY_TASK_DEFAULT_QUEUE,
+        "first": ("mail", "intake", "light"),
     }
 elif CELERY_BROKER_URL.startswith("redis"):
     CELERY_BROKER_TRANSPORT_OPTIONS = {

@@ -24,13 +24,19 @@ from django.core.management import CommandError, call_command
 from django.db import Error
 
 from common.child_process import end_with_parent
+from common.cores import count_cores
+from common.memory import total_bytes
 
 # What libraries bring and no page asks for; to compress it would take half of the time of a start.
 UNUSED_STATIC_FILES = ["flags", "rest_framework"]
-QUEUES = "io,cpu,gpu"
-# Of `serve`: a worker of its own for short jobs on files, so that none of them waits for a computation of minutes.
-SHORT, LONG = "io", "cpu,gpu"
+# Of `serve`: mails, what people send and short jobs have a worker of their own, so that none waits for a computation.
+SHORT, LONG = "mail,intake,light", "cpu,gpu"
+QUEUES = f"{SHORT},{LONG}"
 SHORT_PROCESSES = 2
+# Of the environment of a worker: the seconds without anything to do after which it ends.
+UNTIL_IDLE = "VOICEPRIVACY_UNTIL_IDLE_S"
+# A job that computes takes about so much memory (`job_memory_bytes` of the metrics).
+JOB_BYTES = 1_500_000_000
 PATIENCE_S = 25.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 STEADY_AFTER_S = 60.0
@@ -227,13 +233,30 @@ def web_command(address: str, *, threads: int) -> list[str]:
     return [*web, "--timeout", "60", "--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
 
 
+def choose_processes(queues: str, *, cores: int | None = None, memory_bytes: int | None = None) -> int:
+    """How many jobs a worker of these queues runs at a time, if nobody says it.
+
+    One with a graphics card alone, else as many as there are cores up to four and then one for four cores, each of
+    which uses several threads, but no more than fit into memory.
+    """
+    if queues == "gpu":
+        return 1
+    cores, memory_bytes = cores or count_cores(), memory_bytes or total_bytes()
+    fitting = memory_bytes // JOB_BYTES if memory_bytes else cores
+    return max(1, min(max(min(cores, 4), cores // 4), fitting))
+
+
 def worker_command(queues: str, *, processes: int) -> list[str]:
     """A worker for queues with commas between them; it works at low priority, so that pages stay quick.
 
     One of short jobs goes before those that compute.
+
+    Args:
+        processes: jobs at a time; 0 for `choose_processes`.
     """
+    processes = processes or choose_processes(queues)
     # A worker that is root says so at length; who runs the portal as root has chosen to.
-    worker = ["nice", "-n", "5" if queues == SHORT else "10", sys.executable]
+    worker = ["nice", "-n", "10" if {"cpu", "gpu"} & set(queues.split(",")) else "5", sys.executable]
     worker += ["-W", "ignore:You're running the worker with superuser privileges"]
     worker += ["-m", "celery", "--skip-checks", "--quiet", "--app", "portal.config.celery", "worker"]
     worker += ["--queues", queues, "--concurrency", str(processes), "--loglevel", "WARNING"]
@@ -244,12 +267,13 @@ def portal_processes(address: str, *, web_threads: int, worker_processes: int) -
     """The web server, the workers and the scheduler of a portal on one machine.
 
     Args:
-        worker_processes: how many computations run at a time; `SHORT_PROCESSES` short jobs run beside them.
+        worker_processes: how many computations run at a time, 0 for `choose_processes`; `SHORT_PROCESSES` short jobs
+            run beside them.
     """
     hushed = frozenset({"worker: Warm shutdown (MainProcess)"})
     return [
         Process("web", web_command(address, threads=web_threads)),
         Process("worker", worker_command(LONG, processes=worker_processes), hushed),
-        Process("io-worker", worker_command(SHORT, processes=SHORT_PROCESSES), hushed),
+        Process("light", worker_command(SHORT, processes=SHORT_PROCESSES), hushed),
         Process("scheduler", [sys.executable, "-m", "portal.config", "scheduler", "--skip-checks"]),
     ]

@@ -28,7 +28,9 @@ def check_all_beside(queues: Sequence[QueueState]) -> dict[str, str | None]:
 
 def explain_starved(queues: Iterable[QueueState]) -> str | None:
     """Sentences on queues whose jobs nobody takes; None where there are none."""
-    return " ".join(_sentence(queue) for queue in queues if queue.is_starved) or None
+    known = list(queues)
+    starved = [_sentence(queue) for queue in known if queue.is_starved]
+    return " ".join([*starved, *(sentence for queue in known for sentence in queue.unable)]) or None
 
 
 def _sentence(queue: QueueState) -> str:

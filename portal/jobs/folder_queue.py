@@ -21,9 +21,9 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 
 
 class Channel(virtual.Channel):
-    """Oldest message first, and those of the queue `first` before all others.
+    """Oldest message first, and those of the queues `first` before all others, in this order.
 
-    The transport options name the folder (`data_folder_in`) and that queue.
+    The transport options name the folder (`data_folder_in`) and these queues.
     """
 
     def _folder(self) -> Path:
@@ -50,11 +50,11 @@ class Channel(virtual.Channel):
         raise Empty
 
     def _poll(self, cycle: Any, callback: Callable[..., None], timeout: float | None = None) -> None:
-        first = self.connection.client.transport_options.get("first")
-        if first in self._active_queues:
-            with suppress(Empty):
-                self._get_and_deliver(first, callback)
-                return
+        for first in self.connection.client.transport_options.get("first", ()):
+            if first in self._active_queues:
+                with suppress(Empty):
+                    self._get_and_deliver(first, callback)
+                    return
         super()._poll(cycle, callback, timeout=timeout)
 
     def _size(self, queue: str) -> int:

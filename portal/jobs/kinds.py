@@ -16,6 +16,8 @@ from portal.jobs.models import Actor, Job, Queue
 
 Handler = Callable[[Any], dict[str, Any] | None]  # takes the `portal.jobs.runner.JobContext` of its job
 EndHandler = Callable[[Job], None]
+EngineFinder = Callable[[], Iterable[str]]
+MB = 10**6
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,11 @@ class Kind:
     """A kind of jobs.
 
     Attributes:
+        cores: the fewest with which a worker takes it.
+        memory_mb: what it usually takes at most, without which in its share no worker takes it (MB).
+        card_memory_mb: memory of the graphics card that it takes in the queue of cards (MB).
+        time_limit_s: after which it is asked to end, in seconds; None for `PORTAL_JOB_SOFT_LIMIT_S`.
+        uses_card: it runs on a graphics card as well, and goes there where a worker has one.
         comes_first: people wait for it, so that it starts before all others of its queue.
         on_end: called with each job of this kind in the transaction in which it succeeded, failed or was cancelled.
         upload_address: where what a job works on is to be uploaded again because it is gone; empty where it is there.
@@ -33,6 +40,11 @@ class Kind:
     queue: Queue
     handler: Handler
     on_end: EndHandler | None = None
+    cores: int = 1
+    memory_mb: int = 500
+    card_memory_mb: int = 0
+    time_limit_s: int | None = None
+    uses_card: bool = False
     comes_first: bool = False
     upload_address: Callable[[Job], str] | None = None
 
@@ -48,6 +60,7 @@ class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a d
 
 
 _kinds: dict[str, Kind] = {}
+_engine_finders: list[EngineFinder] = []
 
 
 def job_kind(name: str, *, title: str, queue: Queue, **more: Any) -> Callable[[Handler], Handler]:
@@ -77,6 +90,37 @@ def describe_kind(name: str) -> str:
     """What jobs of this kind are, within a sentence."""
     title = _kinds[name].title if name in _kinds else name
     return title[:1].lower() + title[1:]
+
+
+def engine_finder(find: EngineFinder) -> EngineFinder:
+    """Register the decorated function, which names the engines that can run on this machine."""
+    _engine_finders.append(find)
+    return find
+
+
+def find_engines() -> list[str]:
+    """The engines that can run on this machine, by name; nothing is loaded to know them."""
+    return sorted({name for find in _engine_finders for name in find()})
+
+
+def kinds_beyond(*, cores: int, memory_bytes: int | None, card_memory_bytes: int | None) -> list[str]:
+    """The kinds that need more than this. A size that is not known is enough for all.
+
+    Args:
+        memory_bytes: for one job.
+    """
+    return [
+        kind.name
+        for kind in _kinds.values()
+        if kind.cores > cores
+        or (memory_bytes is not None and kind.memory_mb * MB > memory_bytes)
+        or (kind.queue == Queue.GPU and card_memory_bytes is not None and kind.card_memory_mb * MB > card_memory_bytes)
+    ]
+
+
+def kinds_with_card() -> list[str]:
+    """Those that run on a graphics card and without one."""
+    return [kind.name for kind in _kinds.values() if kind.uses_card]
 
 
 def kinds_that_come_first() -> list[str]:

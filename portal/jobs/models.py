@@ -13,7 +13,9 @@ from portal.core.clock import read_clock
 
 
 class Queue(models.TextChoices):
-    IO = "io", "files"
+    MAIL = "mail", "mails"
+    INTAKE = "intake", "what people send"
+    LIGHT = "light", "short jobs"
     CPU = "cpu", "computing"
     GPU = "gpu", "graphics card"
 
@@ -42,7 +44,9 @@ class Job(models.Model):
     `edition` names the edition it works for, whose organizers see it; empty for work on a corpus or a baseline, which
     those who may see `corpus` see.
     `team` is the number of the team whose turn in the queue it takes; 0 for the work of organizers and of the portal.
+    `engine` names what a worker must have to take it, such as a recogniser; empty where any worker may.
     `worker` is the worker that runs it, or ran it last; empty in a shell.
+    `memory_bytes` is the most memory that its last attempt was seen to hold.
     `progress_from` and `progress_since` say where this attempt's current stage began, for the estimate.
     """
 
@@ -54,6 +58,7 @@ class Job(models.Model):
     edition = models.CharField(max_length=40, blank=True)
     corpus = models.CharField(max_length=60, blank=True)
     team = models.PositiveBigIntegerField(default=0)
+    engine = models.CharField(max_length=120, blank=True)
     after = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -65,6 +70,7 @@ class Job(models.Model):
 
     claim = models.UUIDField(null=True, blank=True)
     worker = models.CharField(max_length=200, blank=True)
+    memory_bytes = models.PositiveBigIntegerField(default=0)
     attempt = models.PositiveSmallIntegerField(default=0)
     started_at = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)

@@ -8,11 +8,12 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 
+from common.memory import format_size
 from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
 from portal.core.labels import MISSING, as_facts, count_severities, duration, moment_cell
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import QueueState
-from portal.jobs.workers import Worker
+from portal.jobs.workers import Capacity, Worker
 
 # Parameters and results that are keys of rows, of stored files and of code, which tell a reader nothing, or a number
 # that another page shows with its meaning.
@@ -115,7 +116,7 @@ def queues_table(queues: Iterable[QueueState]) -> Table:
 
 def _count_workers(workers: Sequence[Worker]) -> str:
     """How many there are, and where they are fewer than the jobs that they run at a time, how many these are."""
-    places = sum(worker.processes for worker in workers)
+    places = sum(worker.capacity.processes for worker in workers)
     return f"{len(workers)}" if places <= len(workers) else f"{len(workers)}, for {places} jobs at a time"
 
 
@@ -123,12 +124,17 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
     """Each worker once, whatever queues it serves."""
     workers = {worker.name: worker for worker in chain.from_iterable(queue.workers for queue in queues)}
     columns = [Column("worker", "Worker"), Column("queues", "Queues"), *number_columns("Jobs at a time")]
-    columns += [Column("runs", "Runs", kind="text"), Column("contact", "Last contact")]
+    columns += [
+        Column("machine", "Machine", kind="text"),
+        Column("runs", "Runs", kind="text"),
+        Column("contact", "Last contact"),
+    ]
     rows: list[list[Cell | str]] = [
         [
             name,
             ", ".join(worker.queues),
-            f"{worker.processes}",
+            f"{worker.capacity.processes}",
+            _describe_machine(worker.capacity),
             Cell("nothing", drawing=format_html("<span>{}</span>", _links(worker.jobs)) if worker.jobs else ""),
             Cell(f"{duration(worker.silence)} ago", marks=("silent",) if worker.is_silent else ()),
         ]
@@ -136,3 +142,14 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
     ]
     name = "Living workers"
     return plain_table(name, columns, rows, caption=name, is_caption_hidden=True, missing=MISSING)
+
+
+def _describe_machine(capacity: Capacity) -> Cell:
+    """Its cores, memory and graphics card, and which engines it has."""
+    words = [f"{capacity.cores} core{'' if capacity.cores == 1 else 's'}"]
+    if capacity.memory_bytes is not None:
+        words.append(format_size(capacity.memory_bytes))
+    if capacity.card:
+        size = f" ({format_size(capacity.card_memory_bytes)})" if capacity.card_memory_bytes else ""
+        words.append(f"{capacity.card}{size}")
+    return Cell(", ".join(words), aside=", ".join(capacity.engines or ()))

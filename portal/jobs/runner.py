@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import logging
 import multiprocessing
+import os
+import signal
 import threading
 import time
 import traceback
@@ -16,13 +18,17 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 
+from common.memory import format_size, resident_bytes
 from common.problems import Problem
 from portal.core import logs
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State
+from portal.jobs.workers import this_capacity
 
 PROGRESS_EVERY_S = 0.5
+WATCH_EVERY_S = 1.0
+OUT_OF_MEMORY = 70  # exit code of a process that a job let grow too large
 DISK_IS_FULL = {errno.ENOSPC, errno.EDQUOT}
 # Shared between a worker and its child processes, which are forked after this module was imported.
 _stopping = multiprocessing.RawValue("b", 0)
@@ -54,6 +60,7 @@ class JobContext:
         self.problems: list[Problem] = []
         self.cancel_wanted = threading.Event()
         self.claim_lost = threading.Event()
+        self.limit_s = settings.JOB_SOFT_LIMIT_S
         self._on_progress = on_progress
         self._written_at = 0.0
 
@@ -112,6 +119,49 @@ class Heartbeat(threading.Thread):
             connection.close()
 
 
+class Watch(threading.Thread):
+    """Measures the memory of a job, ends its process where it holds more than its share, and keeps to its time limit.
+
+    In a worker only: a shell has nobody to begin the process again.
+    """
+
+    def __init__(self, context: JobContext) -> None:
+        super().__init__(name="watch", daemon=True)
+        self.context = context
+        self.ended = threading.Event()
+        self.began = time.monotonic()
+        self.is_late = False
+
+    def run(self) -> None:
+        while not self.ended.wait(WATCH_EVERY_S):
+            held = resident_bytes(os.getpid())
+            self.context.job.memory_bytes = max(self.context.job.memory_bytes, held)
+            capacity = this_capacity()
+            if capacity is None:
+                continue
+            if capacity.share_bytes is not None and held > capacity.share_bytes:
+                self._end_process(capacity.share_bytes)
+            if not self.is_late and time.monotonic() - self.began > self.context.limit_s:
+                self.is_late = True
+                os.kill(os.getpid(), signal.SIGUSR1)  # what Celery sends at a soft limit
+
+    def _end_process(self, share_bytes: int) -> None:
+        """Write how the job ends, then end its process, which its worker replaces: nothing else sets memory free."""
+        share = format_size(share_bytes)
+        try:
+            services.finish_job(
+                self.context.job,
+                State.FAILED,
+                failure=f"Too large: at “{self.context.job.stage or 'start'}” it held more than {share} of memory.",
+                actor=Actor.OPERATOR,
+                remedy=f"A job of this worker may hold {share}. Give it more with PORTAL_JOB_MEMORY_MB, fewer jobs at "
+                "a time or a larger machine; then run it again: what was finished is kept.",
+            )
+        finally:
+            connection.close()
+            os._exit(OUT_OF_MEMORY)
+
+
 def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Job | None:
     """Run the job if it is waiting and it is its turn; None when another process has it or it has ended."""
     job = services.claim_job(job_id)
@@ -119,8 +169,9 @@ def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Jo
         log.info("Job %s is not waiting; nothing to do.", job_id)
         return None
     context = JobContext(job, on_progress)
-    heartbeat = Heartbeat(context)
+    heartbeat, watch = Heartbeat(context), Watch(context)
     heartbeat.start()
+    watch.start()
     named = logs.job_id.set(str(job.pk))
     try:
         _run(context)
@@ -128,8 +179,9 @@ def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Jo
         log.warning("Job %s was taken from this process; it stops without writing.", job.pk)
     finally:
         logs.job_id.reset(named)
-        heartbeat.ended.set()
-        heartbeat.join()
+        for helper in (watch, heartbeat):
+            helper.ended.set()
+            helper.join()
     with suppress(Error):
         job.refresh_from_db()
     return job
@@ -138,7 +190,9 @@ def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Jo
 def _run(context: JobContext) -> None:
     job = context.job
     try:
-        result = get_kind(job.kind).handler(context)
+        kind = get_kind(job.kind)
+        context.limit_s = min(context.limit_s, kind.time_limit_s or context.limit_s)
+        result = kind.handler(context)
         if context.cancel_wanted.is_set():
             raise JobCancelled
         services.finish_job(job, State.SUCCEEDED, result=result, problems=context.problems)
@@ -158,7 +212,7 @@ def _run(context: JobContext) -> None:
         )
     except SoftTimeLimitExceeded:
         connection.close()  # it may have come in the midst of a query
-        services.finish_job(job, State.FAILED, **timed_out(settings.JOB_SOFT_LIMIT_S))
+        services.finish_job(job, State.FAILED, **timed_out(context.limit_s))
     except (OperationalError, InterfaceError) as error:
         log.exception("Job %s lost the database.", job.pk)
         connection.close()
@@ -187,8 +241,11 @@ def _internal_error(job: Job, error: Exception) -> dict[str, Any]:
 
 def timed_out(limit_s: int) -> dict[str, Any]:
     """How a job ends that ran too long."""
+    is_general = limit_s >= settings.JOB_SOFT_LIMIT_S
+    one = "one job" if is_general else "a job of its kind"
     return {
-        "failure": f"Timed out: it ran longer than the limit of {limit_s} s for one job.",
+        "failure": f"Timed out: it ran longer than the limit of {limit_s} s for {one}.",
         "actor": Actor.OPERATOR,
-        "remedy": "What was finished is kept: run it again to continue, or raise PORTAL_JOB_SOFT_LIMIT_S.",
+        "remedy": "What was finished is kept: run it again to continue"
+        + (", or raise PORTAL_JOB_SOFT_LIMIT_S." if is_general else "."),
     }

@@ -15,6 +15,7 @@ from django.db.models import (
     DurationField,
     ExpressionWrapper,
     F,
+    Max,
     Min,
     OuterRef,
     Q,
@@ -33,7 +34,7 @@ from portal.core.steps import Step
 from portal.jobs.kinds import describe_kind, kinds_that_come_first
 from portal.jobs.models import Job, JobEvent, Queue, State
 from portal.jobs.rules import is_ready, remaining_time
-from portal.jobs.workers import Worker, known_workers
+from portal.jobs.workers import Capacity, Worker, known_workers
 
 # Which corpora somebody may see is known above.
 corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
@@ -135,11 +136,38 @@ def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
         return waits
     living = [worker for worker in known_workers(now or read_clock()) if not worker.is_silent]
     full = find_teams_at_limit()
-    for queue, team in {(job.queue, job.team) for job in ready}:
+    for queue, team, kind, engine in {_needs(job) for job in ready}:
         serving = [worker for worker in living if queue in worker.queues]
-        sentence = explain_queue(queue, serving, is_team_at_limit=(queue, team) in full, has_team=team != 0)
-        waits |= {job.pk: sentence for job in ready if (job.queue, job.team) == (queue, team)}
+        able = [worker for worker in serving if worker.capacity.can_take(kind, engine)]
+        if serving and not able:
+            sentence = explain_unable(kind, engine)
+        else:
+            sentence = explain_queue(queue, able, is_team_at_limit=(queue, team) in full, has_team=team != 0)
+        waits |= {job.pk: sentence for job in ready if _needs(job) == (queue, team, kind, engine)}
     return waits
+
+
+def _needs(job: Job) -> tuple[str, int, str, str]:
+    return job.queue, job.team, job.kind, job.engine
+
+
+def explain_unable(kind: str, engine: str) -> str:
+    """Why no worker of its queue takes a job, and what to do."""
+    if engine:
+        return f"No running worker has the engine “{engine}”, or the memory for it. The operator has to add it to one."
+    return (
+        f"No running worker has the memory or cores that “{describe_kind(kind)}” needs. The operator has to start one "
+        "on a larger machine, or with fewer jobs at a time."
+    )
+
+
+def is_taken_elsewhere(job: Job, *, than: str) -> bool:
+    """Whether a living worker other than this one can run a job."""
+    return any(
+        job.queue in worker.queues and worker.capacity.can_take(job.kind, job.engine)
+        for worker in known_workers(read_clock())
+        if worker.name != than and not worker.is_silent
+    )
 
 
 def find_teams_at_limit() -> set[tuple[str, int]]:
@@ -172,7 +200,8 @@ def explain_queue(
 class QueueState:
     """How one queue stands; `is_starved` when something waits for long and nothing takes it.
 
-    `oldest_waiting` is of the jobs that may start, which those of a team at its limit may not.
+    `oldest_waiting` is of the jobs that may start, which those of a team at its limit may not. `unable` says why no
+    worker of the queue can run some of them, a sentence for each reason; they do not count there.
     """
 
     name: str
@@ -181,6 +210,7 @@ class QueueState:
     running: int
     oldest_waiting: timedelta | None
     workers: list[Worker]
+    unable: tuple[str, ...] = ()
 
     @property
     def living(self) -> list[Worker]:
@@ -198,25 +228,30 @@ class QueueState:
 
 @dataclass(frozen=True)
 class Ended:
-    """How many jobs of a kind ended in a state, and the seconds that their last attempts took together."""
+    """How many jobs of a kind ended in a state, the seconds that their last attempts took together, and most memory."""
 
     kind: str
     state: str
     count: int
     seconds: float
+    memory_bytes: int
 
 
 def count_ended() -> list[Ended]:
     took = ExpressionWrapper(F("finished_at") - F("started_at"), DurationField())
     ended = Job.objects.filter(finished_at__isnull=False).order_by("kind", "state").values("kind", "state")
-    rows = ended.annotate(count=Count("pk"), took=Sum(took))
+    rows = ended.annotate(count=Count("pk"), took=Sum(took), memory=Max("memory_bytes"))
     return [
-        Ended(row["kind"], row["state"], row["count"], (row["took"] or timedelta()).total_seconds()) for row in rows
+        Ended(row["kind"], row["state"], row["count"], (row["took"] or timedelta()).total_seconds(), row["memory"])
+        for row in rows
     ]
 
 
-def find_next(queue: str) -> Any:
+def find_next(queue: str, capacity: Capacity | None = None) -> Any:
     """The job of a queue that starts next, by its key; None where none may start. One query.
+
+    Args:
+        capacity: of the machine that asks, which gets no job that needs more or another engine; None for any.
 
     First come the kinds for which people wait. Then teams take turns: the one with the fewest running jobs, and of
     these the one whose last job began longest ago. Of a team it is the job that waits longest. `PORTAL_JOBS_PER_TEAM`
@@ -228,6 +263,10 @@ def find_next(queue: str) -> Any:
     # What a caller is going to run itself was not sent.
     ready = Job.objects.filter(Q(sent_at=None) | Q(times_sent__gt=0), queue=queue, state=State.WAITING)
     ready = ready.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), cancel_requested_at=None)
+    if capacity is not None:
+        ready = ready.exclude(kind__in=capacity.kinds_beyond())
+        if capacity.engines is not None:
+            ready = ready.filter(engine__in=("", *capacity.engines))
     ready = ready.annotate(
         turn=Case(When(kind__in=kinds_that_come_first(), then=0), default=1),
         running=Coalesce(Subquery(running), 0),
@@ -249,18 +288,25 @@ def queue_states(now: datetime | None = None) -> list[QueueState]:
     may_start = ready
     for queue, team in find_teams_at_limit():
         may_start &= ~Q(queue=queue, team=team)
-    rows = Job.objects.order_by().values("queue")
+    rows = Job.objects.filter(state__in=(State.WAITING, State.RUNNING)).order_by().values("queue", "kind", "engine")
     counted = rows.annotate(
         waiting=Count("pk", filter=ready),
         running=Count("pk", filter=Q(state=State.RUNNING)),
         since=Min(ready_since, filter=may_start),
     )
-    found: dict[str, dict[str, Any]] = {row["queue"]: dict(row) for row in counted}
+    found: list[dict[str, Any]] = [dict(row) for row in counted]
     workers = known_workers(now)
-    return [_queue_state(queue, found.get(queue.value, {}), workers, now) for queue in Queue]
+    return [_queue_state(queue, [row for row in found if row["queue"] == queue], workers, now) for queue in Queue]
 
 
-def _queue_state(queue: Queue, row: dict[str, Any], workers: list[Worker], now: datetime) -> QueueState:
-    oldest = now - row["since"] if row.get("since") else None
+def _queue_state(queue: Queue, rows: list[dict[str, Any]], workers: list[Worker], now: datetime) -> QueueState:
+    """How a queue stands, by what its jobs need."""
     serving = [worker for worker in workers if queue.value in worker.queues]
-    return QueueState(queue.value, str(queue.label), row.get("waiting", 0), row.get("running", 0), oldest, serving)
+    living = [worker.capacity for worker in serving if not worker.is_silent]
+    is_able = [not living or any(one.can_take(row["kind"], row["engine"]) for one in living) for row in rows]
+    since = min((row["since"] for row, able in zip(rows, is_able, strict=True) if able and row["since"]), default=None)
+    late = [row for row, able in zip(rows, is_able, strict=True) if not able and row["since"]]
+    unable = {explain_unable(row["kind"], row["engine"]) for row in late if now - row["since"] > STARVED_AFTER}
+    waiting, running = (sum(row[name] for row in rows) for name in ("waiting", "running"))
+    oldest = now - since if since else None
+    return QueueState(queue.value, str(queue.label), waiting, running, oldest, serving, tuple(sorted(unable)))

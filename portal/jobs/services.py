@@ -19,11 +19,11 @@ from common.errors import NotPossible as NotPossible
 from common.problems import Problem
 from portal.core import audit
 from portal.core.clock import read_clock
-from portal.jobs.kinds import call_on_end, get_kind, upload_address
-from portal.jobs.models import Actor, Job, JobEvent, State
+from portal.jobs.kinds import call_on_end, get_kind, kinds_with_card, upload_address
+from portal.jobs.models import Actor, Job, JobEvent, Queue, State
 from portal.jobs.retries import is_last_attempt
 from portal.jobs.rules import can_cancel, can_run_again, is_ready
-from portal.jobs.workers import this_worker
+from portal.jobs.workers import has_card, this_worker
 
 log = logging.getLogger(__name__)
 # The one Celery task, `portal.jobs.tasks.run_job`.
@@ -45,6 +45,7 @@ def create_job(
     edition: str = "",
     corpus: str = "",
     team: int = 0,
+    engine: str = "",
     run_here: bool = False,
 ) -> Job:
     """A new waiting job; it is sent to the queue when the transaction is through and nothing has to run before it.
@@ -52,17 +53,19 @@ def create_job(
     `edition`: name of the edition it works for, whose organizers alone see it then.
     `corpus`: name of the corpus it works on where that is for no edition; organizers who may see it see the job.
     `team`: number of the team whose turn it takes (`find_next`).
+    `engine`: what a worker must have to take it, by the name under which workers tell theirs.
     `run_here`: the caller executes the job itself, at once; it is sent only should the caller fail to.
     """
     now = read_clock()
     job = Job.objects.create(
         kind=kind,
-        queue=get_kind(kind).queue,
+        queue=_choose_queue(kind, now),
         title=title,
         parameters=parameters,
         edition=edition,
         corpus=corpus,
         team=team,
+        engine=engine,
         created_by=by,
         after=after,
         created_at=now,
@@ -73,6 +76,25 @@ def create_job(
     if is_ready(job) and not run_here:
         transaction.on_commit(partial(send, job))
     return job
+
+
+def _choose_queue(kind: str, now: datetime) -> Queue:
+    """Where a job of this kind goes: to a graphics card where it can use one and there is one."""
+    found = get_kind(kind)
+    goes_to_card = settings.CARD_JOBS == "always" or (
+        settings.CARD_JOBS == "auto" and found.uses_card and has_card(now)
+    )
+    return Queue.GPU if found.uses_card and goes_to_card else found.queue
+
+
+def leave_card(now: datetime) -> None:
+    """Let jobs that also run without a graphics card go on there where no worker has one any more."""
+    if settings.CARD_JOBS == "always":
+        return
+    waiting = Job.objects.filter(queue=Queue.GPU, state=State.WAITING, kind__in=kinds_with_card())
+    if waiting.exists() and not has_card(now):
+        for job in waiting:
+            waiting.filter(pk=job.pk).update(queue=get_kind(job.kind).queue, sent_at=None, times_sent=0)
 
 
 def send(job: Job) -> bool:
@@ -108,6 +130,7 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
         heartbeat_at=now,
         progress_since=None,
         stage="",
+        memory_bytes=0,
     )
     if not taken:
         return None
@@ -157,6 +180,7 @@ def finish_job(
         state=state,
         claim=None,
         finished_at=read_clock(),
+        memory_bytes=job.memory_bytes,
         result=_storable(result or {}),
         failure=_storable(failure),
         failure_actor=actor,

@@ -29,6 +29,7 @@ def sweep(now: datetime | None = None) -> int:
     now = now or read_clock()
     running = Job.objects.filter(state=State.RUNNING).values_list("pk", flat=True)
     touched = sum(_take_back(pk, now) for pk in list(running))
+    services.leave_card(now)
     busy = set(Job.objects.filter(state=State.RUNNING).values_list("queue", flat=True))
     for job in Job.objects.filter(state=State.WAITING).select_related("after").order_by("waiting_since"):
         if job.after is not None and job.after.state in {State.FAILED, State.CANCELLED}:

@@ -7,6 +7,9 @@ this module when it starts.
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -15,12 +18,15 @@ from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.db import Error, connection
 
-from portal.jobs.models import Job
+from portal.core.processes import UNTIL_IDLE
+from portal.jobs.models import Job, State
 from portal.jobs.runner import execute, stop_between_items
-from portal.jobs.selectors import find_next
+from portal.jobs.selectors import find_next, is_taken_elsewhere
 from portal.jobs.services import RUN_JOB, send
-from portal.jobs.workers import become_worker, leave_sign, sign_off
+from portal.jobs.workers import become_worker, leave_sign, sign_off, this_capacity, this_worker
 
+LOOK_EVERY_S = 60.0
+PASS_ON_S = 1.0
 log = logging.getLogger(__name__)
 
 
@@ -28,11 +34,18 @@ log = logging.getLogger(__name__)
 def run_job(job_id: str) -> None:
     """Run the job of this queue whose turn it is: a message says that there is one more to do, not which comes next."""
     job = Job.objects.filter(pk=job_id).first()
-    ran = False
-    while job is not None and not ran and (key := find_next(job.queue)) is not None:
+    ran, capacity = False, this_capacity()
+    while job is not None and not ran and (key := find_next(job.queue, capacity)) is not None:
         ran = execute(key) is not None  # None: another worker was faster
-    if job is not None and ran and settings.JOBS_PER_TEAM and (key := find_next(job.queue)) is not None:
+    if job is None:
+        return
+    if ran and settings.JOBS_PER_TEAM and (key := find_next(job.queue)) is not None:
         send(Job.objects.get(pk=key))  # its own message came while its team had no turn
+    elif not ran and capacity is not None and (key := find_next(job.queue)) is not None:
+        waiting = Job.objects.get(pk=key)  # more than this machine has
+        if is_taken_elsewhere(waiting, than=this_worker()):
+            time.sleep(PASS_ON_S)
+            send(waiting)
 
 
 class Pulse(bootsteps.StartStopStep):
@@ -40,6 +53,8 @@ class Pulse(bootsteps.StartStopStep):
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     timer: Any = None
+    idle_since: float | None = None
+    looked_at: float = 0.0
 
     def start(self, consumer: Any) -> None:
         self._beat(consumer)
@@ -50,20 +65,35 @@ class Pulse(bootsteps.StartStopStep):
             self.timer.cancel()
 
     def _beat(self, consumer: Any) -> None:
+        queues, now = consumer.app.amqp.queues.consume_from, time.monotonic()
+        look_again = now - self.looked_at > LOOK_EVERY_S
         try:
-            leave_sign(consumer.app.amqp.queues.consume_from, consumer.controller.concurrency)
+            leave_sign(queues, consumer.controller.concurrency, look_again=look_again)
+            self.looked_at = now if look_again else self.looked_at
+            if os.environ.get(UNTIL_IDLE):
+                self._end_when_idle(list(queues), now)
         except Error as error:
             log.warning("No heartbeat of this worker this time: %s", error)
         finally:
             connection.close()  # the processes that are forked here must not inherit it
+
+    def _end_when_idle(self, queues: list[str], now: float) -> None:
+        """End this worker in order once it had nothing to do for as long as it was told."""
+        is_busy = Job.objects.filter(state=State.RUNNING, worker=this_worker()).exists()
+        if is_busy or any(find_next(queue, this_capacity()) is not None for queue in queues):
+            self.idle_since = None
+            return
+        self.idle_since = now if self.idle_since is None else self.idle_since
+        if now - self.idle_since >= float(os.environ[UNTIL_IDLE]):
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 current_app.steps["consumer"].add(Pulse)
 
 
 @worker_init.connect
-def _begin(**_: object) -> None:
-    become_worker()
+def _begin(instance: Any = None, **_: object) -> None:
+    become_worker(getattr(instance, "concurrency", None) or 1)
 
 
 @worker_shutting_down.connect

@@ -1,42 +1,94 @@
-"""The workers: each leaves a heartbeat that names the queues it serves, so that a dead one is seen.
+"""The workers: each leaves a heartbeat that says which queues it serves and what its machine has.
 
 A worker writes its sign every `JOB_HEARTBEAT_S` from its own loop, where it also takes jobs; without one for
-`JOB_LOST_AFTER_S` it counts as silent, and an hour later it is forgotten.
+`JOB_LOST_AFTER_S` it counts as silent, and an hour later it is forgotten. Sizes are in bytes.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.db.models import Q
 
+from common.cores import count_cores
+from common.memory import total_bytes
 from portal.core.health import beat
 from portal.core.models import Pulse
+from portal.jobs.kinds import find_engines, kinds_beyond
 from portal.jobs.models import Job, Queue, State
 
 KIND = "worker"
 CARDS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 FORGOTTEN_AFTER = timedelta(hours=1)
+THREADS_AT_MOST = 8
+# Up to so many cores each job may use all of them: what runs beside it is little.
+FEW_CORES = 4
+# What the system and other programs keep of a machine's memory.
+KEPT_SHARE = 0.1
+_SHOW_CARD = ("nvidia-smi", "--query-gpu=memory.total,name", "--format=csv,noheader,nounits")
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What the machine of a worker has for its jobs. None: not known.
+
+    Attributes:
+        processes: how many jobs run at a time.
+        memory_bytes: of the machine, or of its container.
+        card: name of the graphics card; empty without one.
+        engines: names of those that can run.
+    """
+
+    processes: int = 1
+    cores: int = 1
+    memory_bytes: int | None = None
+    card: str = ""
+    card_memory_bytes: int | None = None
+    engines: tuple[str, ...] | None = None
+
+    @property
+    def share_bytes(self) -> int | None:
+        """Memory that one job may take."""
+        if settings.JOB_MEMORY_MB:
+            return int(settings.JOB_MEMORY_MB) * 10**6
+        return None if self.memory_bytes is None else int(self.memory_bytes * (1 - KEPT_SHARE)) // self.processes
+
+    def kinds_beyond(self) -> list[str]:
+        """The kinds of jobs that need more than this machine has."""
+        return kinds_beyond(
+            cores=self.cores,
+            memory_bytes=self.share_bytes,
+            card_memory_bytes=self.card_memory_bytes if self.card else 0,
+        )
+
+    def can_take(self, kind: str, engine: str) -> bool:
+        """Whether a job of this kind that needs this engine can run here."""
+        has_engine = not engine or self.engines is None or engine in self.engines
+        return has_engine and kind not in self.kinds_beyond()
 
 
 @dataclass
 class _Process:
     worker: str = ""
+    capacity: Capacity | None = None
 
 
 _process = _Process()
 
 
-def become_worker() -> str:
+def become_worker(processes: int = 1) -> str:
     """Make this process, and those that it forks from now on, a worker; its name."""
     _process.worker = f"{socket.gethostname()} {os.getpid()}"
+    _process.capacity = measure_capacity(processes)
     return _process.worker
 
 
@@ -45,9 +97,36 @@ def this_worker() -> str:
     return _process.worker
 
 
-def leave_sign(queues: Iterable[str], processes: int) -> None:
-    """Tell that this worker lives."""
-    beat(this_worker(), kind=KIND, queues=sorted(queues), processes=processes, has_card=_finds_card())
+def this_capacity() -> Capacity | None:
+    """What the machine of this worker has; None in a shell or the web server, where everything may run."""
+    return _process.capacity
+
+
+def measure_capacity(processes: int) -> Capacity:
+    """What this machine has for a worker that runs so many jobs at a time."""
+    card, card_memory_bytes = _find_card()
+    return Capacity(processes, count_cores(), total_bytes(), card, card_memory_bytes, tuple(find_engines()))
+
+
+def count_threads() -> int:
+    """How many threads a job of this process may use: as many as there are cores, shared with jobs beside it."""
+    cores, capacity = count_cores(), this_capacity()
+    if capacity is not None and cores > FEW_CORES:
+        cores = max(1, cores // capacity.processes)
+    return min(THREADS_AT_MOST, cores)
+
+
+def leave_sign(queues: Iterable[str], processes: int, *, look_again: bool = False) -> None:
+    """Tell that this worker lives.
+
+    Args:
+        look_again: whether to look which engines can run, such as after models were fetched.
+    """
+    capacity = this_capacity() or measure_capacity(processes)
+    if look_again:
+        capacity = replace(capacity, engines=tuple(find_engines()))
+    _process.capacity = capacity = replace(capacity, processes=processes)
+    beat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity))
 
 
 def sign_off() -> None:
@@ -69,12 +148,23 @@ def served_queues(now: datetime) -> frozenset[str]:
 def has_card(now: datetime) -> bool:
     """Whether a living worker serves the queue of graphics cards and has one."""
     alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
-    return any(Queue.GPU in pulse.details["queues"] and pulse.details.get("has_card", False) for pulse in alive)
+    return any(Queue.GPU in pulse.details["queues"] and pulse.details.get("card") for pulse in alive)
 
 
-def _finds_card() -> bool:
+def sees_card() -> bool:
     """Whether this machine shows a graphics card for computing, of NVIDIA or AMD; nothing is loaded to know it."""
     return any(Path(name).exists() for name in CARDS)
+
+
+def _find_card() -> tuple[str, int | None]:
+    """The first graphics card of this machine and its memory, where that can be told."""
+    if not sees_card():
+        return "", None
+    with suppress(OSError, subprocess.SubprocessError, ValueError, IndexError):
+        shown = subprocess.run(_SHOW_CARD, capture_output=True, text=True, timeout=20, check=True).stdout  # noqa: S603
+        memory, name = shown.splitlines()[0].split(", ", 1)
+        return name.strip(), int(memory) << 20
+    return "graphics card", None
 
 
 @dataclass(frozen=True)
@@ -83,13 +173,13 @@ class Worker:
 
     Attributes:
         queues: in the order of `Queue`.
-        processes: how many jobs it runs at a time.
+        capacity: of its machine, and how many jobs it runs at a time.
         is_taking: it began or ended a job not long ago, so that what waits has its turn.
     """
 
     name: str
     queues: list[str]
-    processes: int
+    capacity: Capacity
     silence: timedelta
     is_silent: bool
     jobs: list[Job]
@@ -97,7 +187,7 @@ class Worker:
 
     @property
     def has_room(self) -> bool:
-        return len(self.jobs) < self.processes
+        return len(self.jobs) < self.capacity.processes
 
 
 def known_workers(now: datetime) -> list[Worker]:
@@ -114,7 +204,7 @@ def known_workers(now: datetime) -> list[Worker]:
         Worker(
             name=pulse.name,
             queues=[queue.value for queue in Queue if queue in pulse.details["queues"]],
-            processes=pulse.details["processes"],
+            capacity=_read_capacity(pulse),
             silence=max(now - pulse.at, timedelta()),
             is_silent=now - pulse.at > patience,
             jobs=jobs[pulse.name],
@@ -122,3 +212,10 @@ def known_workers(now: datetime) -> list[Worker]:
         )
         for pulse in Pulse.objects.filter(kind=KIND, at__gte=now - FORGOTTEN_AFTER).order_by("name")
     ]
+
+
+def _read_capacity(pulse: Pulse) -> Capacity:
+    """As the worker told it; one of another version may tell less."""
+    told = {name: pulse.details[name] for name in Capacity.__dataclass_fields__ if name in pulse.details}
+    engines = told.get("engines")
+    return Capacity(**told | {"engines": None if engines is None else tuple(engines)})

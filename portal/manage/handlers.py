@@ -14,7 +14,7 @@ from portal.jobs.services import NotPossible
 from portal.manage.services import remove_in_pieces
 
 
-@job_kind(REMOVAL, title="Deletion", queue=Queue.IO)
+@job_kind(REMOVAL, title="Deletion", queue=Queue.LIGHT)
 def run_removal(context: JobContext) -> dict[str, Any]:
     """Delete what the job names, however often it was interrupted; the number of the receipt."""
     told, by = context.parameters, context.job.created_by

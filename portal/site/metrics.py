@@ -64,6 +64,12 @@ def _metrics_of_the_database() -> str:
             (({"kind": one.kind, "state": one.state}, one.seconds) for one in ended),
         ),
         _metric(
+            "job_memory_bytes",
+            "gauge",
+            "Most memory that an ended job held.",
+            (({"kind": one.kind, "state": one.state}, one.memory_bytes) for one in ended),
+        ),
+        _metric(
             "worker_silence_seconds",
             "gauge",
             "Since a worker's last heartbeat.",

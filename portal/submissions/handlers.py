@@ -81,7 +81,7 @@ _TOLD_OF_DOCUMENTS = ("path", "kind", "key", "bytes")
 Row = TypeVar("Row", SubmittedFile, SubmittedDocument)
 
 
-@job_kind("intake", title="Check of a submission", queue=Queue.IO, comes_first=True)
+@job_kind("intake", title="Check of a submission", queue=Queue.INTAKE, comes_first=True)
 def run_intake(context: JobContext) -> dict[str, Any]:
     """Body of the job; returns how the check ended."""
     submission = load_submission(context.parameters["submission"])

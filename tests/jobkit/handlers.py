@@ -88,9 +88,26 @@ def deaf(context):
             continue
 
 
+@job_kind("test-brief", title="Brief", queue=Queue.CPU, time_limit_s=1)
+def brief(context):
+    """Never finish, although jobs of this kind have a second."""
+    patient(context)
+
+
+@job_kind("test-large", title="Large", queue=Queue.CPU, memory_mb=1)
+def large(context):
+    """Hold as much memory as the parameters say, until the job is ended."""
+    context.progress("Growing", 0, 1)
+    taken = bytearray(context.parameters["bytes"])
+    taken[::4096] = b"x" * len(taken[::4096])
+    patient(context)
+
+
+@job_kind("test-demanding", title="Demanding", queue=Queue.CPU, memory_mb=4000, cores=2)
+@job_kind("test-card", title="With a card", queue=Queue.CPU, uses_card=True)
 @job_kind("test-done", title="Done", queue=Queue.CPU)
 @job_kind("test-awaited", title="Awaited", queue=Queue.CPU, comes_first=True)
-@job_kind("test-files", title="Files", queue=Queue.IO)
+@job_kind("test-files", title="Files", queue=Queue.LIGHT)
 def done(context):
     """Nothing is left to do."""
     return {}

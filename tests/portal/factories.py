@@ -196,7 +196,12 @@ def make_submission(system, state=Submission.State.EVALUATED, **fields):
 def make_job(state="waiting", **fields):
     """A row as the engine leaves it in that state."""
     now = timezone.now()
-    defaults = {"kind": "import-corpus", "queue": Queue.IO, "title": "Import of the corpus tones", "waiting_since": now}
+    defaults = {
+        "kind": "import-corpus",
+        "queue": Queue.INTAKE,
+        "title": "Import of the corpus tones",
+        "waiting_since": now,
+    }
     if state == "running":
         defaults |= {"claim": "00000000-0000-0000-0000-000000000001", "heartbeat_at": now, "attempt": 1}
     if state not in {"waiting", "cancelled"}:

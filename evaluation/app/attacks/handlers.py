@@ -37,13 +37,19 @@ from evaluation.scoring.attack import choose_scorer, results_folder, run_attack
 from evaluation.scoring.sources import Attacker
 from portal.challenges.models import DataSet
 from portal.core.storage import replace_named
-from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from speech.encoders.contract import Samples, SpeakerEncoder
 
 
-@job_kind("vectors", title="Speaker vectors of a data set", queue=Queue.CPU)
+@engine_finder
+def find_encoders() -> list[str]:
+    """The encoders of speakers that this machine has."""
+    return [name for name, one in ATTACK.engines.engines().items() if not ATTACK.engines.explain_missing(one)]
+
+
+@job_kind("vectors", title="Speaker vectors of a data set", queue=Queue.CPU, uses_card=True)
 def extract_vectors(context: JobContext) -> dict[str, Any]:
     """The vectors of one data set that are not there yet, original and anonymised.
 

@@ -28,7 +28,7 @@ from evaluation.metrics.word_normalization import find_rule
 from evaluation.scoring.recognition import GroupErrors, RecognitionReport, recognition_report
 from evaluation.scoring.values import AVERAGE, Basis, Number
 from portal.core.storage import replace_named
-from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from speech.recognizers.contract import ENGLISH, check_language
@@ -36,7 +36,14 @@ from speech.recognizers.contract import ENGLISH, check_language
 GENDERS = {"all": Gender.ALL, "f": Gender.FEMALE, "m": Gender.MALE}
 
 
-@job_kind("hypotheses", title="Recognised words of a data set", queue=Queue.CPU)
+@engine_finder
+def find_recognizers() -> list[str]:
+    """The recognisers that this machine has."""
+    registry = RECOGNITION.engines
+    return [name for name, one in registry.engines().items() if not registry.explain_missing(one)]
+
+
+@job_kind("hypotheses", title="Recognised words of a data set", queue=Queue.CPU, uses_card=True)
 def extract_words(context: JobContext) -> dict[str, Any]:
     """What is not recognised yet of one data set, originals first."""
     run = load_run(context)

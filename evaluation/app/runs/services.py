@@ -57,6 +57,7 @@ def start_run(
     job: str,
     title: str,
     earlier_jobs: Iterable[tuple[str, str, dict[str, str]]] = (),
+    needs: str = "",
     after: Job | None = None,
     by: Any = None,
     **details: Any,
@@ -66,6 +67,7 @@ def start_run(
     Args:
         job, title: of the last job, which computes the numbers.
         earlier_jobs: kind, title and parameters of each job before it.
+        needs: the engine that these need, by its name.
         after: the job that the chain follows.
         details: for the audit log.
 
@@ -77,9 +79,9 @@ def start_run(
     run.save()
     place = run.submission.system.place_of_work
     for kind, heading, parameters in [*earlier_jobs, (job, title, {})]:
-        after = create_job(
-            kind=kind, title=heading[:200], parameters={"run": run.pk} | parameters, by=by, after=after, **place
-        )
+        needed = "" if kind == job else needs
+        named: dict[str, Any] = {"run": run.pk} | parameters
+        after = create_job(kind=kind, title=heading[:200], parameters=named, engine=needed, by=by, after=after, **place)
     run.job = after
     run.save(update_fields=["job"])
     audit.record("evaluation.started", run, actor=by, **details)
@@ -126,6 +128,7 @@ def start_chain(
         earlier_jobs=[
             (kind.data_set_job, f"{first_title}, {name} · {system}", {"data_set": name}) for name in data_sets
         ],
+        needs="" if "trained" in run.parameters else run.engine,
         after=after,
         by=by,
         engine=run.engine,

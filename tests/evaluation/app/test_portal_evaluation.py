@@ -332,7 +332,7 @@ def test_job_that_no_worker_takes_is_told(recognizer):
     accept_submission(submission=submission)
     submission.refresh_from_db()
     assert "no worker serves the queue cpu. The operator has to start one that does." in explain_hold(submission)
-    beat("a worker", kind="worker", queues=["cpu", "io"], processes=1)
+    beat("a worker", kind="worker", queues=["cpu", "light"], processes=1)
     assert explain_hold(submission) == ""
 
 
@@ -348,7 +348,7 @@ def test_attacker_is_trained_on_the_anonymised_training_set_and_ranks(monkeypatc
     monkeypatch.setattr(_Turn, "go", learn)
     monkeypatch.setattr(attacks, "load_encoder", lambda *_: encoders.load(SPECTRUM, "cpu"))
     # Who starts one worker for all queues has no graphics card by that.
-    beat("a worker", kind="worker", queues=["cpu", "gpu", "io"], processes=1)
+    beat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
     corpus = make_corpus(speakers=4)
     training = corpus.data_sets.create(name="tones_train", role="training", split="train")
     for name in ("learnt-0", "learnt-1"):

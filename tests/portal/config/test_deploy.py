@@ -72,9 +72,22 @@ def test_examples_give_short_jobs_a_worker_of_their_own(compose):
     """As `serve` does, so that no check of an archive waits for a computation."""
     started = [one["command"][2] for one in compose["services"].values() if one.get("command", [""])[0] == "worker"]
     texts = (DEPLOY / "Dockerfile").read_text() + (settings.FILES_DIR / "docs" / "operator.md").read_text()
-    started += re.findall(r"worker --queues ([a-z,]+)", texts) + re.findall(r"voiceprivacy-worker@([a-z,]+)", texts)
-    assert {"io", "cpu", "gpu"} <= set(started)
-    assert [queues for queues in started if "io" in queues and queues != "io"] == []
+    started += re.findall(r"worker --queues ([a-z]+(?:,[a-z]+)*)", texts)
+    served = [set(queues.split(",")) for queues in started]
+    assert set().union(*served) == {"mail", "intake", "light", "cpu", "gpu"}
+    assert [queues for queues in served if queues & {"cpu", "gpu"} and queues & {"mail", "intake", "light"}] == []
+
+
+def test_workers_on_demand_are_started_by_commands_that_exist_and_a_metric_that_is_told():
+    script = (DEPLOY / "slurm" / "worker-gpu.sbatch").read_text()
+    [line] = re.findall(r"^exec /opt/voiceprivacy/bin/voiceprivacy (.+)$", script, re.MULTILINE)
+    require_command(shlex.split(line))
+    scaled = yaml.safe_load((DEPLOY / "kubernetes" / "worker-gpu.yaml").read_text())["spec"]
+    [container] = scaled["jobTargetRef"]["template"]["spec"]["containers"]
+    require_command(container["args"])
+    [trigger] = scaled["triggers"]
+    [metric] = re.findall(r"voiceprivacy_(\w+)", trigger["metadata"]["query"])
+    assert f'"{metric}"' in (settings.BASE_DIR / "portal" / "site" / "metrics.py").read_text()
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

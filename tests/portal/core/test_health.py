@@ -38,7 +38,7 @@ def test_migrations_that_are_not_applied_are_counted(monkeypatch, missing, said)
 
 def test_worker_refuses_an_unknown_queue():
     with pytest.raises(CommandError, match=r"there is no queue cpus$"):
-        call_command("worker", "--queues", "io,cpus")
+        call_command("worker", "--queues", "light,cpus")
 
 
 def test_static_files_that_were_not_collected_are_seen(monkeypatch, settings, tmp_path):

@@ -60,12 +60,12 @@ def test_missing_folder_is_an_empty_queue_and_is_made_again(connect, folder):
 
 def test_messages_of_the_first_queue_overtake_all_others(folder):
     folder_queue.install()
-    options = {"data_folder_in": folder, "polling_interval": 0.01, "first": "io"}
+    options = {"data_folder_in": folder, "polling_interval": 0.01, "first": ("light",)}
     got = []
     with Connection("filesystem://localhost", transport_options=options) as connection:
-        for queue, number in [("cpu", 1), ("cpu", 2), ("io", 3), ("io", 4), ("cpu", 5)]:
+        for queue, number in [("cpu", 1), ("cpu", 2), ("light", 3), ("light", 4), ("cpu", 5)]:
             connection.SimpleQueue(queue).put(number)
-        queues = [Queue(name) for name in ("cpu", "io")]
+        queues = [Queue(name) for name in ("cpu", "light")]
         with connection.Consumer(queues, callbacks=[lambda body, message: (got.append(body), message.ack())]):
             for _ in range(5):
                 connection.drain_events(timeout=5)

@@ -21,7 +21,7 @@ def run(transactional_db, monkeypatch):
     monkeypatch.setattr(services, "send", bool)
 
     def run(body):
-        job_kind("test-body", title="Body", queue=Queue.IO)(body)
+        job_kind("test-body", title="Body", queue=Queue.LIGHT)(body)
         job = services.create_job(kind="test-body", title="Body", parameters={"number": 7})
         runner.execute(job.pk)
         return Job.objects.get(pk=job.pk)

@@ -91,7 +91,7 @@ def test_only_what_may_start_is_taken(make, messages):
     cancelled = make("cancelled")
     Job.objects.filter(pk=cancelled.pk).update(cancel_requested_at=timezone.now())
     assert find_next("cpu") == before.pk
-    assert find_next("io") == other_queue.pk
+    assert find_next("light") == other_queue.pk
     assert work(messages, []) == ["files", "before", "after"]  # the message of the cancelled one brought the last
     assert find_next("cpu") is None
     assert Job.objects.get(pk=with_caller.pk).state == State.WAITING

@@ -30,7 +30,7 @@ def _still_clock(monkeypatch):
     monkeypatch.setattr(clock, "_ask_database", timezone.now)
 
 
-def make_worker(name="box 1", *, queues=("cpu", "io"), processes=1, silent_s=0):
+def make_worker(name="box 1", *, queues=("cpu", "light"), processes=1, silent_s=0):
     details = {"queues": list(queues), "processes": processes}
     at = timezone.now() - timedelta(seconds=silent_s)
     return Pulse.objects.create(name=name, kind=workers.KIND, at=at, details=details)
@@ -85,21 +85,21 @@ def test_silent_worker_serves_nothing_and_is_named_even_while_a_job_of_it_goes_o
 def test_job_behind_a_busy_worker_is_no_problem_but_one_beside_an_idle_worker_is():
     make_worker(processes=1)
     make_job("running", queue="cpu", worker="box 1")
-    make_waiting("io")
+    make_waiting("light")
     assert check_workers() is None
     Pulse.objects.all().delete()
     make_worker(processes=2)
     assert check_workers() is None, "it has just begun a job"
     Job.objects.filter(state="running").update(started_at=long_ago())
     assert check_workers() == (
-        "A job has waited for 5 min in the queue io, although box 1 serves it and has room. Start that worker again."
+        "A job has waited for 5 min in the queue light, although box 1 serves it and has room. Start that worker again."
     )
 
 
 def test_worker_between_two_jobs_starves_no_queue():
     make_worker(processes=1)
-    make_waiting("io")
-    ended = make_job("succeeded", queue="io", worker="box 1", started_at=long_ago())
+    make_waiting("light")
+    ended = make_job("succeeded", queue="light", worker="box 1", started_at=long_ago())
     assert check_workers() is None
     Job.objects.filter(pk=ended.pk).update(finished_at=long_ago())
     assert "although box 1 serves it and has room" in check_workers()
@@ -121,10 +121,15 @@ def test_ready_fails_with_the_sentence_of_a_starved_queue(client):
 def test_worker_that_ended_in_order_is_not_missed(monkeypatch):
     monkeypatch.setattr(workers._process, "worker", "")
     name = workers.become_worker()
-    workers.leave_sign({"io": None, "cpu": None}, 2)
-    workers.leave_sign({"io": None, "cpu": None}, 2)
+    workers.leave_sign({"light": None, "cpu": None}, 2)
+    workers.leave_sign({"light": None, "cpu": None}, 2)
     [worker] = workers.known_workers(timezone.now())
-    assert (worker.name, worker.queues, worker.processes, worker.is_silent) == (name, ["io", "cpu"], 2, False)
+    assert (worker.name, worker.queues, worker.capacity.processes, worker.is_silent) == (
+        name,
+        ["light", "cpu"],
+        2,
+        False,
+    )
     workers.sign_off()
     assert Pulse.objects.count() == 0
 
@@ -149,7 +154,7 @@ def rows(page):
     """Text of the cells in the table of workers, row by row."""
     table = page.split('id="workers"')[1].split("</table>")[0].split("<tbody>")[1]
     cells = [row.split("</t") for row in table.split("<tr>")[1:]]
-    return [[" ".join(_text(cell).split()) for cell in row[:5]] for row in cells]
+    return [[" ".join(_text(cell).split()) for cell in row[:6]] for row in cells]
 
 
 def _text(html):
@@ -161,10 +166,10 @@ def test_operations_lists_each_worker_once_with_queues_jobs_and_last_sign(client
     make_worker("box 1", processes=2, silent_s=3)
     make_worker("box 2", queues=["gpu"], silent_s=120)
     make_job("running", queue="cpu", worker="box 1", title="First")
-    make_job("running", queue="io", worker="box 1", title="Second")
+    make_job("running", queue="light", worker="box 1", title="Second")
     assert rows(client.get("/operations/").content.decode()) == [
-        ["box 1", "io, cpu", "2", "First, Second", "3.0 s ago"],
-        ["box 2", "gpu", "1", "nothing", "2 min ago silent"],
+        ["box 1", "light, cpu", "2", "1 core", "First, Second", "3.0 s ago"],
+        ["box 2", "gpu", "1", "1 core", "nothing", "2 min ago silent"],
     ]
 
 
@@ -215,7 +220,7 @@ def test_waiting_job_says_that_no_running_worker_takes_it():
     make_worker("box 2", queues=("gpu",), silent_s=settings.JOB_LOST_AFTER_S + 15)
     sentence = "No running worker takes jobs of the queue “graphics card”. The operator has to start one."
     assert wait_of(make_waiting("gpu")) == sentence
-    assert wait_of(make_waiting("io")) == "A worker has room and takes it in a moment."
+    assert wait_of(make_waiting("light")) == "A worker has room and takes it in a moment."
 
 
 def test_waiting_job_says_which_job_it_follows_and_others_wait_for_nothing():

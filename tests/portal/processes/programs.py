@@ -156,7 +156,7 @@ class Portal:
 
     def start_worker(self, *, concurrency=2, **environment):
         command = ["-m", "celery", "--skip-checks", "--app", "portal.config.celery", "worker", "--queues"]
-        command += ["io,cpu,gpu", "--concurrency", str(concurrency), "--loglevel", "INFO"]
+        command += ["mail,intake,light,cpu,gpu", "--concurrency", str(concurrency), "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         return self.start("worker", *command, **environment)
 

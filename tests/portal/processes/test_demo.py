@@ -147,7 +147,7 @@ def test_demo_goes_on_after_interrupts_and_ends_well(demo: Demo, runs: list[list
 
 def test_demo_prints_where_each_journey_begins_and_no_mail_to_its_own_people(lines: list[str]) -> None:
     start = next(number for number, line in enumerate(lines) if line.startswith("The portal is open at "))
-    of_processes = ("web ", "worker ", "io-worker ", "scheduler ")
+    of_processes = ("web ", "worker ", "light ", "scheduler ")
     said = [line for line in lines[start + 1 :] if line and not line.startswith(of_processes)]
     assert [line.split()[0].rstrip(",") for line in said] == [
         *("Reader", "leaderboard", "system", "heard"),

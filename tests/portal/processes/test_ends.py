@@ -95,6 +95,31 @@ def short_limits(alone, settings):
     alone.kill_all()
 
 
+def test_job_that_takes_too_much_memory_ends_with_a_sentence_and_its_worker_goes_on(alone, tmp_path):
+    worker = alone.start_worker(concurrency=1, PORTAL_JOB_MEMORY_MB="600")
+    alone.start_scheduler()
+    large, brief = (
+        create_job(kind="test-large", title="Large", parameters={"bytes": 700_000_000}),
+        create_job(kind="test-brief", title="Brief", parameters={}),
+    )
+    ended = wait_for_end(large)
+    assert (ended.state, ended.attempt, ended.failure_actor) == (State.FAILED, 1, "operator")
+    assert ended.failure == "Too large: at “Growing” it held more than 600 MB of memory."
+    assert "A job of this worker may hold 600 MB." in ended.failure_remedy
+    assert ended.memory_bytes > 600_000_000
+    ended = wait_for_end(brief)
+    assert ended.failure == "Timed out: it ran longer than the limit of 1 s for a job of its kind."
+    assert wait_for_end(make_steps(tmp_path / "steps", items=2)).state == State.SUCCEEDED
+    assert worker.is_running
+
+
+def test_worker_until_idle_ends_by_itself_when_nothing_is_left(alone, tmp_path):
+    job = make_steps(tmp_path / "steps", items=2)
+    worker = alone.start("worker", "manage.py", "worker", "--queues", "cpu", "--processes", "1", "--until-idle", "2")
+    assert worker.wait() == 0
+    assert Job.objects.get(pk=job.pk).state == State.SUCCEEDED
+
+
 def test_jobs_that_run_too_long_end_and_the_worker_goes_on(short_limits, tmp_path):
     """Three at once, to save time: one hears the soft limit, one does not, one was cancelled and does not hear that."""
     jobs = [create_job(kind=kind, title=kind, parameters={}) for kind in ("test-patient", "test-deaf", "test-deaf")]

@@ -54,7 +54,7 @@ class Served:
 
 
 def living(queue):
-    return [(worker.queues, worker.processes) for worker in queue.living]
+    return [(worker.queues, worker.capacity.processes) for worker in queue.living]
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,10 @@ def test_short_job_does_not_wait_for_computations(served, tmp_path):
     for job in (*jobs, waiting):
         job.refresh_from_db()
     assert [job.state for job in (*jobs, waiting)] == [State.RUNNING, State.RUNNING, State.WAITING]
-    wait_until(lambda: living(queue_states()[0]) == [(["io"], 2)], "the heartbeat of the worker of short jobs")
+    wait_until(
+        lambda: living(queue_states()[0]) == [(["mail", "intake", "light"], 2)],
+        "the heartbeat of the worker of short jobs",
+    )
     let_go(*files)
     assert {wait_for_end(job).state for job in (*jobs, waiting)} == {State.SUCCEEDED}
 

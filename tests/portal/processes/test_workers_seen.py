@@ -32,7 +32,11 @@ def test_living_worker_tells_its_queues_and_the_jobs_it_runs(standing, tmp_path)
     job = make_steps(file, held_at=2)
     wait_for_items(file, 2)
     worker = wait_until(lambda: worker_of(standing.worker), "the worker's heartbeat")
-    assert (worker.queues, worker.processes, worker.is_silent) == (["io", "cpu", "gpu"], 2, False)
+    assert (worker.queues, worker.capacity.processes, worker.is_silent) == (
+        ["mail", "intake", "light", "cpu", "gpu"],
+        2,
+        False,
+    )
     wait_until(lambda: worker_of(standing.worker).jobs == [job], "the job that it runs")
     let_go(file)
     assert wait_for_end(job).state == State.SUCCEEDED
@@ -85,4 +89,4 @@ def test_worker_serves_the_queues_that_it_was_started_for(alone):
     command = ["-m", "celery", "--app", "portal.config.celery", "worker", "--queues", "gpu", "--concurrency", "1"]
     program = alone.start("worker", *command)
     worker = wait_until(lambda: worker_of(program), "the worker's heartbeat")
-    assert (worker.queues, worker.processes) == (["gpu"], 1)
+    assert (worker.queues, worker.capacity.processes) == (["gpu"], 1)

@@ -160,7 +160,7 @@ def test_corpus_without_training_set_is_told(organizer, submission):
 
 @needs_torch
 def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submission):
-    beat("a worker", kind="worker", queues=["cpu", "gpu", "io"], processes=1, has_card=False)
+    beat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
     page = text_of(organizer.get(FORM))
     assert "No worker has a graphics card" in page
     assert 'value="cuda"' not in page

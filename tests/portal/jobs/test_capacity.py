@@ -1,0 +1,127 @@
+"""What a worker's machine has decides which jobs it takes, and what people read about a job that nobody can take."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.core.models import Pulse
+from portal.core.processes import choose_processes
+from portal.jobs import services, tasks, workers
+from portal.jobs.checks import check_workers
+from portal.jobs.models import Job, State
+from portal.jobs.selectors import find_next, is_taken_elsewhere, with_estimates
+from portal.jobs.services import create_job, leave_card
+from portal.jobs.workers import Capacity
+from tests.portal.factories import make_job
+
+pytestmark = pytest.mark.django_db
+GB = 10**9
+LARGE = Capacity(processes=2, cores=8, memory_bytes=32 * GB, engines=("whisper-base",))
+SMALL = Capacity(processes=2, cores=1, memory_bytes=4 * GB, engines=())
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    held = []
+    monkeypatch.setattr(services.current_app, "send_task", lambda _, arguments, **__: held.append(arguments[0]))
+    return held
+
+
+def make_worker(name, capacity, queues=("cpu",)):
+    details = {"queues": list(queues)} | {field: getattr(capacity, field) for field in Capacity.__dataclass_fields__}
+    return Pulse.objects.create(name=name, kind=workers.KIND, at=timezone.now(), details=details)
+
+
+def make_waiting(kind="test-done", engine="", **fields):
+    long_ago = timezone.now() - timedelta(minutes=5)
+    return make_job(
+        kind=kind, engine=engine, queue="cpu", waiting_since=long_ago, sent_at=long_ago, times_sent=1, **fields
+    )
+
+
+def test_worker_gets_no_job_that_needs_more_memory_or_cores_or_another_engine():
+    demanding, recognition = make_waiting("test-demanding"), make_waiting(engine="whisper-base")
+    assert find_next("cpu", SMALL) is None
+    plain = make_waiting()
+    assert find_next("cpu", SMALL) == plain.pk
+    assert find_next("cpu", LARGE) == find_next("cpu") == demanding.pk
+    Job.objects.filter(pk=demanding.pk).delete()
+    assert find_next("cpu", LARGE) == recognition.pk
+
+
+def test_share_of_a_job_is_what_the_machine_has_less_a_tenth_by_jobs_at_a_time(settings):
+    assert (LARGE.share_bytes, Capacity().share_bytes) == (14_400_000_000, None)
+    settings.JOB_MEMORY_MB = 700
+    assert (LARGE.share_bytes, Capacity().share_bytes) == (700_000_000, 700_000_000)
+
+
+def test_job_that_no_worker_can_take_says_what_is_missing():
+    make_worker("small", SMALL)
+    missing = (
+        "No running worker has the engine “whisper-base”, or the memory for it. The operator has to add it to one."
+    )
+    [job] = with_estimates([make_waiting(engine="whisper-base")])
+    assert job.wait == missing
+    assert check_workers() == missing
+    Job.objects.all().delete()
+    [job] = with_estimates([make_waiting("test-demanding")])
+    assert job.wait.startswith("No running worker has the memory or cores that “demanding” needs.")
+    make_worker("large", LARGE)
+    [job] = with_estimates([job])
+    assert job.wait == "A worker has room and takes it in a moment."
+
+
+def test_worker_of_a_version_that_tells_less_takes_everything():
+    details = {"queues": ["cpu"], "processes": 2, "has_card": False}
+    Pulse.objects.create(name="old", kind=workers.KIND, at=timezone.now(), details=details)
+    [old] = workers.known_workers(timezone.now())
+    assert (old.capacity.processes, old.capacity.memory_bytes) == (2, None)
+    assert old.capacity.can_take("test-done", "whisper-base")
+
+
+def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch):
+    monkeypatch.setattr(workers._process, "worker", "small")
+    monkeypatch.setattr(workers._process, "capacity", SMALL)
+    monkeypatch.setattr(tasks, "PASS_ON_S", 0)
+    job = make_waiting("test-demanding")
+    tasks.run_job(str(job.pk))
+    assert messages == [], "there is no other: the scheduler tries again, ever more rarely"
+    make_worker("large", LARGE)
+    assert is_taken_elsewhere(job, than="small")
+    tasks.run_job(str(job.pk))
+    assert messages == [str(job.pk)]
+    assert Job.objects.get(pk=job.pk).state == State.WAITING
+
+
+def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messages, settings):
+    make = {"kind": "test-card", "title": "Vectors", "parameters": {}}
+    assert create_job(**make).queue == "cpu"
+    pulse = make_worker("card", Capacity(card="a card"), queues=("gpu",))
+    job = create_job(**make)
+    assert job.queue == "gpu"
+    leave_card(timezone.now())
+    assert Job.objects.get(pk=job.pk).queue == "gpu"
+    pulse.delete()
+    leave_card(timezone.now())
+    assert Job.objects.get(pk=job.pk).queue == "cpu"
+    settings.CARD_JOBS = "always"
+    assert create_job(**make).queue == "gpu"
+    make_worker("card", Capacity(card="a card"), queues=("gpu",))
+    settings.CARD_JOBS = "never"
+    assert create_job(**make).queue == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("queues", "cores", "gigabytes", "expected"),
+    [
+        ("cpu", 1, 8, 1),
+        ("cpu", 2, 24, 2),
+        ("cpu", 4, 4, 2),
+        ("cpu", 16, 64, 4),
+        ("cpu", 64, 256, 16),
+        ("gpu", 16, 64, 1),
+    ],
+)
+def test_number_of_jobs_at_a_time_follows_the_machine(queues, cores, gigabytes, expected):
+    assert choose_processes(queues, cores=cores, memory_bytes=gigabytes * GB) == expected
