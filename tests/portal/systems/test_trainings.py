@@ -164,7 +164,7 @@ def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submi
     page = text_of(organizer.get(FORM))
     assert "No worker has a graphics card" in page
     assert 'value="cuda"' not in page
-    beat("another", kind="worker", queues=["gpu"], processes=1, has_card=True)
+    beat("another", kind="worker", queues=["gpu"], processes=1, card="a card")
     assert 'value="cuda"' in text_of(organizer.get(FORM))
 
 
