@@ -192,6 +192,9 @@ class StudyText(_Row):
         ROLE_PLAY = "role-play"
         INSTRUCTIONS = "instructions"
         THANKS = "thanks"
+        WORDS = "words"  # of buttons and hints, as CSV: `listening.app.studies.words`
+
+    READ = (Kind.CONSENT, Kind.ROLE_PLAY, Kind.INSTRUCTIONS, Kind.THANKS)  # in Markdown; no study can do without
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="texts")
     kind = models.CharField(max_length=12, choices=Kind.choices)

@@ -31,7 +31,7 @@ def sentences_of_python(path):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if name in MARKS and node.args and isinstance(node.args[0], ast.Constant):
                 found.append((node.args[0].value, ""))
-            elif name in MARKS_OF_NUMBER:
+            elif name in MARKS_OF_NUMBER and isinstance(node.args[0], ast.Constant):
                 found.append((node.args[0].value, node.args[1].value))
     return found
 

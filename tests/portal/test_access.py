@@ -233,6 +233,8 @@ MATRIX = {
     "studies:detail": FOR_NOBODY_HERE,
     "studies:edit": FOR_NOBODY_HERE,
     "studies:texts": FOR_NOBODY_HERE,
+    "studies:words": FOR_NOBODY_HERE,
+    "studies:words-file": FOR_NOBODY_HERE,
     "studies:planner": FOR_NOBODY_HERE,
     "studies:design": FOR_NOBODY_HERE,
     "studies:certificate": FOR_NOBODY_HERE,
@@ -394,6 +396,7 @@ POSTS = {
         (
             "studies:edit",
             "studies:texts",
+            "studies:words",
             "studies:design",
             "studies:prepare",
             "studies:preview",
@@ -731,12 +734,15 @@ def _of_a_study() -> dict[str, list[Any]]:
     corpus = Corpus.objects.get(editions=edition)
     enrolment = DataSet.objects.create(corpus=corpus, name="x_enrolls", role="enrolment")
     enrolment.utterances.add(corpus.utterances.get())
-    study = make_study(edition=edition, evaluators=1, trials=1, systems=0, places_per_network=9)
+    languages = ["en", "ar"]
+    study = make_study(edition=edition, evaluators=1, trials=1, systems=0, places_per_network=9, languages=languages)
     session = make_session(study)
     rule = study.exclusion_rules.create(session=session, reason="to be revoked")
     arguments: dict[str, list[Any]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
     arguments |= {"studies:list": [], "studies:new": [], "studies:import": []}
     return arguments | {
+        "studies:words": [study.name, "ar"],
+        "studies:words-file": [study.name, "ar"],
         "studies:results-system": [study.name, "secretive"],
         "studies:results-csv": [study.name, "raw", "summary"],
         "studies:results-figure": [study.name, "raw", "violin-naturalness", "svg"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import translation
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
@@ -15,9 +14,11 @@ from listening.app.erasure import services
 from listening.app.models import Session, Study
 from listening.app.sessions.forms import WithdrawalForm
 from listening.app.sessions.pages import choose_language, list_languages, session_frame
+from listening.app.sessions.services import study_for_withdrawal
 from listening.app.sessions.views import session_view, visitor_address
 from listening.app.studies.pages import forgetting
 from listening.app.studies.views import study_page
+from listening.app.studies.words import speak
 from portal.core.clock import read_clock
 from portal.jobs.services import NotPossible
 
@@ -37,11 +38,16 @@ def withdraw(request: HttpRequest, session: Session) -> HttpResponse:
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def withdraw_by_code(request: HttpRequest) -> HttpResponse:
-    """Delete the answers of a session that has ended, by the code that was shown at its end."""
-    language = choose_language(request, texts.LANGUAGES)
-    with translation.override(language):
+    """Delete the answers of a session that has ended, by the code that was shown at its end.
+
+    With the key of a study's link (``?study=…``) it is said in the languages and words of that study.
+    """
+    study = study_for_withdrawal(request.GET.get("study", ""))
+    offered = study.languages if study else texts.LANGUAGES
+    language = choose_language(request, offered)
+    with speak(study, language):
         form = WithdrawalForm(request.POST if request.method == "POST" else None)
-        shown = {"languages": list_languages(texts.LANGUAGES, language, request.GET), "form": form}
+        shown = {"languages": list_languages(offered, language, request.GET), "form": form}
         status = 422 if form.is_bound else 200
         if form.is_valid():
             try:

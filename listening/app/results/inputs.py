@@ -34,7 +34,7 @@ from evaluation.protocols.recipes import RecipeError
 from listening.analysis.analyse import ANALYSIS_VERSION
 from listening.analysis.bundle import read_inputs
 from listening.analysis.reading.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Transcripts
-from listening.app.models import Answer, Exclusion, Item, Session, Study, StudySystem
+from listening.app.models import Answer, Exclusion, Item, Session, Study, StudySystem, StudyText
 from listening.app.studies.selectors import PresentedItem, presented_items
 from listening.tasks import COMPARING, Task
 from portal.challenges.models import Edition
@@ -94,7 +94,7 @@ def collect_inputs(study: Study) -> Inputs:
         for slot, sample in item.samples.items():
             if slot != "b" and sample.system not in gone:
                 heard[sample.system or ORIGINAL].add(sample.utterance)
-    texts = study.texts.order_by("kind", "language", "version")
+    texts = study.texts.filter(kind__in=StudyText.READ).order_by("kind", "language", "version")
     return Inputs(
         study=_facts(study, systems, items.values()),
         objective=collect_objective(
@@ -116,7 +116,7 @@ def compute_basis(study: Study) -> str:
         Changed.STUDY: [
             [getattr(study, name) for name in ("name", "title", "form", "tasks", "is_simulated", "imported")],
             [str(getattr(study, name)) for name in PLAN],
-            study.texts.aggregate(count=Count("pk"), last=Max("pk")),
+            study.texts.filter(kind__in=StudyText.READ).aggregate(count=Count("pk"), last=Max("pk")),
         ],
         Changed.SYSTEMS: list(_standing(study).values_list("code", "submission", "submission__system__label")),
         Changed.ANSWERS: [

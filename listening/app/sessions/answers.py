@@ -15,7 +15,6 @@ from typing import Any
 
 from django.db import transaction
 from django.http import Http404
-from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -25,6 +24,7 @@ from listening.app.sessions.assignment import end_session, note
 from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progress, measure_progress
 from listening.app.sessions.sql import Statement, Writes, read_together_with_clock
+from listening.app.studies.words import speak
 
 MOST_EVENTS_OF_SESSION = 5000
 BROKEN, NOTE = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip
@@ -258,7 +258,7 @@ def _claim(session: Session, block: PlannedBlock, payload: dict[str, Any]) -> Cl
     trial = None if position is None else block.trials.get(position)
     slots = None if trial is None else [sample.slot for sample in trial.samples]
     try:
-        with translation.override(session.language):
+        with speak(session.study, session.language):
             return payloads.read_answers(payload, study=session.study, slots=slots)
     except Invalid:
         if session.state != Session.State.ACTIVE:
@@ -352,5 +352,5 @@ def _keep_events(session: Session, events: list[ToldEvent], **place: int) -> Non
 
 
 def _refused(session: Session, status: int, problem: str, sentence: str | Promise, **more: Any) -> Refused:
-    with translation.override(session.language):
+    with speak(session.study, session.language):
         return Refused(status, {"problem": problem, "sentence": str(sentence)} | more)

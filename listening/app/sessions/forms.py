@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django import forms
@@ -41,7 +41,7 @@ class QuestionsForm(forms.Form):
         super().__init__(data)
         for question in questions:
             field = _make_field(question, language, languages)
-            field.label = label_in(question.labels, language)
+            field.label = _label(question.labels, language)
             field.required = question.is_required
             field.error_messages["required"] = MISSING
             field.widget.is_required = False  # the server says it, in the page's language and for all at once
@@ -52,9 +52,14 @@ class QuestionsForm(forms.Form):
         return {name: value for name, value in self.cleaned_data.items() if value not in (None, "")}
 
 
+def _label(labels: Mapping[str, str], language: str) -> str:
+    """The label in this language; another one is translated where the words of the study know it."""
+    return labels.get(language) or _(label_in(labels, language))
+
+
 def _make_field(question: Question, language: str, languages: tuple[str, ...]) -> forms.Field:
     if question.kind == "choice":
-        choices = [(one.value, label_in(one.labels, language)) for one in question.choices]
+        choices = [(one.value, _label(one.labels, language)) for one in question.choices]
         return forms.ChoiceField(choices=choices, widget=forms.RadioSelect)
     if question.kind == "language":
         unsaid = [] if languages else [("undisclosed", _("I would rather not say"))]

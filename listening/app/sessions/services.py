@@ -19,7 +19,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from listening.app.models import Participant, Session, Study
+from listening.app.models import Participant, Session, Study, StudyText
 from listening.app.sessions import platforms, screening
 from listening.app.sessions.assignment import (
     OTHER_SUBMISSION,
@@ -36,11 +36,13 @@ from listening.app.sessions.assignment import (
 from listening.app.sessions.platforms import Arrival, ArrivalError, person_key
 from listening.app.sessions.selectors import STEPS, list_steps, read_screening, session_for
 from listening.app.studies.rules import CONSENT_FIELDS, NETWORKS_OF_A_STUDY
-from listening.app.studies.selectors import ShownText, expected_effort, shown_text
+from listening.app.studies.selectors import ShownText, expected_effort, newest_text, shown_text
 from listening.app.studies.settings import NATIVE_LANGUAGE, PlatformPlan
+from listening.app.studies.words import ships_words
 
 Step = Session.Step
 State = Session.State
+WORDS = StudyText.Kind.WORDS
 DEVICE_FIELDS = ("context_state", "sample_rate", "screen")
 LONGEST_AGENT = 300
 # Sessions that may begin: from one address as many as it may take places, in all some for each place.
@@ -74,6 +76,11 @@ class TooManyError(NotOpenError):
 def study_of_link(key: str) -> Study:
     """The study of an address that evaluators were given; one that was never launched is not found."""
     return get_object_or_404(Study, link_key=key, launched_at__isnull=False)
+
+
+def study_for_withdrawal(key: str) -> Study | None:
+    """The study in whose words somebody is told how to withdraw; None where the address names none."""
+    return Study.objects.filter(link_key=key, launched_at__isnull=False).first() if key else None
 
 
 def join(
@@ -394,11 +401,14 @@ def change_language(token: str, language: str) -> Session:
 
 
 def show_text(session: Session, kind: str) -> ShownText:
-    """The text as this session reads it now; which version it was is kept with the session."""
+    """The text as this session reads it now; which version it was is kept with the session, and that of the words
+    around it where they are the study's own."""
     shown = shown_text(session.study, kind, session.language)
-    seen = {"language": shown.language, "version": shown.version}
-    if session.texts.get(kind) != seen:
-        session.texts = session.texts | {kind: seen}
+    seen = {kind: {"language": shown.language, "version": shown.version}}
+    if not ships_words(session.language) and (words := newest_text(session.study, WORDS, session.language)):
+        seen |= {WORDS.value: {"language": words.language, "version": words.version}}
+    if session.texts | seen != session.texts:
+        session.texts = session.texts | seen
         session.save(update_fields=["texts"])
     return shown
 

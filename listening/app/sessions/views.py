@@ -16,7 +16,6 @@ from django.core.validators import slug_re
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils import translation
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
@@ -33,6 +32,7 @@ from listening.app.sessions.platforms import ArrivalError, allow_platform, netwo
 from listening.app.sessions.selectors import describe_state, session_for
 from listening.app.studies.selectors import expected_effort
 from listening.app.studies.settings import parse_platform
+from listening.app.studies.words import speak
 from portal.core.addresses import plain_address
 from portal.core.clock import read_clock
 from portal.core.media import ranged_response, secured
@@ -49,7 +49,7 @@ def session_view(view: View) -> View:
     @wraps(view)
     def guarded(request: HttpRequest, token: str, **where: Any) -> HttpResponse:
         session = session_for(token)
-        with translation.override(session.language):
+        with speak(session.study, session.language):
             response = view(request, session, **where)
         return finish_response(response, session.study, may_submit=session.state != Session.State.ACTIVE)
 
@@ -65,7 +65,7 @@ def not_found(request: HttpRequest, status: int) -> HttpResponse:
         shown: dict[str, Any] = {"languages": pages.list_languages(texts.LANGUAGES, language, request.GET)}
     else:
         language, shown = session.language, pages.session_frame(session) | {"steps_total": 0}
-    with translation.override(language):
+    with speak(None if session is None else session.study, language):
         response = render(request, "listening/sessions/not_found.html", shown, status=status)
     patch_cache_control(response, private=True, no_store=True)
     return response
@@ -92,7 +92,7 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
     language = pages.choose_language(request, study.languages)
     if request.method == "HEAD":  # programs that look at links make no session
         return finish_response(HttpResponse(), study)
-    with translation.override(language):
+    with speak(study, language):
         response = _join(request, study, language)
     return finish_response(response, study)
 
@@ -186,7 +186,7 @@ def language(request: HttpRequest, session: Session) -> HttpResponse:
     if form.is_valid():
         session = services.change_language(session.token, form.cleaned_data["language"])
     if session.state == Session.State.ACTIVE and session.step in pages.KEEP_ANSWERS and given.keys() - {"language"}:
-        with translation.override(session.language):  # what was chosen so far stays
+        with speak(session.study, session.language):  # what was chosen so far stays
             filled = pages.form_of_step(session)
             filled.initial = given
             return render(request, *pages.current_page(session, filled, **_told_before(request)))

@@ -1,4 +1,4 @@
-"""The forms of a study: a new one in a few fields, all of its fields, one of its texts, and an extension."""
+"""The forms of a study: a new one in a few fields, all of its fields, and an extension."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
 from listening.analysis.reading.inputs import AnalysisInputError
-from listening.app.models import Study, StudyText
+from listening.app.models import Study
 from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
 from listening.app.studies.services import describe_presets, make_study
@@ -484,39 +484,6 @@ class StudyForm(forms.Form):
             fields = {name: value for name, value in fields.items() if name not in rules.LOCKED_AFTER_LAUNCH}
             relations = {}
         return or_errors(self, services.change_study, study=self.study, by=by, **fields, **relations)
-
-
-class TextForm(forms.Form):
-    """One text in one language."""
-
-    kind = forms.ChoiceField(choices=StudyText.Kind.choices, widget=forms.HiddenInput)
-    language = forms.CharField(widget=forms.HiddenInput, max_length=8)
-    text = forms.CharField(
-        label="Text",
-        help_text="Markdown: empty lines between paragraphs, - before the items of a list, ## before a heading.",
-        max_length=LONGEST_TEXT,
-        widget=forms.Textarea(attrs={"rows": 16}),
-        error_messages={"required": "Write what evaluators will read."},
-    )
-
-    def __init__(self, data: Any = None, *, study: Study, kind: str, language: str) -> None:
-        self.study = study
-        newest = selectors.newest_text(study, kind, language)
-        initial = {"kind": kind, "language": language, "text": newest.text if newest else ""}
-        super().__init__(data, initial=initial, prefix=f"{kind}-{language}")
-
-    def clean_text(self) -> str:
-        return cast("str", self.cleaned_data["text"]).replace("\r\n", "\n").replace("\0", "").strip()
-
-    def clean_language(self) -> str:
-        language = cast("str", self.cleaned_data["language"])
-        if language not in self.study.languages:
-            raise ValidationError(f"The study has no language {language}. Add it on the page “Edit”.")
-        return language
-
-    def save(self, *, by: Any) -> StudyText | None:
-        """The new version of a valid form; None where it says nothing new, or with an error of the form."""
-        return or_errors(self, services.change_text, study=self.study, by=by, **self.cleaned_data)
 
 
 class ExtendForm(forms.Form):

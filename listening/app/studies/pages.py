@@ -14,24 +14,22 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
 from common.tables import Cell, Column, Group, Row, Table, number_columns, number_table
 from listening.analysis.reading.inputs import Settings
-from listening.app.models import Item, Study, StudyText
+from listening.app.models import Item, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, Verdict, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
-from listening.app.studies.selectors import shown_text
 from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
+from listening.app.studies.words import count_missing, ships_words
 from listening.design.certificate import describe_power
 from listening.design.plan import DesignError
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
-from listening.texts import LANGUAGES
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
@@ -303,6 +301,7 @@ def launching(study: Study) -> dict[str, Any]:
             "systems, data sets, numbers, questions and screening.",
             "“Edit” can still change title, languages, pay, what evaluators are told before they consent, "
             "completion codes and how long a place is kept.",
+            *filter(None, (explain_english_words(study, language) for language in study.languages)),
         ],
         "facts_title": "What is launched",
         "are_counts": True,
@@ -370,35 +369,16 @@ def extend_page(study: Study) -> dict[str, Any]:
     return {"blocks": study.blocks.count(), "refusal": "" if study.state in LAUNCHED else refusal}
 
 
-def chosen_text(study: Study, query: Mapping[str, str]) -> tuple[str, str]:
-    """The kind and the language that an address asks for; the first ones where it asks for none that exist."""
-    kind, language = query.get("kind", ""), query.get("language", "")
-    kind = kind if kind in StudyText.Kind.values else StudyText.Kind.CONSENT.value
-    return kind, language if language in study.languages else study.languages[0]
-
-
-def text_page(study: Study, kind: str, language: str) -> dict[str, Any]:
-    """A text as evaluators read it, its history, and the way to the others."""
-    address = reverse("studies:texts", args=[study.name])
-    tabs = [
-        {
-            "label": f"{one.label.capitalize()}, {language_name(code)}",
-            "url": f"{address}?{urlencode({'kind': one.value, 'language': code})}",
-            "is_chosen": (one.value, code) == (kind, language),
-        }
-        for one in StudyText.Kind
-        for code in study.languages
-    ]
-    return {
-        "study": study,
-        "kind_label": StudyText.Kind(kind).label.capitalize(),
-        "language": language,
-        "language_label": language_name(language),
-        "is_shipped": language in LANGUAGES,
-        "tabs": tabs,
-        "shown": shown_text(study, kind, language, below=1),
-        "versions": study.texts.filter(kind=kind, language=language).select_related("created_by"),
-    }
+def explain_english_words(study: Study, language: str) -> str:
+    """What evaluators read in English for want of a translation, as a sentence; empty where that is nothing."""
+    missing, total = (0, 0) if ships_words(language) else count_missing(study, language)
+    are = "is" if missing == 1 else "are"
+    which = f"{missing} of the {total} words of buttons and hints {are} not translated"
+    return (
+        f"{language_name(language)}: {which}, so evaluators read {'it' if missing == 1 else 'them'} in English."
+        if missing
+        else ""
+    )
 
 
 def language_name(code: str) -> str:

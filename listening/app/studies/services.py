@@ -20,7 +20,7 @@ from django.db import transaction
 
 from listening import texts
 from listening.app.models import Session, Study, StudyText
-from listening.app.studies import rules, selectors
+from listening.app.studies import rules, selectors, words
 from listening.app.studies.certificate import launch_problems, read_rows
 from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import (
@@ -164,6 +164,17 @@ def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -
     if made is not None:
         audit.record("study.text_changed", study, actor=by, kind=kind, language=language, version=made.version)
     return made
+
+
+@transaction.atomic
+def change_words(*, study: Study, language: str, translations: Mapping[words.Key, str], by: Any) -> StudyText | None:
+    """The words of buttons and hints from now on, all of them, as a new version; None where they are as before.
+
+    Raises:
+        NotPossible: the study is closed.
+    """
+    text = words.write_words(language, translations, is_whole=False)
+    return change_text(study=study, kind=StudyText.Kind.WORDS, language=language, text=text, by=by)
 
 
 def start_design(study: Study, by: Any) -> Job | None:
@@ -349,7 +360,7 @@ def _text_problems(study: Study) -> list[str]:
     newest = {(one.kind, one.language): one.text for one in study.texts.order_by("version")}
     return [
         f"The text “{kind.label.lower()}” is empty in the language {language}. Write it on the page of texts."
-        for kind in StudyText.Kind
+        for kind in StudyText.READ
         for language in study.languages
         if not newest.get((kind.value, language), "").strip()
     ]
@@ -558,8 +569,8 @@ def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> Stu
 def _wordings(study: Study) -> dict[tuple[str, str], str]:
     """The shipped wording of each kind and language of a study; where none is shipped, the organizer writes it."""
     return {
-        (kind, language): selectors.shipped_text(study, kind, language)
-        for kind in StudyText.Kind.values
+        (kind.value, language): selectors.shipped_text(study, kind, language)
+        for kind in StudyText.READ
         for language in study.languages
         if language in texts.LANGUAGES
     }

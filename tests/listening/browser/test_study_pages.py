@@ -106,6 +106,33 @@ def test_design_and_texts(page, check_page, edition):
     check_page(page, "study-texts")
 
 
+def test_words_of_buttons_go_out_and_come_back_as_a_file(page, check_page, edition):
+    study = make_draft(edition, languages=["en", "ar"])
+    page.goto(address("texts", study))
+    page.get_by_role("link", name="Buttons and hints, Arabic").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download all words").click()
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    assert "\nBegin,,,\n" in text
+    wrong = text.replace("\nBegin,,,\n", "\nBegin,,,<b>\n")
+    page.get_by_label("Filled-in file").set_input_files(
+        {"name": "w.csv", "mimeType": "text/csv", "buffer": wrong.encode()}
+    )
+    page.get_by_role("button", name="Replace all by this file").click()
+    expect(page.get_by_role("alert").get_by_text("Expected words without <")).to_be_visible()
+    right = text.replace("\nBegin,,,\n", "\nBegin,,,ابدأ\n")
+    page.get_by_label("Filled-in file").set_input_files(
+        {"name": "w.csv", "mimeType": "text/csv", "buffer": right.encode()}
+    )
+    page.get_by_role("button", name="Replace all by this file").click()
+    expect(page.get_by_label("Begin", exact=True)).to_have_value("ابدأ")
+    page.get_by_label("Next", exact=True).fill("التالي")
+    page.get_by_role("button", name="Save as a new version").click()
+    expect(page.get_by_text("Version 2,")).to_be_visible()
+    expect(page.get_by_label("Next", exact=True)).to_have_value("التالي")
+    check_page(page, "study-words")
+
+
 def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     page.clock.install()
     edition = make_heard_edition(organizer=organizer, with_audio=True, speakers=8, utterances=8)

@@ -38,13 +38,14 @@ class Place:
         edition = make_heard_edition(organizer=self.organizer)
         make_team(edition, owner=self.owner)
         make_heard_edition(organizer=self.rival)
-        self.study = make_prepared(edition, name="unheard-voices", title="Unheard voices")
+        self.study = make_prepared(edition, name="unheard-voices", title="Unheard voices", languages=["en", "ar"])
         self.session = make_session(self.study)
         self.rule = self.study.exclusion_rules.create(session=self.session, reason="to be revoked")
 
     def addresses(self):
         """Every address of the study, as it is and as it would be of a study that does not exist."""
         real = {"study": self.study.name, "session": self.session.pk, "rule": self.rule.pk, "table": "trials"}
+        real |= {"language": "ar"}
         real |= {"system": "T01-p1", "scores": "raw", "figure": "violin-naturalness", "extension": "svg"}
         unknown = real | {"study": "nothing-here"}
         return {

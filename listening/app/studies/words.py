@@ -1,0 +1,310 @@
+"""The words around a study's texts: buttons, hints, errors and shipped questions, in a language that ships none.
+
+What is to be translated is what the French catalogue translates, and the questions that studies may ask before their
+trials. Translations are kept as a text of the study (`StudyText.Kind.WORDS`), as CSV with the columns source, form,
+numbers and translation; what is missing stays English. A sentence that counts has a row for each plural form of the
+language, by Django's rules, numbered from 1. Translations are put into pages as they are, so signs that HTML or
+formatting would take for their own are refused. `speak` lets a request speak a language of a study: the translation is
+an object of that request alone, so nothing is shared between threads or studies.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from gettext import NullTranslations
+from pathlib import Path
+from typing import Any
+
+from django.utils.translation import deactivate, trans_real
+
+from common.harmless_cells import mark_text, unmark_text
+from common.tables import csv_lines
+from listening.app.models import Study, StudyText
+from listening.texts import SHIPPED_LANGUAGES, shipped_questionnaire
+
+CATALOGUE = Path(__file__).parents[1] / "locale" / "fr" / "LC_MESSAGES" / "django.po"
+COLUMNS = ("source", "form", "numbers", "translation")
+LONGEST = 2000
+LARGEST_FILE = 1 << 20
+PLACE = re.compile(r"%\(\w+\)[sd]|\{\w+\}")
+COUNTED = frozenset({"%(n)d", "%(minutes)s", "%(months)s", "%(answered)s"})  # what a form of one number may leave out
+REFUSED_SIGNS = {"<": "‹", ">": "›", "&": "a word for “and”", '"': "“ ” or another quotation mark"}
+TRIED_NUMBERS = 121  # every rule of a plural shows all of its forms below it
+MOST_NUMBERS = 5
+Key = tuple[str, int]
+
+
+class WordsError(ValueError):
+    """A file of words that cannot be taken; `problems` holds a sentence for each problem."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__(" ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Word:
+    """What is translated as one: `source` names it, `english` is what stands there without a translation.
+
+    Attributes:
+        form: of the plural, from 1 on; 0 for what counts nothing.
+        numbers: for which the form is used, some of them.
+        is_single: whether that is one number alone.
+    """
+
+    source: str
+    english: str
+    form: int = 0
+    numbers: str = ""
+    is_single: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its field in a form."""
+        return "word-" + hashlib.sha256(f"{self.source}\0{self.form}".encode()).hexdigest()[:12]
+
+    @property
+    def key(self) -> Key:
+        return self.source, self.form
+
+
+def ships_words(language: str) -> bool:
+    """Whether the pages of evaluators are shipped in this language."""
+    return language.partition("-")[0] in SHIPPED_LANGUAGES
+
+
+@cache
+def list_words(language: str) -> tuple[Word, ...]:
+    """Everything to translate, in the order of the catalogue, then that of the questions."""
+    found: list[Word] = []
+    for one, many in _sources().items():
+        found += _plural_words(one, many, language) if many else [Word(one, one)]
+    return tuple(found)
+
+
+@cache
+def _words_by_row(language: str) -> dict[tuple[str, str], Word]:
+    """Each word by what stands in the columns source and form of its row."""
+    return {(word.english, str(word.form or "")): word for word in list_words(language)}
+
+
+@cache
+def _sources() -> dict[str, str]:
+    """Each sentence with its plural, which is empty for most."""
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n\s*\n", CATALOGUE.read_text(encoding="utf-8")):
+        parts: dict[str, str] = {}
+        name = ""
+        for line in entry.splitlines():
+            head, _, rest = line.partition(" ")
+            if line.startswith('"'):
+                parts[name] += ast.literal_eval(line)
+            elif head in ("msgid", "msgid_plural"):
+                name = head
+                parts[name] = ast.literal_eval(rest)
+            elif not line.startswith("#"):
+                name = head
+                parts[name] = ""
+        if parts.get("msgid"):
+            found[parts["msgid"]] = parts.get("msgid_plural", "")
+    for question in shipped_questionnaire():
+        for one in (question, *question.get("choices", ())):
+            found.setdefault(one["labels"]["en"], "")
+    return found
+
+
+def _plural_words(one: str, many: str, language: str) -> Iterator[Word]:
+    plural = trans_real.translation(language).plural
+    forms: dict[int, list[int]] = {}
+    for number in range(TRIED_NUMBERS):
+        forms.setdefault(int(plural(number)), []).append(number)
+    for place in sorted(forms):
+        numbers = forms[place]
+        shown = ", ".join(map(str, numbers[:MOST_NUMBERS])) + ", …" * (len(numbers) > MOST_NUMBERS)
+        yield Word(one, one if numbers == [1] else many, place + 1, shown, len(numbers) == 1)
+
+
+# Checking -----------------------------------------------------------------------------------------
+
+
+def find_problem(word: Word, translation: str) -> str:
+    """Why a translation cannot be taken, as a sentence; empty where it can."""
+    if len(translation) > LONGEST:
+        return f"Expected at most {LONGEST} characters, found {len(translation)}."
+    wanted, found = set(PLACE.findall(word.english)), set(PLACE.findall(translation))
+    lost = wanted - found - (COUNTED if word.is_single else set())
+    if lost:
+        return f"{_named(lost)} must stand in the translation as it is: something is filled in there."
+    if found - wanted:
+        return f"{_named(found - wanted)} is not in the English words, so nothing is filled in there. Leave it out."
+    for sign, instead in REFUSED_SIGNS.items():
+        if sign in translation:
+            return f"Expected words without {sign}, which pages take for their own. Write {instead} instead."
+    bare = PLACE.sub("", translation)
+    return "Expected % in %(…) alone, found another one. Write a word for it instead." if "%" in bare else ""
+
+
+def _named(places: set[str]) -> str:
+    return " and ".join(sorted(places))
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def write_words(language: str, translations: Mapping[Key, str], *, is_whole: bool = True) -> str:
+    """The CSV text of translations.
+
+    Args:
+        is_whole: with a row for each word, to be filled in; else only for those that are translated.
+    """
+    rows = [
+        (mark_text(word.english), word.form or "", word.numbers, mark_text(translations.get(word.key, "")))
+        for word in list_words(language)
+        if is_whole or translations.get(word.key)
+    ]
+    return "".join(csv_lines([COLUMNS, *rows], line_end="\n"))
+
+
+def read_words(data: bytes, name: str, language: str) -> dict[Key, str]:
+    """The translations of a filled-in file; rows without one are left out.
+
+    Args:
+        data: CSV in UTF-8, with commas, semicolons or tabs between its columns.
+        name: of the file, for its problems.
+
+    Raises:
+        WordsError: everything that is wrong, by line.
+    """
+    if len(data) > LARGEST_FILE:
+        raise WordsError([f"{name}: expected at most {LARGEST_FILE >> 20} MB, found more."])
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        sentence = f"{name}, line {line}: expected UTF-8. Save the table as “CSV UTF-8”."
+        raise WordsError([sentence]) from None
+    rows = _rows(text, name)
+    known = _words_by_row(language)
+    problems, found, seen = [], {}, set()
+    for line, row in rows:
+        source, form, translation = (_cell(row, column) for column in ("source", "form", "translation"))
+        word = known.get((source, form))
+        if word is None:
+            shown = source if len(source) <= 60 else source[:59] + "…"
+            behind = f", form {form}" if form else ""
+            problem = f"“{shown}”{behind} is not among the words of the portal. Download its file again, fill that in."
+        elif word.key in seen:
+            problem = "These words came before, in another row. Keep one of the two."
+        else:
+            seen.add(word.key)
+            problem = find_problem(word, translation) if translation else ""
+            found[word.key] = translation
+        if problem:
+            problems.append(f"{name}, line {line}: {problem}")
+    if problems:
+        raise WordsError(problems)
+    return {key: translation for key, translation in found.items() if translation}
+
+
+def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a file with the line of each, those without any content left out."""
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval="")
+    if missing := [one for one in ("source", "form", "translation") if one not in (reader.fieldnames or ())]:
+        raise WordsError(
+            [f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, found none called {' or '.join(missing)}."]
+        )
+    try:
+        return [(reader.line_num, row) for row in reader if any(map(str.strip, filter(None, map(_text, row.values()))))]
+    except csv.Error as error:
+        raise WordsError([f"{name}, line {reader.line_num}: expected a CSV table ({error})."]) from None
+
+
+def _text(cell: Any) -> str:
+    return cell if isinstance(cell, str) else ""
+
+
+def _cell(row: Mapping[str, str], column: str) -> str:
+    """The text of a cell; an apostrophe of its own stays, one that guards against formulas goes."""
+    cell = _text(row[column]).replace("\r\n", "\n").replace("\0", "").strip()
+    plain = unmark_text(cell)
+    return plain if mark_text(plain) == cell else cell
+
+
+# Speaking -----------------------------------------------------------------------------------------
+
+
+def translations_of(study: Study, language: str) -> dict[Key, str]:
+    """The newest translations of a study in a language, of words that the portal still has."""
+    kept = study.texts.filter(kind=StudyText.Kind.WORDS, language=language).order_by("-version")
+    text = kept.values_list("text", flat=True).first()
+    rows = _rows(text, "words") if text else []
+    words = ((_words_by_row(language).get((_cell(row, "source"), _cell(row, "form"))), row) for _, row in rows)
+    return {word.key: _cell(row, "translation") for word, row in words if word is not None}
+
+
+def count_missing(study: Study, language: str) -> tuple[int, int]:
+    """How many words are not translated, and how many there are."""
+    words = list_words(language)
+    return len(words) - len(translations_of(study, language)), len(words)
+
+
+class StudyTranslation(NullTranslations):
+    """What a study says in a language of its own words; messages of Django in that language beside them."""
+
+    def __init__(self, study: Study, language: str) -> None:
+        super().__init__()
+        self._study, self._language = study, language
+        self._django = trans_real.translation(language)
+        self._words: dict[Key, str] | None = None
+
+    def _find(self, source: str, form: int) -> str:
+        if self._words is None:  # most answers of an evaluator need no word
+            self._words = translations_of(self._study, self._language)
+        return self._words.get((source, form), "")
+
+    def gettext(self, message: str) -> str:
+        if message in _sources():
+            return self._find(message, 0) or message
+        return str(self._django.gettext(message))
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        if msgid1 in _sources():
+            return self._find(msgid1, int(self._django.plural(n)) + 1) or (msgid1 if n == 1 else msgid2)
+        return str(self._django.ngettext(msgid1, msgid2, n))
+
+    def language(self) -> str:
+        """As Django asks its own translations."""
+        return self._language
+
+    def to_language(self) -> str:
+        """The same."""
+        return self._language
+
+
+@contextmanager
+def speak(study: Study | None, language: str) -> Iterator[None]:
+    """Let what is said within be said in a language of a study, in the study's own words where none are shipped."""
+    if study is None or ships_words(language):
+        spoken: NullTranslations = trans_real.translation(language)
+    else:
+        spoken = StudyTranslation(study, language)
+    active = trans_real._active  # type: ignore[attr-defined] # Django's place for the translation of a thread or coroutine
+    before = getattr(active, "value", None)
+    active.value = spoken
+    try:
+        yield
+    finally:
+        if before is None:
+            deactivate()
+        else:
+            active.value = before
