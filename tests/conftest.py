@@ -31,6 +31,7 @@ from tests.browsing import (  # noqa: F401
     problems,
     traffic,
 )
+from tests.buckets import bucket_files, bucket_store  # noqa: F401
 from tests.quick_jobs import (  # noqa: F401
     designs_without_limit,
     few_resamples,

@@ -17,8 +17,9 @@ from rest_framework import exceptions
 
 from evaluation.protocols.ranking.policy import PolicyError
 from portal.challenges.services import InvalidEdition
-from portal.core.errors import error_page, internal_error
+from portal.core.errors import AGAIN_S, FILES_AWAY, error_page, internal_error
 from portal.core.media import STREAM_AGAIN_S, TooManyDownloads
+from portal.core.storage import StorageAway
 from portal.jobs.services import NotPossible
 from portal.leaderboard.services import LeaderboardError, VersionError
 
@@ -54,6 +55,9 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return problem(409, str(error))
     if isinstance(error, TooManyDownloads):
         return problem(503, str(error), {"Retry-After": str(STREAM_AGAIN_S)})
+    if isinstance(error, StorageAway):
+        log.error("API: %s %s: %s", request.method, request.path, error)
+        return problem(503, FILES_AWAY, {"Retry-After": str(AGAIN_S)})
     if isinstance(error, RequestDataTooBig):
         return problem(413, TOO_LARGE)
     if isinstance(error, SuspiciousOperation):

@@ -61,6 +61,7 @@ STATUS = {
     Reason.WRONG_OFFSET: 409,
     Reason.WRONG_CHECKSUM: 460,
     Reason.BUSY: 423,
+    Reason.AWAY: 503,
     Reason.GONE: 410,
     Reason.FINISHED: 409,
     Reason.UNFINISHED: 409,

@@ -32,7 +32,7 @@ from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.challenges.selectors import DATA_FILES, may_import
 from portal.challenges.services import ImportOptions, prepare_data_files
-from portal.core import audit
+from portal.core import audit, upload_files
 from portal.core.storage import SPARE_BYTES, keep_audio, refresh, store_bytes
 from portal.intake.corpora.archives import find_corpus, unpack_corpus
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
@@ -56,7 +56,7 @@ GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 def _upload_address(job: Job) -> str:
     """The form that uploads an archive once more, filled in as it was sent; empty where the archive is still here."""
     upload = job.parameters.get("upload")
-    if not upload or (settings.UPLOAD_DIR / upload).exists():
+    if not upload or upload_files.is_there(upload):
         return ""
     given = {name: job.parameters.get(name) for name in ("name", *(one.name for one in fields(ImportOptions)))}
     sent = {name: "on" if value is True else value for name, value in given.items() if value}
@@ -75,13 +75,15 @@ def run_import(context: JobContext) -> dict[str, Any]:
 
 def _import_archive(context: JobContext, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Unpack an uploaded archive and import what it holds; it is kept for another attempt where nobody is to fix it."""
-    name, archive = wanted["folder"], settings.UPLOAD_DIR / wanted["upload"]
-    if not archive.exists():
+    name = wanted["folder"]
+    try:
+        archive = upload_files.fetch(wanted["upload"])
+    except FileNotFoundError:
         raise JobFailure(
             f"The archive {name} is no longer here. Nothing was changed.",
             actor=Actor.ORGANIZER,
             remedy="Upload it again.",
-        )
+        ) from None
     place = unpacking_folder(context.job.pk)
     try:
         shutil.rmtree(place, ignore_errors=True)  # of an attempt that was interrupted
@@ -100,11 +102,12 @@ def _import_archive(context: JobContext, wanted: Mapping[str, Any]) -> dict[str,
         if failure.actor == Actor.ORGANIZER:
             if failure.problems:
                 failure.remedy = "Correct what the report lists, pack it and upload it again."
-            archive.unlink(missing_ok=True)
+            upload_files.remove(wanted["upload"])
         raise
     finally:
+        upload_files.drop_copy(wanted["upload"])
         shutil.rmtree(place, ignore_errors=True)
-    archive.unlink(missing_ok=True)
+    upload_files.remove(wanted["upload"])
     return done
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import csv
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 PREFIX = "PORTAL_"
 
@@ -85,6 +86,57 @@ def _broker(text: str) -> str:
     if text and not text.startswith(("redis://", "rediss://", "amqp://", "amqps://")):
         raise ValueError("redis://HOST:PORT/NUMBER or amqp://USER:PASSWORD@HOST:PORT//")
     return text
+
+
+@dataclass(frozen=True)
+class FilesPlace:
+    """Where the portal's files are: a `folder`, or a `bucket` with what every name in it begins with."""
+
+    folder: Path | None = None
+    bucket: str = ""
+    prefix: str = ""
+    endpoint: str = ""
+    region: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+
+
+def _files(text: str) -> FilesPlace:
+    if not text:
+        return FilesPlace()
+    url = urlsplit(text)
+    if url.scheme == "file":
+        if url.netloc or not url.path.startswith("/") or url.query or url.fragment or ".." in url.path.split("/"):
+            raise ValueError("file:/// and the absolute path of a folder, such as file:///srv/portal/files")
+        return FilesPlace(folder=Path(unquote(url.path)))
+    if url.scheme != "s3":
+        raise ValueError("file:///FOLDER or s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION")
+    return _bucket(url)
+
+
+def _bucket(url: SplitResult) -> FilesPlace:
+    login, _, bucket = url.netloc.rpartition("@")
+    access_key, _, secret_key = (unquote(part) for part in login.partition(":"))
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", bucket):
+        raise ValueError("s3:// and the name of a bucket, 3 to 63 small letters, digits, dots and hyphens")
+    if bool(access_key) != bool(secret_key):
+        raise ValueError(
+            "both keys before the bucket, as s3://ACCESS-KEY:SECRET-KEY@BUCKET with / and + of a key as %2F and %2B, "
+            "or none of them"
+        )
+    prefix = unquote(url.path).strip("/")
+    if prefix and not all(re.fullmatch(r"[\w.-]+", part) and part.strip(".") for part in prefix.split("/")):
+        raise ValueError("a prefix of letters, digits, dots, hyphens and underscores between its slashes")
+    if url.fragment:
+        raise ValueError("nothing behind a #")
+    pairs = parse_qsl(url.query, keep_blank_values=True)
+    options = dict(pairs)
+    if (unknown := sorted(options.keys() - {"endpoint", "region"})) or len(pairs) != len(options):
+        raise ValueError(f"endpoint and region behind the ?, each once ({', '.join(unknown) or 'one is there twice'})")
+    if not all(options.values()):
+        raise ValueError("a value for endpoint and for region, where they are named")
+    endpoint = _site(options.get("endpoint", "")) if "endpoint" in options else ""
+    return FilesPlace(None, bucket, prefix, endpoint, options.get("region", ""), access_key, secret_key)
 
 
 def _address(text: str) -> str:
@@ -189,6 +241,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "text": str,
     "database": _database,
     "broker": _broker,
+    "files": _files,
     "address": _address,
     "list": _list,
     "site": _site,

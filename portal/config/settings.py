@@ -192,8 +192,24 @@ CELERY_WORKER_MAX_TASKS_PER_CHILD = 100
 
 # Files --------------------------------------------------------------------------------------------
 
+FILES = ENVIRONMENT["FILES_URL"]
 STORAGES = {
-    "default": {"BACKEND": "portal.core.storage.AtomicFileSystemStorage", "OPTIONS": {"location": DATA_DIR / "files"}},
+    "default": {
+        "BACKEND": "portal.core.buckets.BucketStorage",
+        "OPTIONS": {
+            "bucket_name": FILES.bucket,
+            "location": FILES.prefix,
+            "endpoint_url": FILES.endpoint or None,
+            "region_name": FILES.region or None,
+        }
+        # Without them those of the environment, as usual for S3.
+        | ({"access_key": FILES.access_key, "secret_key": FILES.secret_key} if FILES.access_key else {}),
+    }
+    if FILES.bucket
+    else {
+        "BACKEND": "portal.core.storage.AtomicFileSystemStorage",
+        "OPTIONS": {"location": FILES.folder or DATA_DIR / "files"},
+    },
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG

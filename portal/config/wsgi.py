@@ -16,3 +16,7 @@ from portal.core.health import check_static_files  # noqa: E402 - it needs the s
 if _missing := check_static_files():
     sys.stderr.write(f"{_missing}\n")
     sys.exit(4)  # gunicorn's own code of an application that cannot be loaded
+
+from portal.core.probes import keep_writing  # noqa: E402
+
+keep_writing()

@@ -6,8 +6,9 @@ or a file reads the sentence alone.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,7 +16,9 @@ from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
 from portal.core.steps import Step
+from portal.core.storage import StorageAway
 
+log = logging.getLogger(__name__)
 # Evaluators have pages of their own, in their languages.
 show_not_found_to_evaluator = Step("listening.app.sessions.views.not_found")
 OF_EVALUATORS = "/listen/"
@@ -63,6 +66,8 @@ PAGES = {
         "Try again in a minute.",
     ),
 }
+FILES_AWAY = "The store of files does not answer just now. What you sent before is kept."
+AGAIN_S = 10
 EXPIRED = (
     "Please send it again",
     f"The form has expired, or you have logged in or out in another window since. {NOTHING_CHANGED}",
@@ -140,7 +145,18 @@ def show_error_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Cal
                 page[header] = response[header]
         return page
 
+    cast("Any", shown).process_exception = _say_storage_away
     return shown
+
+
+def _say_storage_away(request: HttpRequest, exception: Exception) -> HttpResponse | None:
+    """A sentence where a page could not read a stored file: the store is away, and comes back."""
+    if not isinstance(exception, StorageAway):
+        return None
+    log.error("%s %s: %s", request.method, request.path, exception)
+    return HttpResponse(
+        FILES_AWAY, status=503, content_type="text/plain; charset=utf-8", headers={"Retry-After": str(AGAIN_S)}
+    )
 
 
 def _wants_page(request: HttpRequest) -> bool:

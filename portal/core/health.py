@@ -31,7 +31,7 @@ from django.views.decorators.http import require_safe
 from portal.core.clock import read_clock
 from portal.core.labels import duration
 from portal.core.models import Pulse
-from portal.core.storage import SPARE_BYTES
+from portal.core.storage import SPARE_BYTES, StorageAway
 
 MOST_APART_S = 5.0
 Check = Callable[[], str | None]
@@ -152,6 +152,8 @@ def check_files() -> str | None:
     try:
         default_storage.save(name, ContentFile(b"ok"))
         default_storage.delete(name)
+    except StorageAway as error:
+        return f"{error} Files cannot be stored. Start the store, or fix PORTAL_FILES_URL or its keys."
     except OSError as error:
         return f"Files cannot be stored ({_first_line(error)}). Make room or fix the rights of the data folder."
     return None

@@ -2,7 +2,8 @@
 
 An address is made for one session by a page that has checked the visitor's right, holds no name, ends after
 `AUDIO_LINK_S` or with its session or account, and is worthless in any other session. Files are sent with byte ranges,
-as players need them.
+as players need them, and through the portal wherever they are stored: an address of the store itself would work for
+whoever has it, and its name, the hash of the content, would tell which known recording it is.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import IO, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.core import signing
+from django.core.files import File
 from django.core.files.storage import default_storage
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -23,7 +25,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from portal.core import transfers
-from portal.core.storage import CHUNK_BYTES
+from portal.core.storage import portal_files
 
 SALT = "portal.media"
 CONTENT_TYPES = {
@@ -35,6 +37,7 @@ CONTENT_TYPES = {
 }
 Response = TypeVar("Response", bound=HttpResponseBase)
 STREAM_AGAIN_S = 10
+MISPLACED = "This address is not valid here; reload the page that led here."
 log = logging.getLogger(__name__)
 
 
@@ -64,10 +67,14 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
         raise Http404("This address is not valid any more; reload the page that led here.") from error
     request.session.load()  # a session that has ended on the server loses its key here, whatever the cookie says
     is_closed = SESSION_KEY in request.session and not request.user.is_authenticated  # the account, since then
-    if is_closed or mark != _session_mark(request) or not default_storage.exists(key):
-        raise Http404("This address is not valid here; reload the page that led here.")
+    if is_closed or mark != _session_mark(request):
+        raise Http404(MISPLACED)
+    try:
+        response = _stored_response(request, key)
+    except FileNotFoundError as error:
+        raise Http404(MISPLACED) from error
     log.info("media %s to session %s", key, mark)
-    return _stored_response(request, key)
+    return response
 
 
 def _session_mark(request: HttpRequest) -> str:
@@ -76,12 +83,8 @@ def _session_mark(request: HttpRequest) -> str:
 
 def _stored_response(request: HttpRequest, key: str) -> HttpResponseBase:
     content_type = CONTENT_TYPES.get(key[key.rfind(".") :], "application/octet-stream")
-    response = ranged_response(
-        request,
-        default_storage.size(key),
-        content_type,
-        lambda start, stop: _chunks(default_storage.open(key), start, stop),
-    )
+    size = default_storage.size(key)
+    response = ranged_response(request, size, content_type, partial(portal_files.read_range, key))
     return secured(response, settings.AUDIO_LINK_S)
 
 
@@ -110,6 +113,14 @@ def ranged_response(
         response.status_code = 206
         response["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
     return response
+
+
+def open_stored(key: str) -> File:
+    """A stored file that a page sends; "not found" where there is none."""
+    try:
+        return default_storage.open(key)
+    except FileNotFoundError as error:
+        raise Http404 from error
 
 
 class TooManyDownloads(Exception):  # noqa: N818
@@ -173,14 +184,3 @@ def _byte_range(header: str, size: int) -> tuple[int, int] | None:
         return (max(0, size - int(last)), size) if int(last) and size else None
     start, stop = int(first), min(size, int(last) + 1 if last else size)
     return (start, stop) if start < stop else None
-
-
-def _chunks(stream: IO[bytes], start: int, stop: int) -> Iterator[bytes]:
-    with stream:
-        stream.seek(start)
-        while start < stop:
-            chunk = stream.read(min(CHUNK_BYTES, stop - start))
-            if not chunk:
-                return
-            start += len(chunk)
-            yield chunk

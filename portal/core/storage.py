@@ -2,6 +2,7 @@
 
 `store_bytes` returns the key under which `default_storage` holds the content. A key that exists is complete: a file
 gets its name only when its last byte is on disk. Speech is stored as 16-bit mono samples, int16, shape (n,).
+The storage is a folder (`AtomicFileSystemStorage`) or a bucket (`portal.core.buckets`), as `PORTAL_FILES_URL` says.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import errno
 import hashlib
 import io
 import os
+import time
 import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -28,8 +32,23 @@ SPARE_BYTES = 1 << 30  # of the disk, which the portal keeps free
 Samples = npt.NDArray[np.int16]
 
 
+class StorageAway(Exception):  # noqa: N818
+    """The store of files does not answer, or not as it should; the sentence says what it said."""
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A stored file by its name; `changed_ns` tells one content from another under the same name, since 1970."""
+
+    name: str
+    size: int
+    changed_ns: int
+
+
 class AtomicFileSystemStorage(FileSystemStorage):
     """Django's storage in a folder, writing to a temporary name first: a killed process leaves no half file."""
+
+    is_local = True
 
     def _save(self, name: str, content: File) -> str:
         target = Path(self.path(name))
@@ -46,6 +65,114 @@ class AtomicFileSystemStorage(FileSystemStorage):
             draft.unlink(missing_ok=True)
         return name
 
+    def keep(self, name: str, content: File) -> None:
+        """Store content under the name that it alone has, unless it is there already."""
+        if self.refresh(name):
+            return
+        saved = self.save(name, content)
+        if saved != name:  # another process stored the same content meanwhile
+            self.delete(saved)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Store bytes under a name, in place of what was there."""
+        self.delete(name)
+        self.save(name, File(io.BytesIO(data)))
+
+    def refresh(self, name: str) -> bool:
+        """Let a file count as stored just now; whether there is one."""
+        try:
+            os.utime(self.path(name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_older(self, name: str, before: float) -> bool:
+        """Whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
+        try:
+            return Path(self.path(name)).stat().st_mtime < before
+        except FileNotFoundError:
+            return True
+
+    def delete_old(self, name: str, before: float) -> bool:
+        """Delete a file that was stored before this time, in seconds since 1970; whether there is none any more.
+
+        It is put aside before its time is read, so that nobody finds it there and relies on it while it is deleted.
+        """
+        path = Path(self.path(name))
+        aside = path.with_name(f".{uuid.uuid4().hex}.part")
+        try:
+            path.replace(aside)
+        except FileNotFoundError:
+            return True
+        if aside.stat().st_mtime >= before:
+            aside.replace(path)
+            return False
+        aside.unlink()
+        return True
+
+    def adopt(self, source: Path, name: str) -> None:
+        """Move a complete file of this machine to the name of its content: a rename where nothing forbids it."""
+        if not self.refresh(name) and not self._renamed(source, name):
+            with source.open("rb") as stream:
+                self.keep(name, File(stream))
+        source.unlink(missing_ok=True)
+
+    def _renamed(self, source: Path, name: str) -> bool:
+        with source.open("rb") as stream:
+            os.fsync(stream.fileno())
+        target = Path(self.path(name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.utime(source)
+        try:
+            source.replace(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            return False
+        return True
+
+    def read_range(self, name: str, start: int, stop: int) -> Iterator[bytes]:
+        """The half-open range of bytes, in pieces.
+
+        Raises:
+            FileNotFoundError: at the call.
+        """
+        return _read_pieces(cast("BinaryIO", self.open(name)), start, stop)
+
+    def list_all(self) -> Iterator[StoredFile]:
+        """Every stored file by name; not what is being written just now."""
+        root = Path(self.location)
+        for place, folders, names in os.walk(root):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(place, name)
+                if not (name.startswith(".") and name.endswith(".part")):
+                    try:
+                        facts = path.stat()
+                    except FileNotFoundError:
+                        continue
+                    yield StoredFile(path.relative_to(root).as_posix(), facts.st_size, facts.st_mtime_ns)
+
+
+def _read_pieces(stream: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
+    with stream:
+        stream.seek(start)
+        while start < stop:
+            piece = stream.read(min(CHUNK_BYTES, stop - start))
+            if not piece:
+                return
+            start += len(piece)
+            yield piece
+
+
+def is_local() -> bool:
+    """Whether the files are in a folder of this machine."""
+    return bool(getattr(default_storage, "is_local", False))
+
+
+# `default_storage` with what the portal asks beyond Django's own; both storages have all of it.
+portal_files: Any = default_storage
+
 
 def content_key(sha256: str, suffix: str) -> str:
     """Name under which the content with this hash is stored; `suffix` tells its format, such as ``.flac``."""
@@ -55,83 +182,62 @@ def content_key(sha256: str, suffix: str) -> str:
 def store_bytes(data: bytes, suffix: str) -> str:
     """Store the bytes unless they are there already and return their key."""
     key = content_key(hashlib.sha256(data).hexdigest(), suffix)
-    return _store(key, File(io.BytesIO(data)))
+    portal_files.keep(key, File(io.BytesIO(data)))
+    return key
 
 
 def refresh(key: str) -> bool:
     """Let a stored file count as stored just now, so that no deletion takes it; whether there is one."""
-    try:
-        os.utime(default_storage.path(key))
-    except FileNotFoundError:
-        return False
-    return True
+    return bool(portal_files.refresh(key))
 
 
 def is_older(key: str, before: float) -> bool:
     """Whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
-    try:
-        return Path(default_storage.path(key)).stat().st_mtime < before
-    except FileNotFoundError:
-        return True
+    return bool(portal_files.is_older(key, before))
 
 
 def delete_old(key: str, before: float) -> bool:
-    """Delete a file that was stored before this time, in seconds since 1970; whether there is none any more.
-
-    It is put aside before its time is read, so that nobody finds it there and relies on it while it is deleted.
-    """
-    path = Path(default_storage.path(key))
-    aside = path.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        path.replace(aside)
-    except FileNotFoundError:
-        return True
-    if aside.stat().st_mtime >= before:
-        aside.replace(path)
-        return False
-    aside.unlink()
-    return True
+    """Delete a file that was stored before this time, in seconds since 1970; whether there is none any more."""
+    return bool(portal_files.delete_old(key, before))
 
 
 def adopt_file(source: Path, key: str) -> None:
-    """Move a complete file of this machine to `key`, the name of its content: a rename where nothing forbids it."""
-    if not refresh(key) and not _renamed(source, key):
-        with source.open("rb") as stream:
-            _store(key, File(stream))
-    source.unlink(missing_ok=True)
-
-
-def _renamed(source: Path, key: str) -> bool:
-    """Whether the file could become the stored one as it is: the storage is a folder beside it."""
-    if not isinstance(default_storage, FileSystemStorage):
-        return False
-    with source.open("rb") as stream:
-        os.fsync(stream.fileno())
-    target = Path(default_storage.path(key))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    os.utime(source)
-    try:
-        source.replace(target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        return False
-    return True
+    """Move a complete file of this machine to `key`, the name of its content."""
+    portal_files.adopt(source, key)
 
 
 def replace_named(name: str, data: bytes) -> None:
     """Store bytes under a fixed name, replacing what was there; for derived files that can be made again."""
-    default_storage.delete(name)
-    default_storage.save(name, File(io.BytesIO(data)))
+    portal_files.replace(name, data)
 
 
-def _store(key: str, content: File) -> str:
-    if refresh(key):
-        return key
-    saved = default_storage.save(key, content)
-    if saved != key:  # another process stored the same content meanwhile
-        default_storage.delete(saved)
-    return key
+def read_stored(name: str) -> bytes | None:
+    """The bytes of a stored file; None where there is none. One question to the store, not two."""
+    try:
+        stored = default_storage.open(name)
+    except FileNotFoundError:
+        return None
+    with stored as file:
+        return cast("bytes", file.read())
+
+
+def wait_for_storage(seconds: float, check: Callable[[], None] = lambda: None) -> bool:
+    """Whether the store of files answers within so many seconds.
+
+    Args:
+        check: called again and again meanwhile; what it raises ends the wait.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        check()
+        try:
+            default_storage.exists("health/any")
+        except StorageAway:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(1)
+        else:
+            return True
 
 
 class ModuleManifestStorage(CompressedManifestStaticFilesStorage):
@@ -147,7 +253,7 @@ def load_audio(key: str) -> tuple[Samples, int]:
 
     Raises:
         AudioError: the file is missing, or what is stored is not mono audio.
-        OSError: the storage does not answer.
+        StorageAway, OSError: the storage does not answer.
     """
     try:
         stored = default_storage.open(key)

@@ -120,6 +120,13 @@ def _count_workers(workers: Sequence[Worker]) -> str:
     return f"{len(workers)}" if places <= len(workers) else f"{len(workers)}, for {places} jobs at a time"
 
 
+def _files_cell(worker: Worker) -> Cell:
+    """When a worker last read what the web server wrote."""
+    if worker.files_problem:
+        return Cell("not readable", marks=("silent",), title=worker.files_problem)
+    return Cell(f"{duration(worker.files_age)} ago" if worker.files_age is not None else "not yet")
+
+
 def workers_table(queues: Iterable[QueueState]) -> Table:
     """Each worker once, whatever queues it serves."""
     workers = {worker.name: worker for worker in chain.from_iterable(queue.workers for queue in queues)}
@@ -128,6 +135,7 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
         Column("machine", "Machine", kind="text"),
         Column("runs", "Runs", kind="text"),
         Column("contact", "Last contact"),
+        Column("files", "Files read"),
     ]
     rows: list[list[Cell | str]] = [
         [
@@ -137,6 +145,7 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
             _describe_machine(worker.capacity),
             Cell("nothing", drawing=format_html("<span>{}</span>", _links(worker.jobs)) if worker.jobs else ""),
             Cell(f"{duration(worker.silence)} ago", marks=("silent",) if worker.is_silent else ()),
+            _files_cell(worker),
         ]
         for name, worker in workers.items()
     ]

@@ -18,9 +18,11 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 
+from common.child_process import ChildFailedError
 from common.memory import format_size, resident_bytes
 from common.problems import Problem
 from portal.core import logs
+from portal.core.storage import StorageAway, wait_for_storage
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, State
@@ -29,6 +31,7 @@ from portal.jobs.workers import this_capacity
 PROGRESS_EVERY_S = 0.5
 WATCH_EVERY_S = 1.0
 OUT_OF_MEMORY = 70  # exit code of a process that a job let grow too large
+STORAGE_PATIENCE_S = 60.0
 DISK_IS_FULL = {errno.ENOSPC, errno.EDQUOT}
 # Shared between a worker and its child processes, which are forked after this module was imported.
 _stopping = multiprocessing.RawValue("b", 0)
@@ -217,12 +220,30 @@ def _run(context: JobContext) -> None:
         log.exception("Job %s lost the database.", job.pk)
         connection.close()
         services.release_job(job, f"The database failed ({error}); the job waits for another attempt.")
+    except StorageAway as error:
+        log.warning("Job %s waits for the store of files: %s", job.pk, error)
+        _await_storage(context, error)
     except (services.ClaimLost, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
+        if isinstance(error, ChildFailedError) and StorageAway.__name__ in str(error):  # in a process of its own
+            _await_storage(context, StorageAway(str(error).partition(": ")[2]))
+            return
         log.exception("Job %s failed.", job.pk)
         services.log_event(job, traceback.format_exc(), level=JobEvent.Level.TRACE)
         services.finish_job(job, State.FAILED, actor=Actor.OPERATOR, **_internal_error(job, error))
+
+
+def _await_storage(context: JobContext, error: StorageAway) -> None:
+    """Hold the job until the store of files is back, or for a minute, and let it go on from what it had finished.
+
+    No attempt is counted: a store that is away is no reason for a job to end.
+    """
+    job = context.job
+    services.log_event(job, f"{error} The job waits for it.", level=JobEvent.Level.WARNING)
+    with suppress(JobCancelled, JobReleased):
+        wait_for_storage(STORAGE_PATIENCE_S, context.check)
+    services.release_job(job, "The job goes on where the store of files broke off.", attempt_counts=False)
 
 
 def _internal_error(job: Job, error: Exception) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from portal.core.processes import UNTIL_IDLE
+from portal.jobs import proof
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute, stop_between_items
 from portal.jobs.selectors import find_next, is_taken_elsewhere
@@ -33,6 +34,9 @@ log = logging.getLogger(__name__)
 @shared_task(name=RUN_JOB)
 def run_job(job_id: str) -> None:
     """Run the job of this queue whose turn it is: a message says that there is one more to do, not which comes next."""
+    if proof.is_failing():
+        log.warning("Job %s is left to another worker: this one does not read the portal's files.", job_id)
+        return
     job = Job.objects.filter(pk=job_id).first()
     ran, capacity = False, this_capacity()
     while job is not None and not ran and (key := find_next(job.queue, capacity)) is not None:
@@ -68,6 +72,7 @@ class Pulse(bootsteps.StartStopStep):
         queues, now = consumer.app.amqp.queues.consume_from, time.monotonic()
         look_again = now - self.looked_at > LOOK_EVERY_S
         try:
+            proof.prove_when_due()
             leave_sign(queues, consumer.controller.concurrency, look_again=look_again)
             self.looked_at = now if look_again else self.looked_at
             if os.environ.get(UNTIL_IDLE):
@@ -94,6 +99,12 @@ current_app.steps["consumer"].add(Pulse)
 @worker_init.connect
 def _begin(instance: Any = None, **_: object) -> None:
     become_worker(getattr(instance, "concurrency", None) or 1)
+    try:
+        proof.prove_at_start()
+    except Error as error:
+        log.warning("The database did not tell what to read at the start: %s", error)
+    finally:
+        connection.close()
 
 
 @worker_shutting_down.connect

@@ -23,6 +23,7 @@ from common.cores import count_cores
 from common.memory import total_bytes
 from portal.core.health import beat
 from portal.core.models import Pulse
+from portal.jobs import proof
 from portal.jobs.kinds import find_engines, kinds_beyond
 from portal.jobs.models import Job, Queue, State
 
@@ -126,7 +127,7 @@ def leave_sign(queues: Iterable[str], processes: int, *, look_again: bool = Fals
     if look_again:
         capacity = replace(capacity, engines=tuple(find_engines()))
     _process.capacity = capacity = replace(capacity, processes=processes)
-    beat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity))
+    beat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity), **proof.describe())
 
 
 def sign_off() -> None:
@@ -174,6 +175,8 @@ class Worker:
     Attributes:
         queues: in the order of `Queue`.
         capacity: of its machine, and how many jobs it runs at a time.
+        files_age: how long ago it last read what the web server wrote; None where it has not yet.
+        files_problem: why it does not read that now.
         is_taking: it began or ended a job not long ago, so that what waits has its turn.
     """
 
@@ -184,10 +187,16 @@ class Worker:
     is_silent: bool
     jobs: list[Job]
     is_taking: bool
+    files_age: timedelta | None = None
+    files_problem: str = ""
 
     @property
     def has_room(self) -> bool:
         return len(self.jobs) < self.capacity.processes
+
+
+def _age(at: str | None, now: datetime) -> timedelta | None:
+    return max(now - datetime.fromisoformat(at), timedelta()) if at else None
 
 
 def known_workers(now: datetime) -> list[Worker]:
@@ -209,6 +218,8 @@ def known_workers(now: datetime) -> list[Worker]:
             is_silent=now - pulse.at > patience,
             jobs=jobs[pulse.name],
             is_taking=pulse.name in taking,
+            files_age=_age(pulse.details.get("files_at"), now),
+            files_problem=pulse.details.get("files_problem", ""),
         )
         for pulse in Pulse.objects.filter(kind=KIND, at__gte=now - FORGOTTEN_AFTER).order_by("name")
     ]

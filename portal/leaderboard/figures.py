@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from django.core.files.storage import default_storage
 from django.http import Http404
 from django.urls import reverse
 
@@ -30,7 +29,7 @@ from evaluation.protocols.ranking.rankings import Entry
 from evaluation.protocols.recipes import Gate
 from portal.core.drawing import BUSY, Draughtsman, DrawingError
 from portal.core.labels import decimals
-from portal.core.storage import replace_named
+from portal.core.storage import read_stored, replace_named
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
 
 FORMATS: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
@@ -160,21 +159,23 @@ def _keep(key: str, make: Callable[[], bytes], *, waits: bool = True) -> bytes:
     Raises:
         DrawingError: it could not be made just now or a moment ago, or without `waits` another one is being made.
     """
-    if not default_storage.exists(key):
+    kept = read_stored(key)
+    if kept is None:
         _refuse_failed(key)
         if not _one_at_a_time.acquire(blocking=waits):
             raise DrawingError(BUSY)
         try:
-            if not default_storage.exists(key):
+            kept = read_stored(key)
+            if kept is None:
                 _refuse_failed(key)  # meanwhile
-                replace_named(key, make())
+                kept = make()
+                replace_named(key, kept)
         except DrawingError as error:
             _not_drawn.setdefault(key, (time.monotonic() + FORGOTTEN_AFTER_S, str(error)))
             raise
         finally:
             _one_at_a_time.release()
-    with default_storage.open(key) as file:
-        return bytes(file.read())
+    return kept
 
 
 def _refuse_failed(key: str) -> None:

@@ -39,7 +39,7 @@ from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utter
 from portal.core import audit
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import Rows, count_named, delete_rows, delete_unheld_files, find_rows_of, list_files
-from portal.core.storage import replace_named, store_bytes
+from portal.core.storage import read_stored, replace_named, store_bytes
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.selectors import MAILS
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, System, Upload
@@ -342,10 +342,7 @@ def _is_text(content: bytes) -> bool:
 
 
 def _read(key: str) -> bytes | None:
-    if not key or not default_storage.exists(key):
-        return None
-    with default_storage.open(key) as stored:
-        return bytes(stored.read())
+    return read_stored(key) if key else None
 
 
 def _rewrite_rows(submissions: list[int], pattern: re.Pattern[str], erasure: Erasure) -> None:

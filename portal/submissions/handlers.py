@@ -38,6 +38,7 @@ from portal.challenges.selectors import expected_sets
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.core.storage import load_audio, store_bytes
+from portal.core.upload_files import drop_copy
 from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
@@ -47,7 +48,7 @@ from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobCancelled, JobContext, JobReleased
 from portal.jobs.services import send
-from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
+from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, Upload
 from portal.submissions.requirements import (
     Inheritance,
     describe_requirements,
@@ -56,7 +57,7 @@ from portal.submissions.requirements import (
 )
 from portal.submissions.services import CHECKABLE, accept_submission, carry_offers, change_state
 from portal.submissions.staging import Staging, copy_documents
-from portal.submissions.uploads import UNCOUNTED, hash_upload, remove_upload_file, upload_path
+from portal.submissions.uploads import UNCOUNTED, fetch_upload, hash_upload, remove_upload_file, upload_path
 from portal.teams.notifications import notify_organizers, notify_team
 from portal.teams.services import freeze_members
 
@@ -98,6 +99,9 @@ def run_intake(context: JobContext) -> dict[str, Any]:
         if submission.state == Submission.State.WITHDRAWN:
             _clean_up(submission, staging)
         raise
+    finally:
+        if submission.upload is not None:
+            drop_copy(submission.upload.pk)
     _clean_up(submission, staging)
     return {
         "outcome": submission.state,
@@ -224,7 +228,7 @@ def _check(
 ) -> tuple[IntakeReport, StagedFiles]:
     """Read the archive from end to end; what was found, and what is worth keeping."""
     upload, edition = submission.upload, submission.system.edition
-    if upload is None or edition is None or not upload_path(upload).exists():
+    if upload is None or edition is None or not _is_fetched(upload):
         raise JobFailure(
             f"The archive of {submission} is not among the portal's files.",
             actor=Actor.OPERATOR,
@@ -248,6 +252,15 @@ def _check(
     except ChildEnded as ended:
         said = {"places": ended.where(upload.file_name), "deaths": MOST_DEATHS}
         return _refused(upload.file_name, edition, ENDED[ended.how], **said), StagedFiles(staging)
+
+
+def _is_fetched(upload: Upload) -> bool:
+    """Whether the archive is on this machine now."""
+    try:
+        fetch_upload(upload)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _refused(file_name: str, edition: Edition, kind: str, **values: Any) -> IntakeReport:

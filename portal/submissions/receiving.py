@@ -19,12 +19,17 @@ from uuid import UUID
 
 from django.conf import settings
 
+from portal.core import upload_files
+from portal.core.storage import is_local
+
 PIECE_BYTES = 64 << 10
 KEEP_EVERY_BYTES = 8 << 20
 KEEP_EVERY_S = 5.0
 LOCK_PATIENCE_S = 3.0
 ALGORITHMS = ("sha1", "sha256", "md5")
 
+GONE = "What was received of this upload is no longer here. Upload the file again."
+ELSEWHERE = "If it breaks off here again, tell the operator: each upload has to reach one and the same web server."
 Read = Callable[[int], bytes]
 
 
@@ -38,6 +43,7 @@ class Reason(StrEnum):
     WRONG_OFFSET = "wrong-offset"
     WRONG_CHECKSUM = "wrong-checksum"
     BUSY = "busy"
+    AWAY = "away"  # the store of files, for a while
     GONE = "gone"
     FINISHED = "finished"
     UNFINISHED = "unfinished"
@@ -62,7 +68,7 @@ class Checksum:
 
 def path_of(upload: UUID) -> Path:
     """Where the bytes of the upload with this identity lie."""
-    return Path(settings.UPLOAD_DIR) / str(upload)
+    return upload_files.path_of(upload)
 
 
 def free_bytes() -> int:
@@ -77,7 +83,7 @@ def free_bytes() -> int:
 
 
 def remove_bytes(upload: UUID) -> None:
-    path_of(upload).unlink(missing_ok=True)
+    upload_files.remove(upload)
 
 
 @contextmanager
@@ -107,9 +113,7 @@ def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
         with _disk(besides=FileNotFoundError):
             file = os.open(path_of(upload), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if is_new else 0), 0o600)
     except FileNotFoundError:
-        raise UploadError(
-            Reason.GONE, "What was received of this upload is no longer here. Upload the file again."
-        ) from None
+        raise UploadError(Reason.GONE, GONE if is_local() else f"{GONE} {ELSEWHERE}") from None
     try:
         _lock(file)
         yield file

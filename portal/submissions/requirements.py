@@ -21,7 +21,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from django.core.files.storage import default_storage
 from django.db.models import Count, Exists, OuterRef
 from django.http import Http404
 
@@ -30,7 +29,7 @@ from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.protocols.ranking.policy import needed_to_rank
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
 from portal.challenges.selectors import expected_sets, export_recipe, find_trials
-from portal.core.storage import load_audio
+from portal.core.storage import load_audio, read_stored
 from portal.intake.archives.limits import Limits
 from portal.intake.contents import RESULT_KINDS, RESULTS_PART, part_of, select_offered, select_staying
 from portal.intake.expectation import (
@@ -383,10 +382,10 @@ def _holding(system: System, before: int | None) -> Iterator[Submission]:
 
 def _find_faulty_parts(version: Submission) -> set[str]:
     """The parts of the documents in which the check of a version found errors."""
-    if not version.errors or not version.report or not default_storage.exists(version.report):
+    stored = read_stored(version.report) if version.errors and version.report else None
+    if stored is None:
         return set()
-    with default_storage.open(version.report) as stored:
-        report = IntakeReport.from_json(stored.read())
+    report = IntakeReport.from_json(stored)
     problems = [one.problem for one in report.findings if one.data_set == WHOLE_SUBMISSION]
     grave = [one for one in problems if one.severity is Severity.ERROR]
     paths = set(version.documents.values_list("path", flat=True))

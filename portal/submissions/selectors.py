@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.core.files.storage import default_storage
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 from django.http import Http404
 from django.shortcuts import get_object_or_404
@@ -16,6 +15,7 @@ from portal.challenges.models import Edition, Role
 from portal.challenges.selectors import corpora_for, may_see_corpus
 from portal.core.clock import read_clock
 from portal.core.steps import Step
+from portal.core.storage import read_stored
 from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, State
 from portal.jobs.workers import served_queues
@@ -192,10 +192,9 @@ def managed_submission_for(user: Any, pk: int) -> Submission:
 
 def load_stored_report(submission: Submission) -> bytes:
     """The whole report of what was found in the archive as JSON; "not found" until there is one."""
-    if not submission.report or not default_storage.exists(submission.report):
+    content = read_stored(submission.report) if submission.report else None
+    if content is None:
         raise Http404
-    with default_storage.open(submission.report) as stored:
-        content: bytes = stored.read()
     return content
 
 

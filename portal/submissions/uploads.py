@@ -8,6 +8,7 @@ an upload that its sender, or anybody else who may, simply continues.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +22,8 @@ from django.utils import timezone
 
 from portal.challenges.models import Edition
 from portal.challenges.services import import_problem, start_import
-from portal.core import audit
+from portal.core import audit, upload_files
+from portal.core.storage import StorageAway
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.submissions import receiving, rules
@@ -32,6 +34,7 @@ from portal.teams.models import Team
 
 UNCOUNTED = (Submission.State.REFUSED, Submission.State.WITHDRAWN)
 UNFINISHED = (Upload.State.RECEIVING, Upload.State.REFUSED)
+log = logging.getLogger(__name__)
 HASH_BYTES = 1 << 20
 TAIL_BYTES = 64 << 10
 SUBMITTED, IMPORTED = "This upload is a submission already.", "This upload is imported already, see the list of jobs."
@@ -57,8 +60,17 @@ class CorpusPlan:
 
 
 def upload_path(upload: Upload) -> Path:
-    """Where the bytes of an upload lie."""
-    return receiving.path_of(upload.pk)
+    """Where the bytes of a complete upload lie on this machine, once they are fetched."""
+    return upload_files.readable_path(upload.pk)
+
+
+def fetch_upload(upload: Upload) -> Path:
+    """The bytes of a complete upload as a file of this machine.
+
+    Raises:
+        FileNotFoundError: they are nowhere.
+    """
+    return upload_files.fetch(upload.pk)
 
 
 def remove_upload_file(upload: Upload) -> None:
@@ -197,9 +209,27 @@ def receive_part(
         part = Part(file, offset, upload.size)
         for end in part.receive(read) if checksum is None else part.receive_checked(read, checksum, length):
             _keep(upload, end)
+            upload_files.send_on(upload.pk, end)
         if part.is_last:
-            return _finish(upload, timezone.now(), by)
+            _pass_on(upload)
+            finished = _finish(upload, timezone.now(), by)
+            upload_files.drop_received(upload.pk)
+            return finished
     return upload
+
+
+def _pass_on(upload: Upload) -> None:
+    """Have the whole upload where workers read it.
+
+    Raises:
+        UploadError: the store of files is away; the last bytes are not acknowledged.
+    """
+    try:
+        upload_files.complete(upload.pk, upload.size)
+    except StorageAway as error:
+        log.error("Upload %s is not complete: %s", upload.pk, error)
+        sentence = "The portal's store of files does not answer just now. What was received is kept; continue later."
+        raise UploadError(Reason.AWAY, sentence) from error
 
 
 def _keep(upload: Upload, end: int) -> None:
@@ -376,7 +406,7 @@ def hash_tail(upload: Upload) -> dict[str, Any] | None:
     if not count:
         return None
     try:
-        with upload_path(upload).open("rb") as stream:
+        with receiving.path_of(upload.pk).open("rb") as stream:
             stream.seek(upload.offset - count)
             return {"bytes": count, "sha256": hashlib.sha256(stream.read(count)).hexdigest()}
     except FileNotFoundError:

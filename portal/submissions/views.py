@@ -11,14 +11,14 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.files.storage import default_storage
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, organizer_read
 from portal.challenges.selectors import edition_for
 from portal.core.exports import csv_response
+from portal.core.media import open_stored
 from portal.jobs.services import NotPossible
 from portal.submissions import pages, services
 from portal.submissions.diff import compare_submissions, difference_rows
@@ -98,10 +98,8 @@ def document(request: HttpRequest, pk: int, document: int) -> HttpResponse:
 
 def send_document(chosen: SubmittedDocument) -> HttpResponse:
     """The file of a document as an answer that no browser shows or guesses at."""
-    if not default_storage.exists(chosen.key):
-        raise Http404
     response = FileResponse(
-        default_storage.open(chosen.key),
+        open_stored(chosen.key),
         as_attachment=True,
         filename=file_name(chosen),
         content_type="application/octet-stream",

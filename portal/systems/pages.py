@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from django.core.files.storage import default_storage
 from django.core.paginator import Paginator
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest
@@ -31,6 +30,7 @@ from portal.challenges.models import Gender, Role
 from portal.challenges.selectors import corpora_for, passes_speech_on, summaries
 from portal.core.labels import moment_cell, time_left
 from portal.core.media import signed_address, voice_sources
+from portal.core.storage import read_stored
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import share_done, with_estimates
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System
@@ -238,10 +238,9 @@ class Figure:
 
 def drawn_in_page(key: str, name: str, words: str) -> dict[str, SafeString]:
     """A stored SVG as a part of a page, whose curves tell what they are; nothing for one that is not stored."""
-    if not default_storage.exists(key):
+    if (svg := read_stored(key)) is None:
         return {}
-    with default_storage.open(key) as stored:
-        return {"wide": mark_safe(for_page(stored.read(), name, words, lambda _: ""))}  # noqa: S308 - drawn by us
+    return {"wide": mark_safe(for_page(svg, name, words, lambda _: ""))}  # noqa: S308 - drawn by us
 
 
 def sign_figure(request: HttpRequest, key: Callable[[Theme, ImageFormat], str], **words: Any) -> Figure:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, TextIO, cast
 
 from django.contrib import messages
-from django.core.files.storage import default_storage
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -28,7 +27,7 @@ from portal.challenges.selectors import corpus_for
 from portal.core.clock import read_clock
 from portal.core.exports import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
-from portal.core.media import CONTENT_TYPES, secured
+from portal.core.media import CONTENT_TYPES, open_stored, secured
 from portal.jobs.services import NotPossible
 from portal.submissions.removal import may_manage
 from portal.submissions.rules import Relation
@@ -113,9 +112,9 @@ def description(request: HttpRequest, name: str) -> HttpResponse:
     """The description that is released: to be saved, never shown, because a stranger wrote it."""
     view = numbers_view(request, name)
     part = pages.shared_parts(request, view)["description"]
-    if part is None or not default_storage.exists(part.document.key):
+    if part is None:
         raise Http404
-    stored = default_storage.open(part.document.key)
+    stored = open_stored(part.document.key)
     response = FileResponse(
         stored, as_attachment=True, filename=file_name(part.document), content_type=CONTENT_TYPES[".pdf"]
     )
@@ -272,9 +271,7 @@ def attack_archive(request: HttpRequest, name: str, run: int) -> HttpResponse:
 
 
 def _stored_file(key: str, file_name: str) -> HttpResponse:
-    if not default_storage.exists(key):
-        raise Http404
-    return cast("HttpResponse", FileResponse(default_storage.open(key), as_attachment=True, filename=file_name))
+    return cast("HttpResponse", FileResponse(open_stored(key), as_attachment=True, filename=file_name))
 
 
 def _new_run(form_class: type[EngineForm], back: str, back_title: str) -> Page:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from billiard.exceptions import SoftTimeLimitExceeded
 
+from portal.core.storage import read_stored
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 
@@ -34,6 +35,8 @@ def steps(context):
     """Append a line for each item that has none yet, after a pause; it waits at the item where a test holds it."""
     file, items = Path(context.parameters["file"]), context.parameters["items"]
     known = {item for item, _ in read_lines(file)}
+    if key := context.parameters.get("reads"):
+        assert read_stored(key) is not None
     for item in range(items):
         context.progress("Stepping", item, items)
         if item in known:

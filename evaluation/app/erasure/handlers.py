@@ -27,7 +27,7 @@ from evaluation.app.recognition.selectors import words_key
 from evaluation.app.runs.feature_cache import split_keys
 from evaluation.app.runs.kinds import RECOGNITION
 from portal.challenges.models import Utterance
-from portal.core.storage import replace_named
+from portal.core.storage import read_stored, replace_named
 from portal.jobs.periodic_tasks import periodic_task
 from portal.submissions.models import SubmittedFile
 
@@ -118,10 +118,9 @@ def _erase_texts(submission: int, gone: Collection[int]) -> None:
     for run in runs if erased else ():
         for name in run.parameters.get("data_sets", []):
             key = words_key(run.pk, name)
-            if not default_storage.exists(key):
+            if (stored := read_stored(key)) is None:
                 continue
-            with default_storage.open(key) as stored:
-                rows = json.loads(stored.read())
+            rows = json.loads(stored)
             kept = [row for row in rows if row["file"] not in erased]
             if len(kept) < len(rows):
                 replace_named(key, json.dumps(kept, ensure_ascii=False).encode())

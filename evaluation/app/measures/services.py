@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
-from django.core.files.storage import default_storage
 
 from evaluation.app.measures.selectors import (
     contours_key,
@@ -44,7 +44,7 @@ def start_measures(
 def find_or_store_f0(audio_key: str, extract: Callable[[], F0Track]) -> tuple[str, F0Track]:
     """The F0 contour of a stored file with its key, extracted once for all runs."""
     key = f"derived/f0/{praat_estimator().replace(' ', '_').replace('(', '').replace(')', '')}/{audio_key}.npz"
-    if default_storage.exists(key):
+    with suppress(FileNotFoundError):
         return key, load_f0(key)
     track = extract()
     packed = io.BytesIO()

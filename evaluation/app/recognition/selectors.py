@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.core.files.storage import default_storage
-
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import RECOGNITION, EngineText, describe_engine
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.metrics.word_errors import AlignedWord, align_words, split_words
 from evaluation.metrics.word_normalization import RULES, find_rule
 from evaluation.scoring.values import Number
+from portal.core.storage import read_stored
 from portal.submissions.models import Submission
 
 
@@ -147,9 +146,8 @@ def read_utterances(run: EvaluationRun, data_set: str = "") -> list[SpokenRow]:
     rows: list[SpokenRow] = []
     for name in run.parameters.get("data_sets", []):
         key = words_key(run.pk, name)
-        if data_set in ("", name) and default_storage.exists(key):
-            with default_storage.open(key) as stored:
-                rows += [SpokenRow(**one) for one in json.loads(stored.read())]
+        if data_set in ("", name) and (stored := read_stored(key)) is not None:
+            rows += [SpokenRow(**one) for one in json.loads(stored)]
     return sorted(rows, key=lambda row: (-(row.error_rate or 0.0), row.data_set, row.utterance))
 
 

@@ -39,7 +39,7 @@ from evaluation.phones.recipe import PhoneRecipe
 from evaluation.scoring.phones import PhoneComparison, compare_phones
 from evaluation.scoring.values import AVERAGE, Basis, Number
 from portal.challenges.models import DataSet, Utterance
-from portal.core.storage import load_audio, replace_named
+from portal.core.storage import load_audio, read_stored, replace_named
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobContext
@@ -351,7 +351,7 @@ def _load(run: EvaluationRun, speech: Speech) -> PhoneNetwork:
     from evaluation.phones.network import load
 
     key = weights_key(run.pk, speech)
-    if not default_storage.exists(key):
+    if (stored := read_stored(key)) is None:
         raise JobFailure(
             f"The recogniser of {speech} speech is not in the portal’s storage any more.",
             actor=Actor.ORGANIZER,
@@ -359,6 +359,5 @@ def _load(run: EvaluationRun, speech: Speech) -> PhoneNetwork:
         )
     with tempfile.TemporaryDirectory(prefix="phones-") as folder:
         path = Path(folder) / "weights.safetensors"
-        with default_storage.open(key) as stored:
-            path.write_bytes(stored.read())
+        path.write_bytes(stored)
         return load(path)

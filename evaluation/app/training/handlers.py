@@ -13,7 +13,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -355,7 +355,7 @@ def _restore(run: EvaluationRun, seed: int, folder: Path) -> int:
     rows = TrainingEpoch.objects.filter(run=run, seed=seed).order_by("-epoch")
     for epoch in rows.values_list("epoch", flat=True):
         key = checkpoint_key(run, seed, epoch)
-        if default_storage.exists(key):
+        with suppress(FileNotFoundError):
             _fetch(key, folder / CHECKPOINT)
             return int(epoch)
     return 0

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
@@ -23,6 +22,7 @@ from listening.analysis.tables import ABOUT_LISTENERS
 from listening.app.results.labels import EVERY, WORDS, percent
 from listening.app.results.selectors import figures_in
 from portal.core.labels import decimals
+from portal.core.storage import read_stored
 
 MOST_NUMBERS = 120  # rows beneath a figure; longer tables are files
 FORMATS = ("svg", "pdf", "png")
@@ -122,11 +122,8 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Mapping[str, str]) 
 
 def _drawn_in_page(key: str, name: str, words: str, reader: Reader) -> dict[str, SafeString]:
     """A figure as a part of the page, whose systems lead to their pages; nothing for one that leads nowhere."""
-    if not default_storage.exists(key):
-        return {}
-    with default_storage.open(key) as stored:
-        svg = stored.read()
-    if not leads_anywhere(svg):
+    svg = read_stored(key)
+    if svg is None or not leads_anywhere(svg):
         return {}
     return {"wide": mark_safe(for_page(svg, name, words, reader.system))}  # noqa: S308 - drawn by us
 

@@ -37,7 +37,7 @@ from listening.app.studies.services import check_name
 from listening.tasks import RATED
 from portal.challenges.models import Edition
 from portal.core import audit
-from portal.core.storage import store_bytes
+from portal.core.storage import read_stored, store_bytes
 from portal.jobs.models import Job, State
 from portal.jobs.services import create_job
 from portal.submissions.models import Submission
@@ -151,12 +151,12 @@ def finish_import(job: Job, check: Callable[[], None]) -> Imported:
     told = dict(job.parameters)
     name, file_name, key = told.pop("study"), told.pop("file"), told.pop("content")
     edition = Edition.objects.filter(name=job.edition).first()
-    if edition is None or not default_storage.exists(key):
+    content = read_stored(key)
+    if edition is None or content is None:
         raise AnalysisInputError(GONE)
-    with default_storage.open(key) as stored:
-        content = io.BytesIO(stored.read())
+    file = io.BytesIO(content)
     return import_study(
-        edition=edition, by=job.created_by, name=name, file=content, file_name=file_name, check=check, **told
+        edition=edition, by=job.created_by, name=name, file=file, file_name=file_name, check=check, **told
     )
 
 

@@ -86,10 +86,13 @@ def clip_for(token: str, name: str) -> Clip:
 
 def _is_stored(key: str) -> bool:
     try:
-        return default_storage.exists(key)
+        default_storage.size(key)
+    except FileNotFoundError:
+        return False
     except Exception:
         log.exception("The store of files cannot be reached.")
         raise Unavailable(503, "The recordings cannot be read just now.") from None
+    return True
 
 
 def _planned(session: Session, block: selectors.PlannedBlock, name: str) -> tuple[selectors.PlannedTrial, str]:

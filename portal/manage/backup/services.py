@@ -14,9 +14,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.conf import settings
+from django.core.files import File
 from django.core.files.storage import default_storage
 
 from common.atomic_write import write_atomically
@@ -24,7 +25,7 @@ from common.errors import CommandError
 from common.lock import lock_folder
 from common.problems import Problem, ProblemList, Severity
 from portal.core.removal import list_held_files
-from portal.core.storage import SPARE_BYTES
+from portal.core.storage import SPARE_BYTES, StoredFile, is_local, portal_files
 from portal.core.version import code_version
 from portal.manage.backup import database
 from portal.manage.backup.folder import (
@@ -119,42 +120,39 @@ class _Copier:
 
     def copy_all(self, stage: str) -> None:
         """Copy what is there now; what was deleted since an earlier call stays, as the database may still name it."""
-        paths = list(_list_files())
-        for done, (name, path) in enumerate(paths):
-            self.progress(stage, done, len(paths))
-            self._copy(name, path)
-        self.progress(stage, len(paths), len(paths))
+        files = list(_list_files())
+        for done, (name, facts) in enumerate(files):
+            self.progress(stage, done, len(files))
+            self._copy(name, facts)
+        self.progress(stage, len(files), len(files))
 
-    def _copy(self, name: str, path: Path) -> None:
-        try:
-            facts = path.stat()
-        except FileNotFoundError:
-            return
+    def _copy(self, name: str, facts: StoredFile) -> None:
         same = self.found.get(name) or self.known.get(name)
-        is_same = same is not None and (same.size, same.changed_ns) == (facts.st_size, facts.st_mtime_ns)
-        if name.startswith(CONTENT) and self.folder.has(PurePosixPath(name).stem, facts.st_size):
-            self.found[name] = Stored(name, PurePosixPath(name).stem, facts.st_size, facts.st_mtime_ns)
+        is_same = same is not None and (same.size, same.changed_ns) == (facts.size, facts.changed_ns)
+        if name.startswith(CONTENT) and self.folder.has(PurePosixPath(name).stem, facts.size):
+            self.found[name] = Stored(name, PurePosixPath(name).stem, facts.size, facts.changed_ns)
         elif same is not None and is_same and self.folder.has(same.sha256, same.size):
             self.found[name] = same
         else:
-            self._read(name, path, facts.st_mtime_ns)
+            self._read(name, facts)
 
-    def _read(self, name: str, path: Path, changed_ns: int) -> None:
+    def _read(self, name: str, facts: StoredFile) -> None:
         try:
-            stream = path.open("rb")
+            stream = default_storage.open(facts.name)
         except FileNotFoundError:
             return
         with stream:
-            self._keep(name, stream, changed_ns)
+            self._keep(name, cast("BinaryIO", stream), facts.size, facts.changed_ns)
         if name.startswith(CONTENT) and (found := self.found[name].sha256) != PurePosixPath(name).stem:
             self.made.problems.append(_changed(name, found))
 
     def copy_upload(self, name: str, file: BinaryIO) -> None:
-        self._keep(f"uploads/{name}", file, os.fstat(file.fileno()).st_mtime_ns)
+        facts = os.fstat(file.fileno())
+        self._keep(f"uploads/{name}", file, facts.st_size, facts.st_mtime_ns)
         self.made.uploads += 1
 
-    def _keep(self, name: str, stream: BinaryIO, changed_ns: int) -> None:
-        room = shutil.disk_usage(self.folder.place).free - os.fstat(stream.fileno()).st_size
+    def _keep(self, name: str, stream: BinaryIO, size: int, changed_ns: int) -> None:
+        room = shutil.disk_usage(self.folder.place).free - size
         if room < 0:
             raise CommandError(
                 f"{self.folder.place}: expected room for {name}, found a full disk. Make room and repeat the command: "
@@ -167,17 +165,11 @@ class _Copier:
         self.found[name] = Stored(name, sha256, size, changed_ns)
 
 
-def _list_files() -> Iterator[tuple[str, Path]]:
-    """Every stored file by its name in the data folder; not what is being written just now."""
-    root = Path(default_storage.location)  # type: ignore[attr-defined]
-    for place, folders, names in os.walk(root):
-        folders.sort()
-        if Path(place) == root:
-            folders[:] = [one for one in folders if one not in LEFT_OUT]
-        for name in sorted(names):
-            if not (name.startswith(".") and name.endswith(".part")):
-                path = Path(place, name)
-                yield f"files/{path.relative_to(root).as_posix()}", path
+def _list_files() -> Iterator[tuple[str, StoredFile]]:
+    """Every stored file by its name in a backup; not what is being written just now."""
+    for one in sorted(portal_files.list_all(), key=lambda one: one.name):
+        if one.name.partition("/")[0] not in LEFT_OUT:
+            yield f"files/{one.name}", one
 
 
 def _open_uploads(opened: ExitStack, known: dict[str, BinaryIO]) -> dict[str, BinaryIO]:
@@ -239,53 +231,57 @@ def _first_file() -> str:
 
 def _restore_files(folder: BackupFolder, backup: Backup, progress: Progress) -> None:
     files = list(backup.list_files())
-    missing = sum(one.size for one in files if not _is_there(one))
-    if missing + SPARE_BYTES > shutil.disk_usage(settings.DATA_DIR).free:
+    there = {name: facts.size for name, facts in _list_files()}
+    there |= {f"uploads/{path.name}": path.stat().st_size for path in settings.UPLOAD_DIR.iterdir()}
+    missing = [one for one in files if there.get(one.path) != one.size]
+    needed = sum(one.size for one in missing if is_local() or one.path.startswith("uploads/"))
+    if needed + SPARE_BYTES > shutil.disk_usage(settings.DATA_DIR).free:
         raise CommandError(
-            f"{settings.DATA_DIR}: expected room for {missing / 1e9:.1f} GB and {SPARE_BYTES / 1e9:.0f} GB that stay "
+            f"{settings.DATA_DIR}: expected room for {needed / 1e9:.1f} GB and {SPARE_BYTES / 1e9:.0f} GB that stay "
             "free, found less. Make room and repeat the command."
         )
-    for done, one in enumerate(files):
+    for done, one in enumerate(missing, start=len(files) - len(missing)):
         progress("files", done, len(files))
-        if not _is_there(one):
-            _restore_file(folder, one)
+        _restore_file(folder, one)
     progress("files", len(files), len(files))
 
 
-def _target(one: Stored) -> Path:
-    """Where a file of a backup goes.
+def _restore_file(folder: BackupFolder, one: Stored) -> None:
+    """Put a file of a backup where it belongs.
 
     Raises:
-        CommandError: the list leads out of the data folder.
+        CommandError: the list leads out of the data folder, or the backup is damaged.
     """
-    parts = PurePosixPath(one.path).parts
-    roots = {"files": Path(default_storage.location), "uploads": settings.UPLOAD_DIR}  # type: ignore[attr-defined]
-    if len(parts) < 2 or parts[0] not in roots or ".." in parts:
+    root, *parts = PurePosixPath(one.path).parts
+    if root not in {"files", "uploads"} or not parts or ".." in parts:
         raise CommandError(f"{one.path}: expected a file below files/ or uploads/ in the list of the backup.")
-    return roots[parts[0]].joinpath(*parts[1:])
-
-
-def _is_there(one: Stored) -> bool:
     try:
-        return _target(one).stat().st_size == one.size
-    except FileNotFoundError:
-        return False
+        with folder.path_of(one.sha256).open("rb") as source:
+            if root == "files" and not is_local():
+                _require_sound(one, copy_hashed(source))
+                source.seek(0)
+                default_storage.save("/".join(parts), File(source))
+            else:
+                place = Path(default_storage.path("/".join(parts))) if root == "files" else settings.UPLOAD_DIR
+                _copy_to(source, place if root == "files" else place.joinpath(*parts), one)
+    except FileNotFoundError as error:
+        raise CommandError(_damaged(one, "none").sentence()) from error
 
 
-def _restore_file(folder: BackupFolder, one: Stored) -> None:
-    target = _target(one)
+def _copy_to(source: BinaryIO, target: Path, one: Stored) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.part")
     try:
-        with folder.path_of(one.sha256).open("rb") as source, draft.open("wb") as stream:
-            found = copy_hashed(source, stream)
-        if found != (one.sha256, one.size):
-            raise CommandError(_damaged(one, f"content {found[0]}").sentence())
+        with draft.open("wb") as stream:
+            _require_sound(one, copy_hashed(source, stream))
         draft.replace(target)
-    except FileNotFoundError as error:
-        raise CommandError(_damaged(one, "none").sentence()) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _require_sound(one: Stored, found: tuple[str, int]) -> None:
+    if found != (one.sha256, one.size):
+        raise CommandError(_damaged(one, f"content {found[0]}").sentence())
 
 
 def _restore_secret(backup: Backup) -> str:
@@ -359,7 +355,7 @@ def verify_portal(*, progress: Progress) -> Verified:
         named.setdefault(key, words)
     for count, (key, words) in enumerate(named.items()):
         progress("files that the database names", count, len(named))
-        found = _hash(Path(default_storage.path(key)))
+        found = _hash_stored(key)
         expected = PurePosixPath(key).stem if key.startswith("content/") else ""
         if found is None:
             remedy = "Restore the file from a backup; original speech also comes back with another import."
@@ -368,10 +364,19 @@ def verify_portal(*, progress: Progress) -> Verified:
             done.problems.add(_changed(f"files/{key}", found[0]))
         done.files, done.bytes = done.files + 1, done.bytes + (found[1] if found else 0)
     progress("files that the database names", len(named), len(named))
-    for name, path in _list_files():
-        if name.startswith(CONTENT) and name.removeprefix("files/") not in named:
-            done.orphans, done.orphaned_bytes = done.orphans + 1, done.orphaned_bytes + path.stat().st_size
+    for name, facts in _list_files():
+        if name.startswith(CONTENT) and facts.name not in named:
+            done.orphans, done.orphaned_bytes = done.orphans + 1, done.orphaned_bytes + facts.size
     return done
+
+
+def _hash_stored(key: str) -> tuple[str, int] | None:
+    try:
+        stored = default_storage.open(key)
+    except FileNotFoundError:
+        return None
+    with stored:
+        return copy_hashed(cast("BinaryIO", stored))
 
 
 def _hash(path: Path) -> tuple[str, int] | None:

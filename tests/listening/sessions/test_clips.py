@@ -187,7 +187,7 @@ def test_store_that_cannot_be_reached_is_no_missing_file(session, monkeypatch, c
     def fail(_):
         raise ConnectionError
 
-    monkeypatch.setattr(default_storage, "exists", fail)
+    monkeypatch.setattr(default_storage, "size", fail)
     answer = get(session)
     assert (answer.status_code, answer.content) == (503, b"The recordings cannot be read just now.")
     assert "cannot be reached" in caplog.text

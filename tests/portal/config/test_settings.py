@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from portal.config.environment import PREFIX, VARIABLES, MailServer, SettingsError, read_environment, settings_table
+from portal.config.environment import (
+    PREFIX,
+    VARIABLES,
+    FilesPlace,
+    MailServer,
+    SettingsError,
+    read_environment,
+    settings_table,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCTION = {
@@ -286,3 +294,27 @@ def test_make_starts_the_portal_at_the_address_of_the_environment(target, defaul
         ["make", "-n", target, *given], cwd=root, env=clean | environment, capture_output=True, text=True, check=True
     ).stdout
     assert f'PORTAL_ADDRESS="{address or default}" ' in said
+
+
+def test_place_of_files_is_read_strictly():
+    read = lambda text: read_environment({"PORTAL_FILES_URL": text})["FILES_URL"]  # noqa: E731
+    assert read("") == FilesPlace()
+    assert read("file:///srv/portal%20files") == FilesPlace(folder=Path("/srv/portal files"))
+    assert read("s3://K:a%2Fb@portal-files/vpc/2024?endpoint=https://s3.example.org:9000&region=eu") == FilesPlace(
+        None, "portal-files", "vpc/2024", "https://s3.example.org:9000", "eu", "K", "a/b"
+    )
+    for text, said in (
+        ("files", "expected file:///FOLDER or s3://BUCKET"),
+        ("file://host/folder", "the absolute path of a folder"),
+        ("s3://B", "the name of a bucket"),
+        ("s3://K@portal-files", "both keys"),
+        ("s3://portal-files/a//b", "a prefix of letters"),
+        ("s3://portal-files/../b", "a prefix of letters"),
+        ("s3://portal-files?zone=1", r"each once \(zone\)"),
+        ("s3://portal-files?region=a&region=b", "one is there twice"),
+        ("s3://portal-files?endpoint=", "a value for endpoint"),
+        ("s3://portal-files?endpoint=s3.example.org", "http://HOST or https://HOST"),
+    ):
+        with pytest.raises(SettingsError, match=said) as raised:
+            read(text)
+        assert "portal-files" not in str(raised.value)

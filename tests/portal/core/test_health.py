@@ -12,6 +12,7 @@ from portal.core.models import Pulse
 from portal.core.storage import SPARE_BYTES, ModuleManifestStorage
 
 PARTS = ["database", "migrations", "static files", "disk", "clock", "files", "queue", "scheduler", "workers"]
+PARTS += ["worker files"]
 
 
 @pytest.mark.django_db

@@ -623,10 +623,10 @@ def test_figure_that_two_ask_for_at_once_is_drawn_once(monkeypatch):
             return "A figure that two ask for at once"
 
     drawn, others, has_looked = [], [], threading.Event()
-    exists = default_storage.exists
+    read = leaderboard_figures.read_stored
 
-    def exists_told(key):
-        found = exists(key)
+    def read_told(key):
+        found = read(key)
         if threading.current_thread() in others:
             has_looked.set()
         return found
@@ -641,7 +641,7 @@ def test_figure_that_two_ask_for_at_once_is_drawn_once(monkeypatch):
 
     monkeypatch.setattr(leaderboard_figures, "list_drawings", lambda *_, **__: {"one": Drawing()})
     monkeypatch.setattr(leaderboard_figures, "_drawn", draw)
-    monkeypatch.setattr(default_storage, "exists", exists_told)
+    monkeypatch.setattr(leaderboard_figures, "read_stored", read_told)
     assert leaderboard_figures.figure_file(cast("Any", None), "one", "svg") == b"<svg/>"
     others[0].join(60)
     assert len(drawn) == 1

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from portal.core.health import require_database
+from portal.core.probes import require_same_secret
 from portal.core.processes import collect_static_files, require_free, web_command
 
 
@@ -18,6 +19,7 @@ class Command(BaseCommand):
     def handle(self, **_: Any) -> None:
         require_free(settings.ADDRESS)
         require_database()
+        require_same_secret(is_web=True)
         collect_static_files()
         command = web_command(settings.ADDRESS, threads=settings.WEB_THREADS)
         os.execvp(command[0], command)  # noqa: S606 - our own program

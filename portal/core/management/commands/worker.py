@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from portal.core.health import require_database
+from portal.core.probes import require_same_secret
 from portal.core.processes import QUEUES, UNTIL_IDLE, worker_command
 
 IDLE_S = 60
@@ -34,6 +35,7 @@ class Command(BaseCommand):
 
     def handle(self, *, queues: str, processes: int, until_idle: int | None, **_: Any) -> None:
         require_database()
+        require_same_secret()
         if until_idle is not None:
             os.environ[UNTIL_IDLE] = str(until_idle)
         command = worker_command(queues, processes=processes)

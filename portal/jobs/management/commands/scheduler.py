@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import Error, connection
 
 from portal.core.health import require_database
+from portal.core.probes import require_same_secret
 from portal.jobs.periodic_tasks import start_due_tasks
 from portal.jobs.sweeper import sweep
 
@@ -24,6 +25,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         if not options["skip_checks"]:  # `serve` has prepared the database
             require_database()
+            require_same_secret()
         stopping = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())

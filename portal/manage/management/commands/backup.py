@@ -11,6 +11,7 @@ from django.utils import timezone
 from common.errors import CommandError as Unusable
 from common.terminal import ProgressBar, print_problems
 from portal.core.health import require_database
+from portal.core.storage import StorageAway
 from portal.manage.backup.services import describe, make_backup
 
 
@@ -29,7 +30,7 @@ class Command(BaseCommand):
                 made = make_backup(
                     folder, now=timezone.now(), with_secret=with_secret_key, keep=keep, progress=bar.show
                 )
-        except Unusable as reason:
+        except (Unusable, StorageAway) as reason:
             raise CommandError(str(reason)) from reason
         except OSError as error:
             raise CommandError(

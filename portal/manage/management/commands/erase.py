@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from common.errors import NotPossible
 from portal.core.health import require_database
+from portal.core.storage import StorageAway
 from portal.manage import erasure
 
 
@@ -51,6 +52,10 @@ class Command(BaseCommand):
             if not dry_run:
                 file.unlink()
             raise CommandError(str(reason)) from reason
+        except StorageAway as reason:
+            if not dry_run:
+                file.unlink()
+            raise CommandError(f"{reason} Repeat the command: it goes on with what is not erased yet.") from reason
         self.stdout.write(f"{'Would be erased' if dry_run else 'Erased'}: {done.what} {done.name}")
         for words, count in done.rows.items():
             self.stdout.write(f"  {count:,} {words}")

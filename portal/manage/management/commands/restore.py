@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from common.errors import CommandError as Unusable
 from common.terminal import ProgressBar
 from portal.core.processes import hold
+from portal.core.storage import StorageAway
 from portal.manage.backup.services import restore_backup
 
 
@@ -31,7 +32,7 @@ class Command(BaseCommand):
         try:
             with hold(settings.DATA_DIR, settings.ADDRESS), ProgressBar(lines="stages") as bar:
                 restored, hint = restore_backup(folder, name=backup, progress=bar.show)
-        except Unusable as reason:
+        except (Unusable, StorageAway) as reason:
             raise CommandError(str(reason)) from reason
         except OSError as error:
             raise CommandError(

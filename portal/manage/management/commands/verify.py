@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from common.errors import CommandError as Unusable
 from common.terminal import ProgressBar, print_problems
 from portal.core.health import require_database
+from portal.core.storage import StorageAway
 from portal.manage.backup.services import describe, verify_backup, verify_portal
 
 
@@ -25,7 +26,7 @@ class Command(BaseCommand):
         try:
             with ProgressBar(lines="stages") as bar:
                 done = verify_backup(folder, progress=bar.show) if folder else verify_portal(progress=bar.show)
-        except Unusable as reason:
+        except (Unusable, StorageAway) as reason:
             raise CommandError(str(reason)) from reason
         except OSError as error:
             raise CommandError(f"{error.filename}: expected to read it, found “{error.strerror}”.") from error
