@@ -29,6 +29,7 @@ from anonymization.methods.contract import (
     Target,
     TargetPool,
     VoiceRequest,
+    keeps_duration,
     plans_voices,
     takes_targets,
 )
@@ -161,7 +162,7 @@ def _f0(samples: Samples) -> Floats:
     return f0_praat(samples, RATE_HZ)
 
 
-def plan(method: Anonymizer, speech: Speech, role: Any) -> dict[str, PseudoSpeaker]:
+def plan(method: Anonymizer, speech: Speech, role: Any, options: Options | None = None) -> dict[str, PseudoSpeaker]:
     """The voice of each speaker in a role."""
     speakers = {each.speaker: each.gender.lower() for each in speech.utterances}
     if takes_targets(method):
@@ -176,6 +177,7 @@ def plan(method: Anonymizer, speech: Speech, role: Any) -> dict[str, PseudoSpeak
             pseudo_speaker_key(seed=SEED, role=role, split="bench", speaker=speaker),
             gender,
             tuple(partial(_given, each.samples) for each in speech.side(role) if each.speaker == speaker),
+            options or {},
         )
         for speaker, gender in speakers.items()
     ]
@@ -191,7 +193,7 @@ def measure(method: Anonymizer, judges: Judges, options: Options | None = None) 
     outputs: dict[str, list[Samples]] = {}
     work_s = 0.0
     for role, side in judges.sides.items():
-        voices = plan(method, judges.speech, role)
+        voices = plan(method, judges.speech, role, options)
         items = [Item(each.samples, voices[each.speaker]) for each in side]
         one_of_each = {item.pseudo_speaker.target: item for item in items}
         method.anonymize_batch(list(one_of_each.values()), RATE_HZ, options=options)  # loads, outside of the time
@@ -326,6 +328,27 @@ def document_rows(found: Measurements) -> list[str]:
         rates = [_percent(kind[encoder]) for encoder in found.encoders for kind in (one.ignorant, one.lazy_informed)]
         end = [f"{one.rho_f0:.2f}", f"{one.gvd_db:.1f} dB", f"{one.work_per_second:.3f} s"]
         lines.append(f"| {' | '.join([f'`{name}`', _percent(one.word_errors), *rates, *end])} |")
+    return lines
+
+
+SLOTS = ("content", "voice", "prosody", "synthesis")
+
+
+def document_recipes(methods: Sequence[Anonymizer]) -> list[str]:
+    """The lines of the table of recipes in docs/methods.md, as table III of the results paper of 2022: the parts of
+    each method that is put together of some, and the state of each part."""
+    lines = [f"| {' | '.join(['recipe', 'fidelity', *SLOTS, 'duration'])} |", "| --- |" + " --- |" * (len(SLOTS) + 2)]
+    for method in methods:
+        parts = {part.slot: f"{part.title} ({part.state})" for part in getattr(method, "pipeline", ())}
+        if parts:
+            kept = "kept" if keeps_duration(method) else "another"
+            cells = [
+                f"`{method.name}`",
+                getattr(method, "fidelity", ""),
+                *(parts.get(slot, "–") for slot in SLOTS),
+                kept,
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 

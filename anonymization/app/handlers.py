@@ -24,6 +24,7 @@ from anonymization.app.voices import (
     list_planned_voices,
     list_speakers,
     plan_split_voices,
+    plan_utterance_voices,
     prepare_targets,
     take_plan_of_others,
 )
@@ -35,6 +36,7 @@ from anonymization.methods.contract import (
     Samples,
     VoiceRequest,
     complete_options,
+    makes_vectors,
     takes_targets,
     validate_voice,
 )
@@ -152,21 +154,29 @@ def _renew(run: AnonymizationRun, method: Anonymizer) -> None:
 
 
 def _plan_voices(run: AnonymizationRun, method: Anonymizer, context: JobContext) -> None:
-    """Let a method that plans its voices itself do so, once for all runs of a role and split; an interrupted plan is
-    made again, to the same voices."""
+    """Let a method that plans its voices itself do so, once for all runs of a role and split (at utterance level for
+    each run); an interrupted plan is made again, to the same voices."""
     if run.voices or not is_planned_in_job(run, method):
         return
     if not take_plan_of_others(run):
-        total = len(list_speakers(run.data_set.corpus, run.data_set.split))
+        total = (
+            run.data_set.utterances.count()
+            if run.is_by_utterance
+            else len(list_speakers(run.data_set.corpus, run.data_set.split))
+        )
         context.progress(PLANNING, 0, total)
-        speakers: set[str] = set()
+        owners: set[str] = set()
 
-        def heard(speaker: str) -> None:
-            speakers.add(speaker)
-            context.progress(PLANNING, len(speakers) - 1, total)
+        def heard(owner: str) -> None:
+            owners.add(owner)
+            context.progress(PLANNING, len(owners) - 1, total)
 
         try:
-            give_voices(run, plan_split_voices(method, run.data_set, run.seed, heard=heard))
+            if run.is_by_utterance:
+                run.voices = plan_utterance_voices(method, run, heard)
+            else:
+                plan = plan_split_voices(method, run.data_set, run.seed, options=run.options, heard=heard)
+                give_voices(run, plan)
         except MethodError as error:
             raise JobFailure(
                 f"The voices of {run.data_set} could not be planned: {error}",
@@ -275,6 +285,7 @@ def _try_method(name: str, conformed: ConvertedAudio) -> dict[str, Any]:
 
 def _anonymize_once(method: Anonymizer, samples: Samples, rate_hz: int) -> None:
     key = pseudo_speaker_key(seed=0, role="trial", split=_TRIAL, speaker=_TRIAL)
-    voice = target_voice(_TRIAL) if takes_targets(method) else draw_voice(method, VoiceRequest(key))
+    request = VoiceRequest(key, "", (lambda: (samples, rate_hz),) if makes_vectors(method) else ())
+    voice = target_voice(_TRIAL) if takes_targets(method) else draw_voice(method, request)
     [output] = method.anonymize_batch([Item(samples, voice)], rate_hz)
     write_flac16(io.BytesIO(), output, rate_hz)

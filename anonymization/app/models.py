@@ -15,8 +15,9 @@ from portal.submissions.models import Submission
 class AnonymizationRun(models.Model):
     """One method over one data set. The same run gives the same files again, bit by bit.
 
-    `voices`: at speaker level, for each speaker key and parameters, or mixture, of the voice, settled at the start;
-    any two differ by `voice_distance` at least. `report`: what the checks of the output found, by cause.
+    `voices`: at speaker level, for each speaker key and parameters, mixture or vector of the voice, settled at the
+    start; any two differ by `voice_distance` at least. At utterance level by utterance, where vectors are made of
+    recordings; other voices there follow from the names. `report`: what the checks of the output found, by cause.
 
     Of a method whose voices are those of target speakers: `target_set`, where they come from, `target_selection`, by
     which rule, `target_recordings`, by target the audio that is used, and `targets`, by speaker or, at utterance level,

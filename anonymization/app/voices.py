@@ -1,10 +1,11 @@
 """Which voice each utterance of a run gets, drawn or that of a target speaker, and whether the voices are in order.
 
 At speaker level the voices of all speakers of a split are planned together when the runs begin, so that any two differ
-by a stated distance, and each run keeps the plan; a method that plans its voices itself does so in the job. At
-utterance level, and in runs of before plans were kept, a voice follows from the seed and the names. Targets are settled
-when a run begins: a data set of the run's corpus lends its speakers, each with the first recordings by name that hold
-as much speech as the method uses. An uploaded system tells its targets by a file `targets.csv` in its archive.
+by a stated distance, and each run keeps the plan; a method that plans its voices itself does so in the job, and where
+it makes vectors of recordings, at utterance level, too. Elsewhere at utterance level, and in runs of before plans were
+kept, a voice follows from the seed and the names. Targets are settled when a run begins: a data set of the run's corpus
+lends its speakers, each with the first recordings by name that hold as much speech as the method uses. An uploaded
+system tells its targets by a file `targets.csv` in its archive.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from anonymization.methods.contract import (
     Target,
     TargetPool,
     VoiceRequest,
+    makes_vectors,
     plans_voices,
     takes_targets,
 )
@@ -83,11 +85,13 @@ def plan_split_voices(
     data_set: DataSet,
     seed: int,
     *,
+    options: Options | None = None,
     heard: Callable[[str], None] = lambda _: None,
 ) -> pseudo_speakers.VoicePlan:
     """The voices of all speakers of the data set's split in its role, whatever data sets they are in.
 
     Args:
+        options: of the run.
         heard: told the speaker before each recording that a method reads in order to plan; what it raises ends the
             planning.
     """
@@ -100,12 +104,33 @@ def plan_split_voices(
         }
         audio = _list_recordings(data_set)
         requests = [
-            VoiceRequest(key, speakers[name], tuple(partial(_hear, name, each, heard) for each in audio.get(name, ())))
+            VoiceRequest(
+                key,
+                speakers[name],
+                tuple(partial(_hear, name, each, heard) for each in audio.get(name, ())),
+                options or {},
+            )
             for name, key in keys.items()
         ]
         planned = pseudo_speakers.plan_requests(method, requests)
         return pseudo_speakers.VoicePlan(seed, role, split, 0.0, dict(zip(keys, planned, strict=True)))
     return pseudo_speakers.plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers.keys())
+
+
+def plan_utterance_voices(
+    method: Anonymizer, run: AnonymizationRun, heard: Callable[[str], None]
+) -> dict[str, dict[str, Any]]:
+    """The voice of each utterance of a run as the run keeps it, by name; each hears its own recording alone."""
+    role, split = _place(run.data_set)
+    rows = run.data_set.utterances.exclude(audio="").order_by("name")
+    found = {}
+    for name, speaker, gender, audio in rows.values_list("name", "speaker__name", "speaker__gender", "audio").iterator(
+        chunk_size=_CHUNK
+    ):
+        key = pseudo_speakers.pseudo_speaker_key(seed=run.seed, role=role, split=split, speaker=speaker, utterance=name)
+        request = VoiceRequest(key, gender, (partial(_hear, name, audio, heard),), run.options)
+        found[name] = pseudo_speakers.draw_voice(method, request).as_dict()
+    return found
 
 
 def _list_recordings(data_set: DataSet) -> dict[str, list[str]]:
@@ -138,8 +163,13 @@ def give_voices(run: AnonymizationRun, plan: pseudo_speakers.VoicePlan) -> None:
 
 
 def take_plan_of_others(run: AnonymizationRun) -> bool:
-    """Give a run the plan that another run of its submission made of the same role and split, if there is one."""
-    same = {name: getattr(run, name) for name in ("level", "method", "recipe_version", "seed")}
+    """Give a run the plan that another run of its submission made of the same role and split, if there is one.
+
+    At utterance level there is none: each data set has its own utterances.
+    """
+    if run.is_by_utterance:
+        return False
+    same = {name: getattr(run, name) for name in ("level", "method", "recipe_version", "seed", "options")}
     place = {"data_set__role": run.data_set.role, "data_set__split": run.data_set.split}
     others = run.submission.anonymization_runs.filter(**same, **place)
     made = others.exclude(pk=run.pk).exclude(voices={}).first()
@@ -151,7 +181,7 @@ def take_plan_of_others(run: AnonymizationRun) -> bool:
 
 def is_planned_in_job(run: AnonymizationRun, method: Anonymizer) -> bool:
     """Whether the job of the run makes the plan of its voices."""
-    return plans_voices(method) and not run.is_by_utterance and not run.target_selection
+    return plans_voices(method) and not run.target_selection and (not run.is_by_utterance or makes_vectors(method))
 
 
 def describe_plan(plan: pseudo_speakers.VoicePlan) -> dict[str, Any]:
@@ -160,7 +190,7 @@ def describe_plan(plan: pseudo_speakers.VoicePlan) -> dict[str, Any]:
 
 
 def list_planned_voices(run: AnonymizationRun) -> Iterator[tuple[str, PseudoSpeaker]]:
-    """The voices that a run at speaker level keeps, by speaker."""
+    """The voices that a run keeps, by speaker, or at utterance level by utterance."""
     for speaker, stored in sorted(run.voices.items()):
         yield speaker, PseudoSpeaker(**stored)
 
@@ -203,13 +233,14 @@ def find_voice(
     """
     if run.target_selection:
         return find_target_voice(run, speaker=speaker, utterance=utterance)
-    if run.voices and not run.is_by_utterance:
-        if speaker not in run.voices:
+    if run.voices:
+        owner = utterance if run.is_by_utterance else speaker
+        if owner not in run.voices:
             raise MethodError(
-                f"The run on {run.data_set} has no voice for speaker {speaker}, who was not in the corpus when the "
-                f"voices of its {len(run.voices)} speakers were planned."
+                f"The run on {run.data_set} has no voice for {run.level} {owner}, not in the corpus when the "
+                f"voices of its {len(run.voices)} {run.level}s were planned."
             )
-        return PseudoSpeaker(**run.voices[speaker])
+        return PseudoSpeaker(**run.voices[owner])
     method = method or get_method(run.method)
     if is_planned_in_job(run, method):
         raise MethodError(f"The voices of the run on {run.data_set} are not planned yet: its job does so first.")
@@ -398,6 +429,12 @@ def _names(run: AnonymizationRun, method: Anonymizer) -> set[str]:
 def list_assignments(run: AnonymizationRun) -> Iterator[pseudo_speakers.Assignment]:
     """Which voice each speaker of a run got, or each utterance; speakers of other data sets of the split included."""
     place, level = _place(run.data_set), cast("pseudo_speakers.Level", run.level)
+    if run.voices and run.is_by_utterance:
+        speakers = dict(run.data_set.utterances.order_by().values_list("name", "speaker__name"))
+        for name, voice in list_planned_voices(run):
+            if name in speakers:
+                yield pseudo_speakers.Assignment(*place, level, speakers[name], name, voice)
+        return
     if run.voices:
         for speaker, voice in list_planned_voices(run):
             yield pseudo_speakers.Assignment(*place, level, speaker, "", voice)

@@ -4,7 +4,7 @@ That is rule (d) of the task (2022 plan, sections 3.1 and 7), looked at by what 
 sound. Where voices are those of targets, two speakers can share one if the pool is smaller than they
 are many, and all do where the selection says so: that is stated, and is a warning where it breaks the rule.
 Conventions: problems are `Problem`s, not exceptions; a distance of voices is that of `pseudo_speakers.voice_distance`;
-a voice is known by its parameters or its mixture, or by its key where it has neither.
+a voice is known by its parameters, mixture or vector, or by its key where it has none.
 """
 
 from __future__ import annotations
@@ -170,7 +170,9 @@ def check_voices(
         problems.keep(_shared_by_utterances(at_utterance_level, file))
         if parameters is None:
             problems.keep(
-                [] if all(row.voice.mixture for row in rows) else [_unknown_distance(file, is_command=is_command)]
+                []
+                if all(row.voice.mixture or row.voice.vector for row in rows)
+                else [_unknown_distance(file, is_command=is_command)]
             )
         elif "wrong-voice" not in problems.error_codes():
             first = {place: found_rows[0] for place, found_rows in at_speaker_level.items()}
@@ -190,6 +192,8 @@ def check_voices(
 
 def _voice(row: Assignment) -> Voice:
     """What a voice is known by."""
+    if row.voice.vector:
+        return row.voice.vector
     if mixture := row.voice.mixture:
         return ";".join(f"{name}={mixture[name]!r}" for name in sorted(mixture))
     values = row.voice.parameters

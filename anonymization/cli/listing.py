@@ -6,7 +6,15 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from anonymization.methods.contract import Anonymizer, Option, keeps_duration, plans_voices, takes_targets
+from anonymization.methods.contract import (
+    Anonymizer,
+    Option,
+    keeps_duration,
+    makes_vectors,
+    plans_voices,
+    takes_targets,
+)
+from anonymization.methods.measured import find_measured
 from anonymization.methods.registry import broken, explain_missing, methods
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_text
 
@@ -46,6 +54,8 @@ def say_method(method: Anonymizer, *, indent: str = "") -> None:
         print_text(f"{deeper}plans a voice for each speaker: --genders FILE, where the input has no file of them")
     elif not method.parameters:
         print_text(f"{deeper}no parameters: one voice for all speakers")
+    for block in getattr(method, "pipeline", ()):
+        print_paragraph(f"{block.slot}: {block.title} ({block.state})", indent=deeper)
     for option in method.options:
         print_paragraph(f"option {option.name}={describe_values(option)}: {option.meaning}.", indent=deeper)
     if method.needs_gpu:
@@ -78,4 +88,8 @@ def method_as_dict(method: Anonymizer) -> dict[str, Any]:
     facts |= {name: [asdict(each) for each in getattr(method, name)] for name in ("parameters", "options")}
     facts |= {name: getattr(method, name) for name in ("is_deterministic", "needs_gpu")}
     facts |= {"takes_targets": takes_targets(method), "plans_voices": plans_voices(method)}
-    return facts | {"keeps_duration": keeps_duration(method), "missing": explain_missing(method)}
+    facts |= {"makes_vectors": makes_vectors(method), "keeps_duration": keeps_duration(method)}
+    measured = find_measured(method)
+    facts |= {"fidelity": getattr(method, "fidelity", ""), "measured": asdict(measured) if measured else None}
+    facts["pipeline"] = [asdict(block) for block in getattr(method, "pipeline", ())]
+    return facts | {"missing": explain_missing(method)}

@@ -59,8 +59,8 @@ class Row:
 
     def has_voice(self, voice: PseudoSpeaker) -> bool:
         """Whether it was made with this voice."""
-        mine = self.voice.key, dict(self.voice.parameters), dict(self.voice.mixture)
-        return mine == (voice.key, dict(voice.parameters), dict(voice.mixture))
+        mine = self.voice.key, dict(self.voice.parameters), dict(self.voice.mixture), self.voice.vector
+        return mine == (voice.key, dict(voice.parameters), dict(voice.mixture), voice.vector)
 
     def still_holds(self, folder: Path, voice: PseudoSpeaker, input_sha256: str) -> bool:
         """Whether it need not be made again: the same input and voice, and its output is there as it was written."""

@@ -81,7 +81,9 @@ def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], Source])
     if options.voices:
         voices = voices_of.voices_from_file(method, source.utterances, options.voices)
     else:
-        voices = voices_of.plan_source_voices(method, source, targeting, seed=options.seed, level=options.level)
+        voices = voices_of.plan_source_voices(
+            method, source, targeting, seed=options.seed, level=options.level, options=settings
+        )
     work = Settings(options.method, settings, options.out, reading.container, options.strict, options.targets)
     record = _record(method, options, work) | voices_of.describe_targets(targeting)
     with closing(OutputFolder(options.out, record)) as folder:

@@ -13,18 +13,27 @@ import hashlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
-from anonymization.cli.arguments import add_method, add_reading, find_named_method, read_reading, seed
+from anonymization.cli.arguments import (
+    add_method,
+    add_options,
+    add_reading,
+    find_named_method,
+    read_options,
+    read_reading,
+    seed,
+)
 from anonymization.cli.records import write_text
 from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
 from anonymization.methods.audio_conversion import convert_file
 from anonymization.methods.contract import (
     Anonymizer,
     MethodError,
+    Options,
     PseudoSpeaker,
     Samples,
     Target,
@@ -83,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed, help="seed of the voices")
     add_targets(parser)
     add_reading(parser)
+    add_options(parser)
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write the voices there")
     parser.add_argument("--check", type=Path, metavar="FILE.csv", help="check the voices of a file instead")
     distance_help = "with --check: least distance between any two voices, 0 to 1 (default 0)"
@@ -100,7 +110,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--seed: expected a whole number, from which the voices are drawn; found none.")
     targeting = read_targeting(method, options)
     source = read_source(options.source, read_reading(options))
-    voices = plan_source_voices(method, source, targeting, seed=options.seed, level=options.level)
+    settled = read_options(method, options.option)
+    voices = plan_source_voices(method, source, targeting, seed=options.seed, level=options.level, options=settled)
     report = check_voices_of_method(method, voices.assignments, distance=voices.distance)
     if options.out:
         _write(options.out, method, source, voices)
@@ -212,12 +223,19 @@ def _plans(
 
 
 def plan_own_voices(
-    method: Anonymizer, utterances: Sequence[Utterance], genders: Mapping[str, str], *, seed: int, level: Level | None
+    method: Anonymizer,
+    utterances: Sequence[Utterance],
+    genders: Mapping[str, str],
+    *,
+    seed: int,
+    level: Level | None,
+    options: Options,
 ) -> Voices:
     """The voices that a method plans itself: of all speakers of a role and split together, of utterances one by one.
 
     Args:
         level: as for `plan_drawn_voices`.
+        options: of the run.
     """
     recordings: dict[Place, list[Path]] = defaultdict(list)
     for each in sorted(utterances, key=lambda each: each.name):
@@ -231,7 +249,7 @@ def plan_own_voices(
         together[place if place[3] else place[:2]].append(place)
     assigned = []
     for places in together.values():
-        requests = [_request(place, genders, recordings[place], seed) for place in places]
+        requests = [replace(_request(place, genders, recordings[place], seed), options=options) for place in places]
         for (role, split, speaker, own), voice in zip(places, plan_requests(method, requests), strict=True):
             assigned.append(Assignment(role, split, "utterance" if own else "speaker", speaker, own, voice))
     return make_voices(assigned, 0.0)
@@ -362,7 +380,13 @@ def prepare_method(method: Anonymizer, folder: Path | None) -> Anonymizer:
 
 
 def plan_source_voices(
-    method: Anonymizer, source: Source, targeting: Targeting | None, *, seed: int, level: Level | None
+    method: Anonymizer,
+    source: Source,
+    targeting: Targeting | None,
+    *,
+    seed: int,
+    level: Level | None,
+    options: Options,
 ) -> Voices:
     """The voices of all utterances of a source, drawn or those of targets.
 
@@ -373,7 +397,7 @@ def plan_source_voices(
         return plan_drawn_voices(method, source.utterances, seed=seed, level=level)
     genders = targeting.genders or _find_genders(source)
     if targeting.pool is None:
-        return plan_own_voices(method, source.utterances, genders, seed=seed, level=level)
+        return plan_own_voices(method, source.utterances, genders, seed=seed, level=level, options=options)
     planned = []
     for each in source.utterances:
         gender, at_level = genders.get(each.speaker, ""), level or usual_level(each.role)

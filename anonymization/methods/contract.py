@@ -120,18 +120,21 @@ class PseudoSpeaker:
 
     key: SHA-256 in hexadecimal of what it was drawn from, equal for equal voices. target: whose voice it is, where a
     method gives the voices of target speakers; empty for all other methods. mixture: the share of each voice of a
-    synthesiser, by its name, above 0, where a method plans its voices so; empty for all other methods.
+    synthesiser, by its name, above 0; vector: as `voices.vectors` writes it, where a method plans its voices so; empty
+    for all other methods.
     """
 
     key: str
     parameters: Mapping[str, float]
     target: str = ""
     mixture: Mapping[str, float] = field(default_factory=dict)
+    vector: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, as the arguments of another one: without a target or mixture where it has none."""
+        """For JSON, as the arguments of another one: without a target, mixture or vector where it has none."""
         found: dict[str, Any] = {"key": self.key, "parameters": dict(self.parameters)}
         found |= {"target": self.target} if self.target else {}
+        found |= {"vector": self.vector} if self.vector else {}
         return found | ({"mixture": dict(self.mixture)} if self.mixture else {})
 
 
@@ -303,12 +306,13 @@ class VoiceRequest:
 
     key: SHA-256 in hexadecimal of seed, role, split and speaker, and at utterance level utterance: all that chance
     decides follows from it. gender: f, m, or empty where nobody says. recordings: of the speaker, or the utterance
-    alone, read when they are needed.
+    alone, read when they are needed. options: of the run, as far as they were given.
     """
 
     key: str
     gender: str = ""
     recordings: tuple[Recording, ...] = field(default=(), repr=False, compare=False)
+    options: Options = field(default_factory=dict, compare=False)
 
 
 @runtime_checkable
@@ -331,6 +335,11 @@ class PlanningAnonymizer(Anonymizer, Protocol):
 def plans_voices(method: Anonymizer) -> TypeGuard[PlanningAnonymizer]:
     """Whether a method plans its voices itself; those of all others are drawn from keys, or targets."""
     return isinstance(method, PlanningAnonymizer)
+
+
+def makes_vectors(method: object) -> bool:
+    """Whether its voices are vectors made of recordings: at utterance level, too, they are planned before all else."""
+    return bool(getattr(method, "makes_vectors", False))
 
 
 def keeps_duration(method: object) -> bool:
@@ -522,8 +531,8 @@ def validate_voice(method: Anonymizer, voice: PseudoSpeaker) -> None:
             f"{method.name} takes the parameters {', '.join(sorted(expected)) or 'none'}; "
             f"the pseudo-speaker has {', '.join(sorted(found)) or 'none'}."
         )
-    if voice.mixture and not plans_voices(method):
-        raise MethodError(f"{method.name} takes no voices that are mixtures; the pseudo-speaker is one.")
+    if (voice.mixture or voice.vector) and not plans_voices(method):
+        raise MethodError(f"{method.name} takes no voices that are mixtures or vectors; the pseudo-speaker is one.")
     for parameter in method.parameters:
         value = voice.parameters[parameter.name]
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):

@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.audio_conversion import convert_audio
+from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.contract import (
     Described,
     Item,
@@ -30,11 +31,13 @@ from anonymization.methods.contract import (
     Samples,
     TargetPool,
     VoiceRequest,
+    complete_options,
     read_methods,
     validate_samples,
 )
 from anonymization.methods.spectra import RATE_HZ, layers_encoder, missing, speak
 from anonymization.methods.voices.gender import guess_gender
+from anonymization.methods.voices.vectors import read_vector, write_vector
 from anonymization.methods.world.method import Level
 from common.errors import MetricInputError
 from common.packages import missing_packages
@@ -60,6 +63,8 @@ _SPEAKER_ENCODER = "ge2e"
 _HEARD_S = 60.0
 # Fewer voiced frames have no spread of their own.
 _LEAST_VOICED_S = 0.3
+# So many speakers of the pool tell the F0 of a vector.
+_NEAREST = 5
 _SHORTEST_SAMPLES = 640  # of Praat's contour
 _CEILING_HZ, _FLOOR_HZ = 600.0, 50.0
 
@@ -91,23 +96,14 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class ContentConversion(Described):
+class _Conversion(Described):
     """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
     network and a vocoder. Timing, pauses and the course of the melody stay.
 
-    fidelity: whether it is the published system, or one of lighter parts; farthest: speakers are drawn of so large a
-    part of the pool, those farthest from the own voice (1: of all, and the own voice is not looked at); n_mixed:
-    how many make a voice; same_gender: whether they are of the speaker's gender.
+    fidelity: whether it is the published system, or one of lighter parts.
     """
 
     fidelity: str = field(kw_only=True)
-    farthest: float = field(kw_only=True)
-    n_mixed: int = field(kw_only=True)
-    same_gender: bool = field(kw_only=True)
-
-    def missing(self) -> str:
-        models = (*_MODELS, _SPEAKER_ENCODER) if self.farthest < 1 else _MODELS
-        return missing_packages(self.title, "safetensors") or missing(self.title, *models)
 
     def plan_voices(
         self,
@@ -118,18 +114,11 @@ class ContentConversion(Described):
         return [self._plan(request) for request in requests]
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
-        pool = read_pool()
-        draw = np.random.default_rng(int.from_bytes(hashlib.sha256(f"{request.key}|pool".encode()).digest(), "big"))
-        rows = np.arange(len(pool.names))
-        if self.same_gender and (gender := request.gender or guess_gender(request.recordings)):
-            rows = np.array([row for row in rows if pool.genders[row] == gender])
-        if self.farthest < 1 and (vector := _own_vector(request.recordings)) is not None:
-            nearness = pool.vectors[rows] @ vector
-            kept = max(self.n_mixed, round(self.farthest * len(rows)))
-            rows = rows[np.argsort(nearness, kind="stable")[:kept]]
-        chosen = draw.choice(rows, min(self.n_mixed, len(rows)), replace=False)
-        share = round(1 / len(chosen), 4)
-        return PseudoSpeaker(request.key, {}, mixture={pool.names[row]: share for row in sorted(chosen)})
+        raise NotImplementedError
+
+    def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
+        """Vector of length 1, mean and spread of the logarithm of F0. Raises MethodError for a voice that is none."""
+        raise NotImplementedError
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         """Digital silence keeps its place, and the duration is the same."""
@@ -137,7 +126,7 @@ class ContentConversion(Described):
         if threads < 1:
             raise MethodError(f"At least one thread is needed; found threads={threads}.")
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        vector, mean, spread = read_pool().voice(item.pseudo_speaker.mixture)
+        vector, mean, spread = self._speaker(item.pseudo_speaker)
         if not samples.any():
             return np.zeros_like(samples)
         try:
@@ -152,6 +141,82 @@ class ContentConversion(Described):
                 return speak(spectrum, samples, cast("Level", options["level"]))
         except MetricInputError as error:
             raise MethodError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class PooledVoices(_Conversion):
+    __doc__ = _Conversion.__doc__
+
+    # farthest: speakers are drawn of so large a part of the pool, those farthest from the own voice (1: of all, and the
+    # own voice is not looked at); n_mixed: how many make a voice; same_gender: whether they are of the own gender.
+    farthest: float = field(kw_only=True)
+    n_mixed: int = field(kw_only=True)
+    same_gender: bool = field(kw_only=True)
+
+    def missing(self) -> str:
+        models = (*_MODELS, _SPEAKER_ENCODER) if self.farthest < 1 else _MODELS
+        return missing_packages(self.title, "safetensors") or missing(self.title, *models)
+
+    def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
+        pool, draw = read_pool(), _draw(request, "pool")
+        rows = _rows_of_gender(pool, request) if self.same_gender else np.arange(len(pool.names))
+        if self.farthest < 1 and (vector := _own_vector(request.recordings)) is not None:
+            nearness = pool.vectors[rows] @ vector
+            kept = max(self.n_mixed, round(self.farthest * len(rows)))
+            rows = rows[np.argsort(nearness, kind="stable")[:kept]]
+        chosen = draw.choice(rows, min(self.n_mixed, len(rows)), replace=False)
+        share = round(1 / len(chosen), 4)
+        return PseudoSpeaker(request.key, {}, mixture={pool.names[row]: share for row in sorted(chosen)})
+
+    def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
+        return read_pool().voice(voice.mixture)
+
+
+@dataclass(frozen=True)
+class NoisyVectors(_Conversion):
+    """What is said is taken from the middle of a recogniser, and spoken anew by a network and a vocoder in the
+    speaker's own voice with adversarial noise: the vector of the voice is moved until a classifier takes it for
+    somebody else's. Timing, pauses and the course of the melody stay.
+    """
+
+    makes_vectors: ClassVar[bool] = True
+
+    def missing(self) -> str:
+        models = (*_MODELS, _SPEAKER_ENCODER)
+        return missing_packages(self.title, "safetensors") or missing(self.title, *models)
+
+    def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
+        """Of a speaker without any recording that can be heard, the mean voice of the gender gets the noise."""
+        pool = read_pool()
+        vectors = pool.vectors[_rows_of_gender(pool, request)].astype(np.float64)
+        own = _own_vector(request.recordings)
+        start = vectors.mean(axis=0) if own is None else own.astype(np.float64)
+        strength = cast("float", complete_options(self, request.options)["strength"])
+        noisy = add_noise(start / np.linalg.norm(start), vectors, strength, _draw(request, "noise"))
+        return PseudoSpeaker(request.key, {}, vector=write_vector(noisy))
+
+    def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
+        """F0 is that of the speakers of the pool who are nearest to the vector."""
+        pool = read_pool()
+        vector = read_vector(voice.vector, pool.vectors.shape[1])
+        vector /= np.linalg.norm(vector)
+        nearest = np.argsort(-(pool.vectors @ vector), kind="stable")[:_NEAREST]
+        mean, spread = pool.f0[nearest].mean(axis=0)
+        return vector, float(mean), float(spread)
+
+
+def _draw(request: VoiceRequest, what: str) -> np.random.Generator:
+    """Chance that follows from the key of a request."""
+    digest = hashlib.sha256(f"{request.key}|{what}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big"))
+
+
+def _rows_of_gender(pool: Pool, request: VoiceRequest) -> npt.NDArray[np.intp]:
+    """The speakers of the pool of the gender that is told, else guessed; all where it is not known."""
+    gender = request.gender or guess_gender(request.recordings)
+    if not gender:
+        return np.arange(len(pool.names))
+    return np.array([row for row, own in enumerate(pool.genders) if own == gender])
 
 
 def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
@@ -228,4 +293,4 @@ def _speaker_encoder() -> SpeakerEncoder:
     return encoders.load(_SPEAKER_ENCODER)
 
 
-METHODS = tuple(ContentConversion(**about) for about in read_methods(__file__))
+METHODS = tuple((PooledVoices if "n_mixed" in about else NoisyVectors)(**about) for about in read_methods(__file__))

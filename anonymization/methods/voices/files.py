@@ -1,8 +1,8 @@
 """Voices and targets as CSV files: who got which pseudo-speaker, to be kept, checked, handed over and used again.
 
 A file of voices has a line for each assignment: role, split, level, speaker, utterance (empty where a line stands for
-all utterances of a speaker), key, then a column for each parameter, or one for the mixture (`name=share name=share`) of
-methods that plan such voices. A file of targets, for runs of ours and for
+all utterances of a speaker), key, then a column for each parameter, or one for the mixture (`name=share name=share`)
+or the vector (as `vectors` writes it) of methods that plan such voices. A file of targets, for runs of ours and for
 uploaded systems, has a heading `utterance,target` and a line for each utterance; further columns are left alone, and
 where one name stands for recordings of two data sets, a column `data_set` distinguishes them.
 
@@ -21,15 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TextIO, cast, get_args
 
-from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker, plans_voices
+from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker, makes_vectors, plans_voices
 from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role
+from anonymization.methods.voices.vectors import read_vector
 from common.atomic_write import write_atomically
 from common.harmless_cells import mark_text, unmark_text
 from common.problems import Problem, ProblemList, Severity, has_errors, shorten
 from common.text_files import Source, read_text_file, source_name
 
 COLUMNS = ("role", "split", "level", "speaker", "utterance", "key")
-MIXTURE = "mixture"
+MIXTURE, VECTOR = "mixture", "vector"
 # What splits a line, steers a terminal or has no place in UTF-8.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.ASCII)
@@ -89,6 +90,9 @@ def list_voice_rows(assignments: Iterable[Assignment], parameter_names: Sequence
         if list(parameter_names) == [MIXTURE]:
             yield [*map(_cell, _names(row)), _cell(_write_mixture(row.voice.mixture))]
             continue
+        if list(parameter_names) == [VECTOR]:
+            yield [*map(_cell, _names(row)), _cell(row.voice.vector)]
+            continue
         if set(row.voice.parameters) != set(parameter_names):
             raise MethodError(
                 f"The file of voices has the parameters {', '.join(parameter_names) or 'none'}; "
@@ -101,6 +105,8 @@ def list_voice_rows(assignments: Iterable[Assignment], parameter_names: Sequence
 
 def list_voice_columns(method: Anonymizer) -> list[str]:
     """What follows the key in a file of the method's voices."""
+    if makes_vectors(method):
+        return [VECTOR]
     return [MIXTURE] if plans_voices(method) else [parameter.name for parameter in method.parameters]
 
 
@@ -228,13 +234,19 @@ def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names:
     if not sheet.has_width(line, cells, len(COLUMNS) + len(parameter_names)):
         return None
     fields = dict(zip(COLUMNS, map(unmark_text, cells), strict=False))
-    problems, mixture = list(_wrong_fields(fields)), dict[str, float]()
+    problems, mixture, vector = list(_wrong_fields(fields)), dict[str, float](), ""
     if list(parameter_names) == [MIXTURE]:
         try:
             mixture, parameter_names = _read_mixture(unmark_text(cells[-1])), ()
         except ValueError:
             found = f"“{cells[-1]}”"
             problems.append(("shares such as af_sky=0.25 bf_emma=0.75", found, "Export the voices again."))
+    elif list(parameter_names) == [VECTOR]:
+        vector, parameter_names = unmark_text(cells[-1]), ()
+        try:
+            read_vector(vector)
+        except MethodError:
+            problems.append(("numbers as base64 of float16", f"“{vector[:20]}”", "Export the voices again."))
     else:
         problems += _wrong_numbers(parameter_names, cells[len(COLUMNS) :])
     for problem in problems:
@@ -242,7 +254,7 @@ def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names:
     if problems:
         return None
     numbers = {name: float(cell) for name, cell in zip(parameter_names, cells[len(COLUMNS) :], strict=False)}
-    voice = PseudoSpeaker(fields["key"], numbers, mixture=mixture)
+    voice = PseudoSpeaker(fields["key"], numbers, mixture=mixture, vector=vector)
     role, level = cast("Role", fields["role"]), cast("Level", fields["level"])
     return Assignment(role, fields["split"], level, fields["speaker"], fields["utterance"], voice, line)
 

@@ -22,7 +22,15 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import Pace, label_of, list_paces, list_unfinished_trials
 from anonymization.app.services import start_trials
 from anonymization.app.voices import BY_ROLE, TargetRequest
-from anonymization.methods.contract import Anonymizer, MethodError, Option, OptionValue, plans_voices, takes_targets
+from anonymization.methods.contract import (
+    Anonymizer,
+    MethodError,
+    Option,
+    OptionValue,
+    makes_vectors,
+    plans_voices,
+    takes_targets,
+)
 from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
@@ -132,8 +140,13 @@ class MethodCard:
 
     @property
     def plans_voices(self) -> bool:
-        """Whether its voices are mixtures that it plans itself."""
+        """Whether its voices are mixtures, or vectors, that it plans itself."""
         return plans_voices(self.method)
+
+    @property
+    def makes_vectors(self) -> bool:
+        """Whether it makes its voices of the recordings."""
+        return makes_vectors(self.method)
 
     @property
     def needed(self) -> list[BoundField]:

@@ -16,9 +16,17 @@ from django.http import Http404, HttpRequest
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import find_method, get_run, list_problems, list_settings
 from anonymization.app.voices import find_voice, is_planned_in_job, list_parameters, pair_parameters
-from anonymization.methods.contract import Anonymizer, MethodError, Parameter, PseudoSpeaker, plans_voices
+from anonymization.methods.contract import (
+    Anonymizer,
+    MethodError,
+    Parameter,
+    PseudoSpeaker,
+    makes_vectors,
+    plans_voices,
+)
 from anonymization.methods.voices.files import list_voice_columns
 from anonymization.methods.voices.targets import SELECTIONS
+from anonymization.methods.voices.vectors import hash_vector
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Gender, Speaker
 from portal.core.labels import decimals, group_problems, symbol
@@ -29,6 +37,7 @@ from portal.systems.selectors import View
 
 PAGE_SIZE = 50
 SHARES_SHOWN = 3
+HASH_SHOWN = 12
 LEVEL_TEXTS = {
     AnonymizationRun.Level.SPEAKER: "Speaker level: a voice for each speaker",
     AnonymizationRun.Level.UTTERANCE: "Utterance level: a voice for each utterance",
@@ -64,6 +73,7 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "listing": _voices_table(run, parameters, voices),
         "parameters": parameters,
         "has_mixtures": method is not None and plans_voices(method),
+        "has_vectors": makes_vectors(method),
         "voices_found": run.report.get("voices") if is_organizer else None,
         "groups": group_problems(list_problems(run) if is_organizer else run.report.get("problems", [])),
     }
@@ -111,6 +121,7 @@ def _voice_rows(run: AnonymizationRun, method: Anonymizer, members: Sequence[Any
             "utterances": 1 if is_utterance else last,
             "values": pair_parameters(voice, method.parameters) if voice else [],
             "mixture": _mixture_text(voice.mixture) if voice else "",
+            "vector": hash_vector(voice.vector)[:HASH_SHOWN] if voice else "",
             "target": run.targets.get(last if is_utterance else speaker, ""),
         }
         for speaker, gender, last in members
@@ -119,31 +130,39 @@ def _voice_rows(run: AnonymizationRun, method: Anonymizer, members: Sequence[Any
 
 
 def _voices_table(run: AnonymizationRun, parameters: Sequence[Parameter], voices: list[dict[str, Any]]) -> Table:
-    is_utterance, has_mixtures = run.level == AnonymizationRun.Level.UTTERANCE, any(row["mixture"] for row in voices)
+    is_utterance = run.level == AnonymizationRun.Level.UTTERANCE
+    has_mixtures, has_vectors = (any(row[kind] for row in voices) for kind in ("mixture", "vector"))
     heads = [Column("utterance", "Utterance")] if is_utterance else []
     heads += [Column("speaker", "Speaker")]
     heads += [] if is_utterance else number_columns("Utterances")
     heads += [Column("target", "Target")] if run.target_set else []
     heads += [Column("mixture", "Mixture")] if has_mixtures else []
+    heads += [Column("vector", "Vector, SHA-256")] if has_vectors else []
     heads += [Column(one.name, symbol(one.name), kind="num", unit=one.unit.strip()) for one in parameters]
     return plain_table(
         f"Voices of the {run.level}s of this data set",
         heads,
-        (_voice_cells(run, parameters, row, has_mixtures=has_mixtures) for row in voices),
+        (_voice_cells(run, parameters, row, has_mixtures=has_mixtures, has_vectors=has_vectors) for row in voices),
         caption="Voices",
         is_caption_hidden=True,
     )
 
 
 def _voice_cells(
-    run: AnonymizationRun, parameters: Sequence[Parameter], row: dict[str, Any], *, has_mixtures: bool
+    run: AnonymizationRun,
+    parameters: Sequence[Parameter],
+    row: dict[str, Any],
+    *,
+    has_mixtures: bool,
+    has_vectors: bool,
 ) -> list[Cell | str]:
     speaker = Cell(row["speaker"], aside=str(row["gender"]))
     cells: list[Cell | str] = [row["utterance"], speaker] if row["utterance"] else [speaker, f"{row['utterances']:,}"]
     target = [row["target"] or "none"] if run.target_set else []
     values = [decimals(value, 4) for _, value in row["values"]]
     mixture = [row["mixture"] or "none"] if has_mixtures else []
-    return [*cells, *target, *mixture, *(values or ["none"] * len(parameters))]
+    vector = [row["vector"] or "none"] if has_vectors else []
+    return [*cells, *target, *mixture, *vector, *(values or ["none"] * len(parameters))]
 
 
 def _find_voice(run: AnonymizationRun, method: Anonymizer, speaker: str, utterance: str) -> PseudoSpeaker | None:

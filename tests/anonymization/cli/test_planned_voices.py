@@ -18,9 +18,18 @@ from anonymization.checks.outputs import check_output
 from anonymization.checks.voices import check_voices_of_method
 from anonymization.conformance import check_method, make_vowel
 from anonymization.methods import registry
-from anonymization.methods.contract import Block, Described, MethodError, PseudoSpeaker, VoiceRequest, plans_voices
+from anonymization.methods.contract import (
+    Block,
+    Described,
+    MethodError,
+    Option,
+    PseudoSpeaker,
+    VoiceRequest,
+    plans_voices,
+)
 from anonymization.methods.voices.files import list_voice_columns, read_voices, write_voices
 from anonymization.methods.voices.pseudo_speakers import Assignment, plan_requests
+from anonymization.methods.voices.vectors import hash_vector, read_vector, write_vector
 from common.problems import Severity
 from portal.core.storage import load_audio
 from portal.jobs.models import State
@@ -111,6 +120,88 @@ def test_mixtures_are_written_and_read_to_the_bit_and_equal_ones_are_found(tmp_p
     assert not check_voices_of_method(SLOWER, alike, distance=0.0).voices_differ
     (tmp_path / "v.csv").write_text((tmp_path / "v.csv").read_text().replace("f-one=", "f-one=nan"))
     assert "shares such as" in read_voices(tmp_path / "v.csv").problems[0].sentence()
+
+
+@dataclass(frozen=True)
+class Tilted(Described):
+    """Turns the sign of samples and plays them louder by a vector that is made of the recordings."""
+
+    makes_vectors = True
+
+    def plan_voices(self, requests, pool=None):  # noqa: ARG002
+        gain = {request.key: request.options.get("gain", 1.0) for request in requests}
+        mean = {
+            request.key: np.mean([np.abs(read()[0].astype(float)).mean() for read in request.recordings])
+            for request in requests
+        }
+        return [
+            PseudoSpeaker(key, {}, vector=write_vector(np.array([1 + 1 / mean[key], 1 + int(key[:4], 16), gain[key]])))
+            for key in gain
+        ]
+
+    def _anonymize(self, item, rate, options, threads):  # noqa: ARG002
+        return (-item.samples * (0.1 * read_vector(item.pseudo_speaker.vector, 3)[2])).astype(np.int16)
+
+
+TILTED = Tilted("tilted", "Tilted", "1", "Nobody 2026", options=(Option("gain", 1.0, "how loud", low=0.5, high=2.0),))
+
+
+@pytest.fixture
+def tilted(monkeypatch):
+    others = registry._built_in()
+    monkeypatch.setattr(registry, "_built_in", lambda: (*others, TILTED))
+    return TILTED
+
+
+def test_vectors_are_planned_with_the_options_written_read_and_used_again(shell, tilted, tmp_path):
+    source = tmp_path / "in"
+    for number, name in enumerate(("a/a-1.wav", "a/a-2.wav", "b/b-1.wav")):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(source / name, make_vowel(16_000, 0.4 + 0.1 * number), 16_000)
+    run = ("run", "--method", "tilted", source)
+    answer = shell(*run, tmp_path / "out", "--seed", 1, "--option", "gain=2")
+    assert (answer.code, answer.err) == (0, "")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "anonymization.jsonl").read_text().splitlines()]
+    assert [read_vector(row["voice"]["vector"])[2] for row in rows] == [2.0] * 3
+    assert rows[0]["voice"]["vector"] == rows[1]["voice"]["vector"] != rows[2]["voice"]["vector"]
+    again = shell(*run, tmp_path / "out", "--seed", 1, "--option", "gain=2")
+    assert "3 of them by an earlier call" in again.out
+    plan = ("voices", source, "--method", "tilted", "--seed", 1, "--option", "gain=2", "--out", tmp_path / "v.csv")
+    assert shell(*plan).code == 0
+    assert (tmp_path / "v.csv").read_text().startswith("role,split,level,speaker,utterance,key,vector\n")
+    assert shell("voices", "--method", "tilted", "--check", tmp_path / "v.csv").code == 0
+    assert shell(*run, tmp_path / "again", "--voices", tmp_path / "v.csv").code == 0
+    lines = (tmp_path / "again" / "anonymization.jsonl").read_text().splitlines()
+    assert [json.loads(line)["sha256"] for line in lines] == [row["sha256"] for row in rows]
+    (tmp_path / "v.csv").write_text((tmp_path / "v.csv").read_text().replace(rows[0]["voice"]["vector"], "?"))
+    assert "numbers as base64 of float16" in read_voices(tmp_path / "v.csv").problems[0].sentence()
+
+
+@pytest.mark.django_db
+def test_portal_makes_vectors_of_each_utterance_in_the_job_and_shows_their_hash(client, tilted):
+    corpus = make_corpus("tones", speakers=2, utterances=2)
+    submission = create_baseline(name="tilted", title="Tilted", corpus=corpus)
+    data_set = corpus.data_sets.get(name="tones_trials_f")
+    [run] = start_anonymization(
+        submission=submission, data_sets=[data_set], method="tilted", seed=1, level="utterance", options={"gain": 1.5}
+    )
+    client.force_login(make_organizer())
+    address = f"/systems/tilted/runs/{data_set.name}/"
+    assert "plans a voice for each utterance from its recording" in client.get(address).content.decode()
+    assert list(list_assignments(run)) == []
+    assert execute(run.job_id).state == State.SUCCEEDED
+    run.refresh_from_db()
+    names = set(data_set.utterances.values_list("name", flat=True))
+    assert set(run.voices) == names
+    assert {read_vector(voice["vector"])[2] for voice in run.voices.values()} == {1.5}
+    assert {row.utterance for row in list_assignments(run)} == names
+    assert check_run_voices(run)[0].voices_differ
+    page = client.get(address).content.decode()
+    for voice in run.voices.values():
+        assert hash_vector(voice["vector"])[:12] in page
+        assert voice["vector"] not in page
+    table = client.get(f"/systems/tilted/runs/{data_set.name}/voices.csv").content.decode()
+    assert all(voice["vector"] in table for voice in run.voices.values())
 
 
 def test_another_duration_is_a_problem_only_of_a_method_that_keeps_it():

@@ -1,4 +1,4 @@
-"""ASR-BN lite and B1 lite: how voices are planned and F0 is moved; with their models, whose voice it is."""
+"""ASR-BN, B1 and T18 lite: how voices are planned and F0 is moved; with their models, whose voice it is."""
 
 import csv
 import pickle
@@ -8,7 +8,9 @@ import pytest
 
 from anonymization.conformance import check_method, make_vowel
 from anonymization.methods.content_decoder import method as module
-from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, plans_voices
+from anonymization.methods.content_decoder.noise import add_noise
+from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, makes_vectors, plans_voices
+from anonymization.methods.voices.vectors import read_vector, write_vector
 from common.problems import Severity
 from tests.evaluation.engines import require_engine
 
@@ -16,7 +18,7 @@ pytest.importorskip("safetensors", reason="the pool is a file of safetensors, wh
 
 RATE = 16_000
 BY_NAME = {method.name: method for method in module.METHODS}
-CODES, POOL = BY_NAME["asr-bn"], BY_NAME["b1-lite"]
+CODES, POOL, NOISE = BY_NAME["asr-bn"], BY_NAME["b1-lite"], BY_NAME["t18-noise"]
 
 
 def request(number, gender="f", *recordings):
@@ -69,6 +71,62 @@ def test_coded_voice_is_one_speaker_of_any_gender():
     assert {pool.genders[pool.names.index(name)] for voice in voices for name in voice.mixture} == {"f", "m"}
 
 
+def noisy(number, strength, *recordings):
+    [voice] = NOISE.plan_voices([VoiceRequest(f"{number:064x}", "f", recordings, {"strength": strength})])
+    vector = read_vector(voice.vector, 256)
+    return vector / np.linalg.norm(vector)
+
+
+def test_noise_takes_the_vector_farther_from_its_speaker_the_stronger_it_is(own_vector):
+    own = own_vector / np.linalg.norm(own_vector)
+    nearness = [noisy(1, strength, lambda: None) @ own for strength in (0.0, 0.25, 0.5, 1.0)]
+    assert nearness[0] == pytest.approx(1, abs=1e-3)
+    assert nearness == sorted(nearness, reverse=True)
+    assert nearness[-1] < 0.8
+    pool = module.read_pool()
+    women = pool.vectors[np.array(pool.genders) == "f"]
+    random = own + np.random.default_rng(0).standard_normal(256) / 16
+    random /= np.linalg.norm(random)
+    assert (women @ noisy(1, 1.0, lambda: None)).max() > (women @ random).max() + 0.1  # still somebody, unlike chance
+
+
+def test_noisy_voice_follows_from_its_key_and_differs_between_roles(own_vector):
+    assert makes_vectors(NOISE)
+    assert not makes_vectors(POOL)
+    vectors = [noisy(number, 1.0, lambda: None) for number in (1, 1, 2)]
+    assert np.array_equal(vectors[0], vectors[1])
+    assert vectors[0] @ vectors[2] < 0.97
+
+
+def test_speaker_who_cannot_be_heard_gets_a_voice_of_the_gender():
+    vector = noisy(1, 0.0)
+    pool = module.read_pool()
+    women = pool.vectors[np.array(pool.genders) == "f"].mean(axis=0)
+    assert vector @ women / np.linalg.norm(women) == pytest.approx(1, abs=1e-3)
+    mean, spread = NOISE._speaker(PseudoSpeaker("0" * 64, {}, vector=write_vector(vector)))[1:]
+    assert 150 < np.exp(mean) < 250
+    assert 0 < spread < 1
+
+
+def test_noise_stays_in_its_ball_and_vectors_have_length_one():
+    draw = np.random.default_rng(3)
+    pool = np.abs(draw.standard_normal((30, 16)))
+    pool /= np.linalg.norm(pool, axis=1, keepdims=True)
+    for strength in (0.0, 0.3, 2.0):
+        found = add_noise(pool[0], pool, strength, np.random.default_rng(1))
+        assert np.linalg.norm(found) == pytest.approx(1)
+        assert found.min() >= 0
+        # Within a ball of that radius about a unit vector no direction is farther than this; clipping at 0 only helps.
+        assert pool[0] @ found >= np.sqrt(max(0.0, 1 - min(strength, 1.0) ** 2)) - 1e-9
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "no base64", write_vector(np.ones(255)), write_vector(np.zeros(256))])
+def test_a_noisy_voice_is_a_vector_of_the_right_size(text, monkeypatch):
+    monkeypatch.setattr(type(NOISE), "missing", lambda _: "")
+    with pytest.raises(MethodError, match="256 numbers"):
+        NOISE.anonymize(make_vowel(RATE), RATE, PseudoSpeaker("0" * 64, {}, vector=text))
+
+
 def test_contour_gets_mean_and_spread_and_stays_unvoiced():
     hz = np.concatenate([np.zeros(10), 100 * np.exp(0.2 * np.sin(np.arange(200) / 9)), np.zeros(5)])
     moved = module.move_contour(hz, np.log(200), 0.1)
@@ -96,6 +154,7 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda *_: "")
     assert "models fetch whisper-base" in CODES.missing()
     assert "models fetch" in POOL.missing()
+    assert "models fetch" in NOISE.missing()
 
 
 def test_weights_of_another_training_are_refused(monkeypatch, tmp_path):
@@ -140,8 +199,9 @@ def test_output_is_nearer_to_the_given_voice_than_to_the_own(shared):
     assert not CODES.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
 
 
-def test_decoder_keeps_the_contract():
-    if missing := CODES.missing():
+@pytest.mark.parametrize("method", [CODES, NOISE])
+def test_decoder_keeps_the_contract(method):
+    if missing := method.missing():
         pytest.skip(missing)
-    problems = check_method(CODES, speech=make_vowel(RATE)[:8000])
+    problems = check_method(method, speech=make_vowel(RATE)[:8000])
     assert [problem.sentence() for problem in problems if problem.severity is not Severity.NOTE] == []

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from django.conf import settings
 
+from anonymization.cli.listing import method_as_dict
 from anonymization.methods.measured import find_measured, read_measurements
 from anonymization.methods.registry import get_method, methods
-from benchmarks._comparison import TARGET_SPEECH, document_rows, keep, plan
+from benchmarks._comparison import SLOTS, TARGET_SPEECH, document_recipes, document_rows, keep, plan
 from benchmarks._speech import Speech, Utterance
 from common.rounding import fixed
 from portal.systems.anonymization.charts import list_measured
@@ -21,6 +22,19 @@ def test_documentation_has_the_numbers_that_were_measured():
         assert line in page, line
     for told in (found.date, found.speech, found.recognizer, *found.encoders):
         assert told in page, told
+
+
+def test_documentation_and_list_have_the_parts_of_each_recipe():
+    page = Path(settings.BASE_DIR, "docs", "methods.md").read_text()
+    lines = document_recipes(methods())
+    assert "\n".join(lines) in page
+    recipes = [method for method in methods() if getattr(method, "pipeline", ())]
+    assert len(lines) == len(recipes) + 2
+    for method in recipes:
+        told = method_as_dict(method)
+        assert told["fidelity"] == "lite"
+        assert [part["slot"] for part in told["pipeline"]] == list(SLOTS)
+        assert told["measured"]["version"] == method.version
 
 
 def test_every_built_in_method_was_measured_in_its_version():
