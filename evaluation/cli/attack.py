@@ -28,6 +28,7 @@ from evaluation.metrics.catalogue import EXPOSURE_METRICS, EXTRA_METRICS, find_m
 from evaluation.protocols.recipes import DataSet, Recipe, Track
 from evaluation.scoring.attack import attacks_of_training, choose_scorer, list_pairs, results_folder, run_attack
 from evaluation.scoring.compute import Objective
+from evaluation.scoring.reliability import UNHEARD, AttackStrength, Reliability, judge_attack
 from evaluation.scoring.sources import Attacker, Scorer, Sources, Vectors
 from evaluation.scoring.values import Number
 from evaluation.scoring.vector_files import extract_vectors, read_vectors
@@ -94,6 +95,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "others",
     )
     parser.add_argument(
+        "--system",
+        default="",
+        metavar="NAME",
+        help="name of the anonymiser that is attacked, to be compared with what train-attacker --system was told",
+    )
+    parser.add_argument(
         "--preset",
         choices=list(PRESETS),
         default="",
@@ -128,10 +135,12 @@ def run(options: argparse.Namespace) -> int:
     lists = [problem for one in every for problem in one.problems]
     problems = [*lists, *unknown, *problems, *unusable, *objective.problems]
     folder = options.out / results_folder(name, training)
+    verdicts = _judge(options, objective, tests) if options.trained and training is Speech.ANONYMISED else {}
     if options.json:
-        terminal.print_json(_content(name, folder, objective, problems))
+        terminal.print_json(_content(name, folder, objective, problems) | _strength_content(verdicts))
     else:
         _print_numbers(objective, tests, training)
+        _print_strength(verdicts)
         terminal.print_text(f"\nScore files and matrices: {folder}")
     code = terminal.print_problems(problems)
     return code if objective.numbers or has_errors(problems) else terminal.PROBLEMS
@@ -221,6 +230,8 @@ def _word_attacker(options: argparse.Namespace, every: Sequence[_Lists]) -> tupl
 def _check_options(options: argparse.Namespace) -> None:
     if options.engine in TRAITS and (options.vectors or options.trained or options.preset):
         raise CommandError(f"{options.engine} is a trait: it takes no --vectors, --trained or --preset.")
+    if options.system and not options.trained:
+        raise CommandError("--system is compared with that of a trained attacker: expected --trained, found none.")
     if options.trained_on and not options.trained:
         raise CommandError("--trained-on says what an attacker learnt from: expected --trained, found none.")
     if options.vectors and (options.original or options.anonymised):
@@ -378,6 +389,56 @@ def _vectors(
 
 def _of(vectors: Vectors, utterances: Mapping[str, str]) -> Vectors:
     return {name: vectors[name] for name in utterances if name in vectors}
+
+
+# Whether it is strong enough --------------------------------------------------------------------------
+
+
+def _judge(options: argparse.Namespace, objective: Objective, tests: Sequence[_Lists]) -> dict[str, Reliability]:
+    """What is known against the trained attacker, by trial set; seeds and frozen encoders are other runs."""
+    description = read_description(options.trained)
+    own, system = description.final.own_eer, description.system
+    unheard = 100.0 * (options.system != system) if options.system and system else None
+    found = {
+        (one.identity.data_set, one.identity.metric, one.identity.estimator): one.value
+        for one in objective.numbers.values()
+        if one.identity.attack_model is AttackModel.SEMI_INFORMED
+    }
+    return {
+        one.name: judge_attack(
+            AttackStrength(
+                found[one.name, "eer", "kaldi"],
+                own_eer=None if own is None else 100 * own,
+                inverted_targets=found.get((one.name, "inverted_targets", "")),
+                unheard_voices=unheard,
+            )
+        )
+        for one in tests
+        if (one.name, "eer", "kaldi") in found
+    }
+
+
+def _print_strength(verdicts: Mapping[str, Reliability]) -> None:
+    for data_set, verdict in verdicts.items():
+        word = "nothing found against it" if verdict.is_reliable else verdict.word
+        terminal.print_text()
+        terminal.print_paragraph(
+            f"Is the attack on {data_set} strong enough? {' '.join((f'{word}.', *verdict.reasons))}"
+        )
+        terminal.print_paragraph(f"Not checked here: {'; '.join(verdict.unknown)}.")
+    if any(UNHEARD in verdict.unknown for verdict in verdicts.values()):
+        terminal.print_paragraph(
+            "On speech of another system an attacker looks weak and says nothing: name the system with --system here "
+            "and in train-attacker, and that is checked, too."
+        )
+
+
+def _strength_content(verdicts: Mapping[str, Reliability]) -> dict[str, object]:
+    rows = [
+        {"data_set": name, "is_reliable": one.is_reliable, "reasons": one.reasons, "not_checked": one.unknown}
+        for name, one in verdicts.items()
+    ]
+    return {"strength": rows} if rows else {}
 
 
 # What is said --------------------------------------------------------------------------------------

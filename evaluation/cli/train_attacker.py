@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and if known utterance_id, target, gender, original",
     )
     parser.add_argument(
+        "--system",
+        default="",
+        metavar="NAME",
+        help="name of the anonymiser that made this speech; attack --trained … --system NAME then knows whether it "
+        "attacks the same one",
+    )
+    parser.add_argument(
         "--preset",
         default="small",
         choices=list(PRESETS),
@@ -103,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         _train_side_by_side(options, recipe, device, folders)
     else:
         for seed, folder in folders.items():
-            _train_one(utterances, recipe, seed, folder, device, bar=True)
+            _train_one(utterances, recipe, seed, folder, device, options.system, bar=True)
     results = [SeedResult(seed, trained.read_description(folder).final, None) for seed, folder in folders.items()]
     row = ReportRow(options.data.name, "", VARIANTS[options.variant].title, tuple(results))
     if options.json:
@@ -179,20 +186,24 @@ def _train_side_by_side(
 ) -> None:
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         started = [
-            pool.submit(_train_apart, options.data, options.targets, recipe.to_json(), seed, folder, device)
+            pool.submit(
+                _train_apart, options.data, options.targets, recipe.to_json(), seed, folder, device, options.system
+            )
             for seed, folder in folders.items()
         ]
         for one in started:
             one.result()
 
 
-def _train_apart(data: Path, targets: Path | None, recipe: str, seed: int, folder: Path, device: Device) -> None:
+def _train_apart(
+    data: Path, targets: Path | None, recipe: str, seed: int, folder: Path, device: Device, system: str
+) -> None:
     """In a process of its own, where two seeds would fight for the same cores with more than one thread."""
     import torch
 
     torch.set_num_threads(1)
     utterances = read_corpus(data, targets)
-    _train_one(utterances, TrainingRecipe.from_json(recipe), seed, folder, device, bar=False)
+    _train_one(utterances, TrainingRecipe.from_json(recipe), seed, folder, device, system, bar=False)
 
 
 def _train_one(
@@ -201,6 +212,7 @@ def _train_one(
     seed: int,
     folder: Path,
     device: Device,
+    system: str,
     *,
     bar: bool,
 ) -> None:
@@ -217,7 +229,17 @@ def _train_one(
         terminal.print_message(f"seed {seed}: {left} for the rest of the training")
 
     with lock_folder(folder.parent, f".{folder.name}.lock"), terminal.ProgressBar() as drawn:
-        train(utterances, recipe, seed, folder, show, on_epoch=say_epoch, on_estimate=say_estimate, device=device)
+        train(
+            utterances,
+            recipe,
+            seed,
+            folder,
+            show,
+            on_epoch=say_epoch,
+            on_estimate=say_estimate,
+            device=device,
+            system=system,
+        )
 
 
 def _describe(record: trained.EpochRecord) -> str:

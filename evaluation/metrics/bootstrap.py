@@ -39,7 +39,9 @@ from evaluation.metrics import calibration
 from evaluation.metrics.detection import compute_kaldi_eer, compute_speechbrain_eer
 
 Counts = NDArray[np.int64]
-Method = Literal["expanded", "percentile", "basic", "bca"]
+Method = Literal["expanded", "percentile", "basic", "bca", "logit"]
+# A measure at its bound has no logit; it counts as this share of a speaker away from it.
+_FROM_BOUND = 1 / 8
 Drawing = Literal["models and speakers", "trial speakers"]
 
 DETECTION_MEASURES: Mapping[str, Callable[[calibration.SortedScores], float]] = {
@@ -61,7 +63,7 @@ class Interval:
         estimate: the measure of all speakers, each once.
         lower, upper: limits, in the unit of the measure.
         level: nominal coverage, in (0, 1).
-        method: ``expanded``, ``percentile``, ``basic`` or ``bca``.
+        method: ``expanded``, ``percentile``, ``basic``, ``bca`` or ``logit``.
         n_resamples: resamples in which the measure is defined.
         n_undefined: resamples in which it is not; they are left out.
     """
@@ -113,13 +115,17 @@ class Replicates:
         resampled: shape (resamples,), NaN where the measure is not defined.
         draws: what was drawn; more than one where measures of several sets are combined. Measures are paired if they
             hold these very objects.
-        left_out: for each of `draws`, shape (speakers,), the measure without that speaker; ``bca`` needs it.
+        left_out: for each of `draws`, shape (speakers,), the measure without that speaker; ``bca`` and ``logit`` need
+            it.
+        bounds: the range of a measure that lies near one end of it as a rule; None of all others. It has the interval
+            ``logit``.
     """
 
     estimate: float
     resampled: calibration.Floats
     draws: tuple[SpeakerDraws, ...]
     left_out: tuple[calibration.Floats, ...]
+    bounds: tuple[float, float] | None = None
 
     def interval(self, level: float = 0.95, method: Method = "expanded") -> Interval:
         """The interval that covers the measure.
@@ -127,38 +133,43 @@ class Replicates:
         ``percentile`` takes quantiles of the resamples (Bisani & Ney 2004); ``basic`` mirrors them at the estimate and
         may leave the range of the measure; ``bca`` corrects them for bias and skewness (Efron 1987). With few speakers
         all of them are too short: resamples of n speakers vary by (n − 1) / n of the variance, and n speakers show
-        that variance only roughly. ``expanded`` takes quantiles further out by both (Hesterberg 2015).
+        that variance only roughly. ``expanded`` takes quantiles further out by both (Hesterberg 2015). ``logit`` is
+        Student's interval of the logit of the measure's place between its bounds, with the larger one of the standard
+        errors of jackknife and resamples: it never leaves the bounds, and is wider towards the far one.
 
         Raises:
-            MetricInputError: a level outside of (0, 1), an unknown method, an estimate that is not defined, or fewer
-                than two resamples in which the measure is.
+            MetricInputError: a level outside of (0, 1), an unknown method, ``logit`` of a measure without bounds, an
+                estimate that is not defined, or fewer than two resamples in which the measure is.
         """
         defined = self._defined()
         if not 0 < level < 1:
             raise MetricInputError(f"Expected a level between 0 and 1, found {level}.")
         tails = (1 - level) / 2, (1 + level) / 2
+        undefined = int(self.resampled.size - defined.size)
+        if method == "logit":
+            lower, upper = self._logit_limits(tails[1], defined)
+            return Interval(self.estimate, lower, upper, level, method, int(defined.size), undefined)
         if method == "expanded":
             tail = self._expanded(tails[0])
             tails = tail, 1 - tail
         elif method == "bca":
             tails = self._corrected(tails[0], defined), self._corrected(tails[1], defined)
         elif method not in ("percentile", "basic"):
-            raise MetricInputError(f"Expected the method expanded, percentile, basic or bca, found {method!r}.")
+            raise MetricInputError(f"Expected the method expanded, percentile, basic, bca or logit, found {method!r}.")
         lower, upper = (float(limit) for limit in np.quantile(defined, tails))
         if method == "basic":
             lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
-        undefined = self.resampled.size - defined.size
-        return Interval(self.estimate, lower, upper, level, method, int(defined.size), int(undefined))
+        return Interval(self.estimate, lower, upper, level, method, int(defined.size), undefined)
 
     def find_interval(self, level: float = 0.95) -> Interval | None:
-        """The expanded interval; None where it cannot be estimated.
+        """The expanded interval, of a measure with bounds that of its logit; None where it cannot be estimated.
 
         That is where the measure is defined in fewer than two resamples, or where all that counts of them is one value:
         with two speakers, say, of whom every defined resample of an EER holds both, or without any error.
         """
         if not np.isfinite(self.estimate) or np.count_nonzero(np.isfinite(self.resampled)) < 2:
             return None
-        found = self.interval(level)
+        found = self.interval(level, "expanded" if self.bounds is None else "logit")
         return None if math.isclose(found.lower, found.upper, rel_tol=1e-9, abs_tol=1e-12) else found
 
     def _defined(self) -> calibration.Floats:
@@ -171,7 +182,12 @@ class Replicates:
         return defined
 
     def _expanded(self, tail: float) -> float:
-        """The tail of the resamples to take instead: Φ(√(n / (n − 1)) t), t the quantile for n − 1 degrees of freedom.
+        """The tail of the resamples to take instead: Φ(√(n / (n − 1)) t), t Student's quantile."""
+        widening, quantile = self._student(tail)
+        return NormalDist().cdf(widening * quantile)
+
+    def _student(self, tail: float) -> tuple[float, float]:
+        """√(n / (n − 1)), and the quantile of Student's distribution for n − 1 degrees of freedom.
 
         Measures of several sets have the degrees of freedom of Welch and Satterthwaite, their variances by jackknife.
         """
@@ -182,7 +198,24 @@ class Replicates:
         shares = spreads / spreads.sum() if spreads.sum() > 0 else sizes / sizes.sum()
         freedom = 1 / float(np.sum(shares**2 / (sizes - 1)))
         widening = math.sqrt(float(np.sum(shares * sizes / (sizes - 1))))
-        return NormalDist().cdf(widening * float(stdtrit(freedom, tail)))
+        return widening, float(stdtrit(freedom, tail))
+
+    def _logit_limits(self, tail: float, defined: calibration.Floats) -> tuple[float, float]:
+        """Limits by the delta method: the standard error of a logit is that of the share p divided by p (1 − p)."""
+        from scipy.special import expit, logit
+
+        if self.bounds is None:
+            raise MetricInputError("Expected a measure with bounds for the interval of its logit, found one without.")
+        lowest, highest = self.bounds
+        widening, quantile = self._student(tail)
+        jackknife = math.sqrt(sum(_jackknife_variance(part) for part in self.left_out))
+        error = max(jackknife, widening * float(np.std(defined))) / (highest - lowest)
+        nearest = _FROM_BOUND / sum(len(draws.speakers) for draws in self.draws)
+        share = min(max((self.estimate - lowest) / (highest - lowest), nearest), 1 - nearest)
+        reach = quantile * error / (share * (1 - share))
+        limits = (lowest + (highest - lowest) * float(expit(logit(share) + way * reach)) for way in (-1, 1))
+        lower, upper = limits
+        return min(lower, self.estimate), max(upper, self.estimate)
 
     def _corrected(self, tail: float, defined: calibration.Floats) -> float:
         """Where BCa looks instead of at a tail (Efron & Tibshirani 1993, equations 14.9 to 14.15)."""
@@ -335,7 +368,11 @@ def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
         for draws, without in zip(part.draws, part.left_out, strict=True):
             left_out[id(draws)] += weight * (without - part.estimate)
     resampled = np.sum([weight * part.resampled for weight, part in parts], axis=0)
-    return Replicates(estimate, resampled, tuple(all_draws.values()), tuple(left_out.values()))
+    bounds = None
+    ranges = [(weight, part.bounds) for weight, part in parts if part.bounds is not None and weight > 0]
+    if len(ranges) == len(parts):
+        bounds = sum(weight * low for weight, (low, _) in ranges), sum(weight * high for weight, (_, high) in ranges)
+    return Replicates(estimate, resampled, tuple(all_draws.values()), tuple(left_out.values()), bounds)
 
 
 def difference(first: Replicates, second: Replicates) -> Replicates:

@@ -12,6 +12,7 @@ Sources: share of targets found at few false alarms: VoxGuard, arXiv 2509.18413;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -515,7 +516,7 @@ def _resampled_ranks(trials: Trials, draws: SpeakerDraws, ranks: RankDisclosure)
     """Mean disclosures around the one that was measured.
 
     Drawn speakers make ranks uneven by chance: the resamples lie above the measure on average, and are moved down by
-    as much.
+    as much. Their quantiles would be too narrow where most speakers are found: few that are not decide the measure.
     """
     table, true, _ = _score_table(trials)
     size = len(trials.models)
@@ -526,4 +527,5 @@ def _resampled_ranks(trials: Trials, draws: SpeakerDraws, ranks: RankDisclosure)
     mean = np.where(rows.sum(axis=1) > 0, _disclosures(rows, ranks.is_fitted)[1], np.nan)
     found = make_replicates(mean, draws)
     bias = np.nanmean(found.resampled) - found.estimate if np.isfinite(found.resampled).any() else 0.0
-    return replace(found, estimate=ranks.mean_bit, resampled=np.maximum(found.resampled - bias, 0.0))
+    resampled = np.maximum(found.resampled - bias, 0.0)
+    return replace(found, estimate=ranks.mean_bit, resampled=resampled, bounds=(0.0, math.log2(size)))

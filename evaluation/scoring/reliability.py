@@ -18,6 +18,7 @@ HIGHEST_OWN_EER = 20.0
 MOST_BETWEEN_SEEDS = 5.0
 MOST_INVERTED = 60.0
 MOST_UNHEARD = 50.0
+UNHEARD = "whether it was trained on the voices that it attacks"  # where it was not measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def judge_attack(strength: AttackStrength) -> Reliability:
         "its EER on its own training speakers": strength.own_eer,
         "a second seed": None if len(strength.seed_eers) < 2 else strength.seed_eers,
         "the share of inverted targets": strength.inverted_targets,
-        "whether it was trained on the voices that it attacks": strength.unheard_voices,
+        UNHEARD: strength.unheard_voices,
     }
     return Reliability(tuple(_reasons(strength)), tuple(what for what, known in unknown.items() if known is None))
 

@@ -252,6 +252,7 @@ class _Turn:
                     on_epoch=self.keep,
                     on_estimate=self.report,
                     device=device,
+                    system=str(self.run.submission.system),
                 )
                 self.finish(trained)
         except MetricInputError as error:

@@ -203,6 +203,7 @@ def train(
     on_epoch: Callable[[trained.EpochRecord], None] = ignore_progress,
     on_estimate: Callable[[trained.Estimate], None] = ignore_progress,
     device: Device = "cpu",
+    system: str = "",
 ) -> trained.TrainedAttacker:
     """Train one recogniser, or go on training it, or return it where it is finished.
 
@@ -214,6 +215,7 @@ def train(
         on_epoch: after each epoch's checkpoint is on disk; epochs of an earlier process are told again.
         on_estimate: once, after the first steps.
         device: ``cuda`` computes features there and trains in mixed precision (bfloat16).
+        system: the anonymiser that made the speech, kept in the description.
 
     Raises:
         MetricInputError: libraries are missing; the corpus cannot be used, with a sentence for each problem; it has
@@ -226,7 +228,7 @@ def train(
     from evaluation.attackers.training.fitting import Listener, is_out_of_memory
 
     try:
-        return _train(utterances, recipe, seed, folder, Listener(progress, on_epoch, on_estimate), device)
+        return _train(utterances, recipe, seed, folder, Listener(progress, on_epoch, on_estimate), device, system)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -243,6 +245,7 @@ def _train(
     folder: Path,
     listener: Listener,
     device: Device,
+    system: str,
 ) -> trained.TrainedAttacker:
     import torch
 
@@ -266,7 +269,9 @@ def _train(
         heard = [utterances[place] for place in used]
         back_end = fit_back_end(fitted.encoder, heard, recipe, device, partial(progress, "back end"))
     targets = segments.targets if recipe.target_head != "none" else ()
-    description = trained.Description(recipe, seed, segments.sources, targets, mean, final, fitted.kept_epoch, key)
+    description = trained.Description(
+        recipe, seed, segments.sources, targets, mean, final, fitted.kept_epoch, key, system=system
+    )
     trained.save_trained(folder, fitted.encoder, fitted.epochs, description, back_end)
     (folder / trained.CHECKPOINT).unlink(missing_ok=True)
     return trained.load_trained(folder, device)

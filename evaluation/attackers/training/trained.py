@@ -229,6 +229,7 @@ class Description:
         key: of recipe, seed and corpus, as `fitting.training_key` makes it.
         model_sha256: of the file of weights; `save_trained` sets it.
         back_end_sha256: of the file of the back end; empty where the recipe compares by cosine.
+        system: the anonymiser whose speech it learnt from, as whoever trained it named it; empty where nobody said.
     """
 
     recipe: TrainingRecipe
@@ -241,6 +242,7 @@ class Description:
     key: str
     model_sha256: str = ""
     back_end_sha256: str = ""
+    system: str = ""
 
 
 class TrainedAttacker:
@@ -354,6 +356,7 @@ def read_description(folder: Path) -> Description:
             "training_mean": np.array(given["training_mean"], dtype=np.float32),
             "final": FinalValues.from_mapping(given["final"]),
             "back_end_sha256": given.get("back_end_sha256", ""),
+            "system": str(given.get("system", "")),
         }
         return Description(**values, **{name: given[name] for name in ("seed", "kept_epoch", "key", "model_sha256")})
     except MetricInputError:

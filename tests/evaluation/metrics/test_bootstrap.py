@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -393,3 +394,39 @@ def test_weighted_sum_needs_one_number_of_resamples(sizes):
     parts = [(1.0, replicates(*range(size))) for size in sizes]
     with pytest.raises(MetricInputError, match="one number of resamples"):
         weighted_sum(parts)
+
+
+def test_interval_of_the_logit_is_students_with_the_larger_standard_error():
+    draws = draw_speakers([f"s{number}" for number in range(10)], 50, np.random.default_rng(1))
+    left_out, resampled = np.linspace(0.8, 1.2, 10), np.linspace(0.9, 1.1, 50)
+    found = Replicates(1.0, resampled, (draws,), (left_out,), bounds=(0.0, 4.0)).find_interval()
+    from scipy.stats import t as student
+
+    error = math.sqrt(9 / 10 * sum((one - 1.0) ** 2 for one in left_out)) / 4  # of the jackknife; resamples have less
+    reach = student.ppf(0.975, 9) * error / (0.25 * 0.75)
+    wanted = [4 / (1 + math.exp(-(math.log(0.25 / 0.75) + way * reach))) for way in (-1, 1)]
+    assert found.method == "logit"
+    assert [found.lower, found.upper] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("estimate", [0.0, 0.01, 3.99, 4.0])
+def test_interval_of_the_logit_holds_the_measure_and_stays_in_its_bounds(estimate):
+    draws = draw_speakers(list("abcde"), 20, np.random.default_rng(2))
+    spread = np.linspace(-0.3, 0.3, 20)
+    left_out = (np.full(5, estimate),)
+    found = Replicates(estimate, np.clip(estimate + spread, 0, 4), (draws,), left_out, bounds=(0.0, 4.0)).interval(
+        method="logit"
+    )
+    assert 0 <= found.lower <= estimate <= found.upper <= 4
+    assert found.upper - found.lower > 0.1
+
+
+def test_interval_of_the_logit_needs_bounds_and_a_sum_of_bounded_measures_has_them():
+    draws = draw_speakers(list("abc"), 9, np.random.default_rng(3))
+    free = Replicates(1.0, np.ones(9), (draws,), (np.ones(3),))
+    bounded = replace(free, bounds=(0.0, 2.0))
+    with pytest.raises(MetricInputError, match="found one without"):
+        free.interval(method="logit")
+    assert weighted_sum([(0.25, bounded), (0.75, replace(bounded, bounds=(0.0, 4.0)))]).bounds == (0.0, 3.5)
+    assert weighted_sum([(0.5, bounded), (0.5, free)]).bounds is None
+    assert weighted_sum([(1.0, bounded), (-1.0, bounded)]).bounds is None

@@ -185,6 +185,8 @@ def test_resamples_without_a_change_are_the_measures_and_others_those_of_repeate
         for who, model, own in zip(speakers, names, trials.is_target, strict=True)
     ]
     drawn, own = np.repeat(trials.scores, times), np.repeat(trials.is_target, times)
+    assert found["rank_disclosure"].find_interval().method == "logit"
+    assert found["rank_disclosure"].bounds == (0.0, math.log2(6))
     limit = min(t for t in [*drawn, np.inf] if np.mean(drawn[~own] >= t) <= 0.01)
     assert found["accepted_at_1_percent"].resampled[0] == pytest.approx(100 * np.mean(drawn[own] >= limit))
 

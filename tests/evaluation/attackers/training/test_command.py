@@ -92,29 +92,23 @@ def test_command_shares_no_folder_with_another_process(shell, corpus, tmp_path):
     assert shell(*options).code == 0
 
 
+def attack_toys(shell, corpus, trained, place, *more):
+    """Attack the toys of `utterances`, the first two of each speaker enrolled."""
+    for name, numbers in (("enrolls", "01"), ("trials", "23")):
+        (place / name).mkdir(exist_ok=True)
+        chosen = [one for one in utterances() if one.identifier[-1] in numbers]
+        (place / name / "utt2spk").write_text("".join(f"{one.identifier} {one.source}\n" for one in chosen))
+    pairs = [(f"s{model}", one) for model in range(3) for one in chosen]
+    lines = [f"{model} {one.identifier} {'target' if model == one.source else 'nontarget'}" for model, one in pairs]
+    (place / "trials" / "trials").write_text("\n".join(lines) + "\n")
+    arguments = ["--enrolment", place / "enrolls", "--trials", place / "trials", "--anonymised", corpus]
+    return shell("attack", *arguments, "--trained", trained, "--out", place / "out", *more)
+
+
 def test_attack_by_a_trained_attacker_is_centred_as_its_recipe_says(shell, corpus, tmp_path):
     trained = tmp_path / "trained" / "seed-1"
     attacker = train(utterances(), PRESET.changed(epochs=1), 1, trained)
-    for name, numbers in (("enrolls", "01"), ("trials", "23")):
-        (tmp_path / name).mkdir()
-        chosen = [one for one in utterances() if one.identifier[-1] in numbers]
-        (tmp_path / name / "utt2spk").write_text("".join(f"{one.identifier} {one.source}\n" for one in chosen))
-    pairs = [(f"s{model}", one) for model in range(3) for one in chosen]
-    lines = [f"{model} {one.identifier} {'target' if model == one.source else 'nontarget'}" for model, one in pairs]
-    (tmp_path / "trials" / "trials").write_text("\n".join(lines) + "\n")
-    answer = shell(
-        "attack",
-        "--enrolment",
-        tmp_path / "enrolls",
-        "--trials",
-        tmp_path / "trials",
-        "--anonymised",
-        corpus,
-        "--trained",
-        trained,
-        "--out",
-        tmp_path / "out",
-    )
+    answer = attack_toys(shell, corpus, trained, tmp_path)
     assert answer.code == 0, answer.err
     [kept] = (tmp_path / "out").glob("vectors-*.npz")
     assert attacker.description.model_sha256[:12] in kept.name
@@ -141,3 +135,30 @@ def test_command_says_what_is_wrong(shell, corpus, tmp_path, arguments, said):
     answer = shell("train-attacker", "--data", corpus, "--device", "cpu", tmp_path / "out", *arguments)
     assert said in refusal(answer)
     assert not (tmp_path / "out").exists()
+
+
+def test_attack_on_another_system_than_the_trained_one_is_not_reliable(shell, corpus, tmp_path):
+    options = ("--data", corpus, "--device", "cpu", "--seeds", 1, "--set", *TINY)
+    assert shell("train-attacker", tmp_path / "trained", *options, "--system", "B2").code == 0
+    trained = tmp_path / "trained" / "seed-1"
+    assert load_trained(trained).description.system == "B2"
+    other = attack_toys(shell, corpus, trained, tmp_path, "--system", "T04")
+    assert "It never heard the voices of 100 % of what it attacks" in " ".join(other.out.split())
+    [same] = attack_toys(shell, corpus, trained, tmp_path, "--system", "B2", "--json").json["strength"]
+    assert same["data_set"] == "trials"
+    assert not any("never heard" in reason for reason in same["reasons"])
+    assert "whether it was trained on the voices that it attacks" not in same["not_checked"]
+    [untold] = attack_toys(shell, corpus, trained, tmp_path, "--json").json["strength"]
+    assert "whether it was trained on the voices that it attacks" in untold["not_checked"]
+    assert not any("never heard" in reason for reason in untold["reasons"])
+    said = " ".join(attack_toys(shell, corpus, trained, tmp_path).out.split())
+    assert "name the system with --system" in said
+
+
+def test_system_without_a_trained_attacker_is_refused(shell, corpus, tmp_path):
+    (tmp_path / "enrolls").mkdir()
+    (tmp_path / "enrolls/utt2spk").write_text("u s\n")
+    answer = shell(
+        "attack", "--enrolment", tmp_path / "enrolls", "--trials", tmp_path, "--out", tmp_path / "o", "--system", "B2"
+    )
+    assert "expected --trained, found none" in refusal(answer)
