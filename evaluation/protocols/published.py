@@ -16,6 +16,7 @@ from pathlib import Path
 
 from evaluation.metrics.averages import weighted_average
 from evaluation.protocols.recipes import Average, Recipe, load_recipe, shipped_editions
+from evaluation.protocols.tracks import narrow_to_track
 
 ORIGINAL = "Original"
 AVERAGE_TEST = "average_test"
@@ -67,12 +68,16 @@ def load_published(edition: str) -> tuple[PublishedNumber, ...]:
 
 
 def is_as_shipped(recipe: Recipe) -> bool:
-    """Whether a recipe measures what the shipped one of its edition does, so that published numbers compare."""
+    """Whether a recipe, or its part of one track, measures what the shipped one of its edition does, so that published
+    numbers compare.
+    """
     if recipe.edition not in shipped_editions():
         return False
     shipped = load_recipe(recipe.edition)
-    same = (recipe.data_sets, recipe.tracks, recipe.metrics, recipe.attack_models)
-    return same == (shipped.data_sets, shipped.tracks, shipped.metrics, shipped.attack_models)
+    same = (recipe.tracks, recipe.metrics, recipe.attack_models)
+    if same != (shipped.tracks, shipped.metrics, shipped.attack_models):
+        return False
+    return any(recipe.data_sets == narrow_to_track(shipped, one).data_sets for one in ("", *shipped.tracks))
 
 
 def published_systems(edition: str, averages: Iterable[Average], split: str) -> list[PublishedSystem]:

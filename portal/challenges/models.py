@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluation.protocols.recipes import Recipe, load_recipe, parse_recipe
+from evaluation.protocols.tracks import narrow_to_track
 
 GIGABYTE = 10**9
 
@@ -236,14 +237,15 @@ class Edition(models.Model):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """How this edition computes, averages and ranks; a custom recipe under the title of the edition.
+        """How this edition computes, averages and ranks, with the data sets of its track; a custom recipe under the
+        title of the edition.
 
         Raises:
             RecipeError: the recipe cannot be read; forms let none of these through.
         """
         if self.recipe_text:
-            return replace(_parse_own(self.recipe_text, self.name), title=self.title)
-        return load_recipe(self.protocol)
+            return narrow_to_track(replace(_parse_own(self.recipe_text, self.name), title=self.title), self.track)
+        return narrow_to_track(load_recipe(self.protocol), self.track)
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf.locale import LANG_INFO
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -58,6 +59,7 @@ from portal.teams.selectors import data_access, data_files_for, needs_data, team
 CHECKSUMS = "SHA256SUMS"
 GET_DATA = "Each member accepts the terms, then takes the recordings and the lists that the system needs."
 PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
+ROLES_WITHOUT_LANGUAGE = ("emotion",)  # recipes say none for them
 GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
 
 
@@ -374,6 +376,11 @@ class Rules:
         return describe_engines(self.recipe.evaluation)
 
     @property
+    def surprise_languages(self) -> list[str]:
+        """Those that are measured and in no average."""
+        return [name_language(one) for one in self.track.surprise_languages]
+
+    @property
     def has_recognition_sets(self) -> bool:
         return any(one.role == "recognition" for one in self.data_sets)
 
@@ -411,8 +418,15 @@ class Rules:
         )
 
     def _what(self, one: DataSet) -> str:
-        languages = [one.language] if len(self.track.languages) > 1 else []
+        is_spoken = one.role not in ROLES_WITHOUT_LANGUAGE and len(self.track.languages) > 1
+        languages = [name_language(one.language)] if is_spoken else []
         return ", ".join(filter(None, [one.role, one.split, GENDERS.get(one.gender or "", ""), *languages]))
+
+
+def name_language(code: str) -> str:
+    """A language of a recipe in English, such as ``French``; its code where nobody named it."""
+    known: Mapping[str, Any] = LANG_INFO.get("zh-hans" if code in ("cn", "zh") else code, {})
+    return str(known.get("name", code)).removeprefix("Simplified ")
 
 
 def _count(number: int | None) -> str:

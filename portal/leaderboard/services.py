@@ -17,6 +17,7 @@ from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
 from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe
+from evaluation.protocols.tracks import narrow_to_track
 from evaluation.protocols.versions import find_obstacles, list_changes
 from evaluation.scoring.averages import averages_differ
 from evaluation.scoring.values import AVERAGE
@@ -164,7 +165,7 @@ def propose_version(*, edition: Edition, text: str = "", protocol: str = "", not
         recipe = load_recipe(protocol) if protocol else read_recipe_text(text, file=f"{edition.name}.toml")
     except RecipeError as error:
         raise VersionError(*error.problems) from None
-    problems = find_obstacles(edition.recipe, recipe, edition.track)
+    problems = find_obstacles(edition.recipe, narrow_to_track(recipe, edition.track), edition.track)
     if problems := problems or _find_unmeasured(edition, recipe):
         raise VersionError(*problems)
     made = RecipeVersion(edition=edition, protocol=protocol, recipe_text="" if protocol else text, note=note)

@@ -102,7 +102,8 @@ class EngineForm(forms.Form):
         fields: Any = self.fields
         fields["engine"].label = self.engine_label
         fields["engine"].choices = [(name, engine.title) for name, engine in self.engines.items()]
-        fields["engine"].initial = next((name for name, missing in self.missing.items() if not missing), None)
+        usable = [name for name, missing in self.missing.items() if not missing]
+        fields["engine"].initial = next((name for name in usable if self.suits(name)), usable[0] if usable else None)
         fields["data_sets"].choices = [(row.name, row.name) for row in self.ready]
         fields["data_sets"].initial = [row.name for row in self.ready]
         fields["data_sets"].help_text = self.sets_help
@@ -112,6 +113,10 @@ class EngineForm(forms.Form):
     def offered_sets(self) -> Sequence[SetRow]:
         """The data sets of the submission."""
         raise NotImplementedError
+
+    def suits(self, name: str) -> bool:  # noqa: ARG002
+        """Whether an engine can go over all of these data sets, so that it is proposed."""
+        return True
 
     def start_run(self, engine: str, data_sets: Sequence[str]) -> EvaluationRun:
         """Begin the work."""
@@ -194,8 +199,13 @@ class RecognitionForm(EngineForm):
     submit = "Recognise speech"
 
     def offered_sets(self) -> Sequence[SetRow]:
-        states = EvaluationContext(self.submission).spoken_sets()
+        context = EvaluationContext(self.submission)
+        states = context.spoken_sets()
+        self.languages = {context.language_of(one.name) for one in states}
         return list_rows(states, lambda one: str(one.data_set.get_role_display()).lower() if one.data_set else "")
+
+    def suits(self, name: str) -> bool:
+        return all(self.engines[name].knows(one) for one in self.languages)
 
     def start_run(self, engine: str, data_sets: Sequence[str]) -> EvaluationRun:
         return start_recognition(submission=self.submission, engine=engine, data_sets=data_sets, by=self.by)

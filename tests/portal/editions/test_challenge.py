@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils.html import strip_tags
 
 from evaluation.protocols.evaluators import Evaluation
 from evaluation.protocols.recipes import parse_recipe
@@ -265,6 +266,13 @@ def test_shipped_rules_ask_for_a_track_where_there_are_several(client, organizer
     sent |= {"submissions_per_team": 5, "largest_archive_gb": 1}
     assert client.post("/editions/new/", sent).status_code == 302
     assert (Edition.objects.get().track, Edition.objects.get().name) == ("track2", "two")
+    page = " ".join(strip_tags(client.get("/editions/two/").content.decode()).split())
+    assert "trial, test, mixed genders, Spanish" in page
+    assert "Surprise languages, measured and in no average: Chinese, Japanese." in page
+    assert "emotion, test" in page
+    assert "emotion, test, English" not in page  # nobody says its language
+    assert "libri_" not in page  # those are of the other track
+    assert "tracks.track1" not in page
 
 
 def test_own_recipe_file_is_kept_while_its_rules_are_shown(client, organizer, corpus):

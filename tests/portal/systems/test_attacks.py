@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.context import EvaluationContext
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.word_errors import AlignedWord
 from evaluation.scoring.values import Basis, Number
@@ -533,6 +534,14 @@ def test_recognition_is_started_by_the_form(client, system, monkeypatch):
     assert "No running worker takes jobs of the queue “computing”." in text_of(
         get(client, organizer_of(system), system, "recognition/")
     )
+
+
+@pytest.mark.parametrize(("spoken", "proposed"), [("en", recognizers.DEFAULT), ("fr", "whisper-base")])
+def test_recogniser_is_proposed_that_knows_the_languages(client, system, monkeypatch, spoken, proposed):
+    monkeypatch.setattr(recognizers, "explain_missing", lambda _: "")
+    monkeypatch.setattr(EvaluationContext, "language_of", lambda *_: spoken)
+    form = get(client, organizer_of(system), system, "recognition/new/").context["form"]
+    assert form["engine"].value() == proposed
 
 
 # Runs ----------------------------------------------------------------------------------------------
