@@ -8,8 +8,8 @@ Conventions: a rule is a sentence, or "" where nothing stands in the way; sizes 
 Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`, `declare_guard`,
 `declare_owned`, `find_kind`, `find_thing`, `find_problems`, `find_rows`,
 `find_rows_of`, `find_owned`, `count_named`,
-`count_rows`, `preview_removal`, `list_files`, `list_held_files`, `list_separable`, `take_pieces`, `delete_rows`,
-`delete_unheld_files`.
+`count_rows`, `preview_removal`, `list_files`, `list_folder`, `measure_file`, `list_held_files`, `list_separable`,
+`take_pieces`, `delete_rows`, `delete_unheld_files`.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def preview_removal(rows: Rows) -> Preview:
     counts = [(_words[model], found.count()) for model, found in counted if model in _words]
     keys = sorted(set(list_files(rows)))
     measured = keys[:: max(1, len(keys) // FILES_MEASURED)] if keys else []
-    size = sum(map(_size, measured))
+    size = sum(map(measure_file, measured))
     return Preview(
         counts=tuple((words, count) for words, count in counts if count),
         files=len(keys),
@@ -305,7 +305,8 @@ def preview_removal(rows: Rows) -> Preview:
     )
 
 
-def _size(key: str) -> int:
+def measure_file(key: str) -> int:
+    """Bytes of a stored file; 0 where there is none."""
     try:
         size: int = default_storage.size(key)
     except OSError:
@@ -319,6 +320,17 @@ def list_files(rows: Rows) -> Iterator[str]:
         for name in _files.get(model, ()):
             for value in found.order_by().values_list(name, flat=True).distinct().iterator():
                 yield from _keys(value)
+
+
+def list_folder(folder: str) -> Iterator[str]:
+    """The keys of all stored files below a folder."""
+    try:
+        folders, names = default_storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    yield from (f"{folder}/{name}" for name in sorted(names))
+    for one in sorted(folders):
+        yield from list_folder(f"{folder}/{one}")
 
 
 def list_held_files() -> Iterator[tuple[str, str]]:

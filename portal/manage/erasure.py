@@ -38,7 +38,15 @@ from listening.app.studies.designing import clear_design
 from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utterance
 from portal.core import audit
 from portal.core.models import AuditEvent, UnneededFile
-from portal.core.removal import Rows, count_named, delete_rows, delete_unheld_files, find_rows_of, list_files
+from portal.core.removal import (
+    Rows,
+    count_named,
+    delete_rows,
+    delete_unheld_files,
+    find_rows_of,
+    list_files,
+    list_folder,
+)
 from portal.core.storage import read_stored, replace_named, store_bytes
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.selectors import MAILS
@@ -422,7 +430,7 @@ def _rewrite_derived(submissions: list[int], pattern: re.Pattern[str], erasure: 
     """What runs keep in folders of their own: scores, archives of results, words, and matrices of voices."""
     for run in EvaluationRun.objects.filter(submission__in=submissions).select_related("job"):
         for folder in FOLDERS:
-            for key in _list_folder(f"{folder}/{run.pk}"):
+            for key in list_folder(f"{folder}/{run.pk}"):
                 if key.endswith(FIGURES):
                     continue
                 content = _read(key)
@@ -447,21 +455,13 @@ def _delete_matrices(run: EvaluationRun, key: str) -> None:
     """Matrices of voices, one line of which is the speaker's, and their figures, which name all speakers."""
     name = key.rpartition("/")[2].removesuffix(".npz")
     default_storage.delete(key)
-    for figure in _list_folder(f"derived/figures/{run.pk}"):
+    for figure in list_folder(f"derived/figures/{run.pk}"):
         if figure.rpartition("/")[2].startswith(f"{name}-"):
             default_storage.delete(figure)
     if run.job is not None:
         voices = run.job.result.get("voices", {})
         voices.pop(name.removeprefix("similarity-"), None)
         run.job.save(update_fields=["result"])
-
-
-def _list_folder(folder: str) -> list[str]:
-    try:
-        folders, names = default_storage.listdir(folder)
-    except FileNotFoundError:
-        return []
-    return [f"{folder}/{name}" for name in names] + [key for one in folders for key in _list_folder(f"{folder}/{one}")]
 
 
 def _delete_files(keys: set[str]) -> list[str]:

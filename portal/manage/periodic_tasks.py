@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -12,8 +13,11 @@ from portal.core.storage import delete_old
 from portal.jobs.periodic_tasks import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
+from portal.manage import sweep
+from portal.manage.backup.services import describe
 from portal.manage.services import delete_unneeded_files
 
+log = logging.getLogger(__name__)
 DRAWING_KEPT_S = 30 * 86_400.0
 
 
@@ -38,3 +42,11 @@ def delete_drawings() -> None:
     with suppress(FileNotFoundError):
         for name in default_storage.listdir(FOLDER)[1]:
             delete_old(f"{FOLDER}/{name}", time.time() - DRAWING_KEPT_S)
+
+
+@periodic_task(every=timedelta(days=1))
+def sweep_files() -> None:
+    """Delete stored files that nothing needs, which interrupted jobs and old versions left."""
+    count, freed = sweep.sweep(sweep.time_of_sweep())
+    if count:
+        log.info("Deleted %d stored files that nothing needs: %s.", count, describe(freed))
