@@ -64,6 +64,9 @@ class EditionFieldsSerializer(Shape):
     is_listed = serializers.BooleanField(required=False, help_text="Visitors find it and teams can register.")
     registration_opens_at = registration_closes_at = serializers.DateTimeField(required=False, allow_null=True)
     submissions_open_at = submissions_close_at = late_until = serializers.DateTimeField(required=False, allow_null=True)
+    speech_kept_until = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="Then submitted speech and stimuli are deleted; null: never."
+    )
     submissions_per_team = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
     largest_archive_bytes = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_GB * GIGABYTE)
     audio_required = scores_required = description_required = serializers.BooleanField(required=False)
@@ -178,6 +181,10 @@ class EditionSerializer(Shape):
         lambda edition, _: PHASES[submission_phase(edition, timezone.now())],
     )
     submissions_open_at = submissions_close_at = late_until = serializers.DateTimeField(allow_null=True)
+    speech_kept_until = serializers.DateTimeField(
+        allow_null=True, help_text="Then submitted speech and stimuli are deleted; null: never."
+    )
+    speech_deleted_at = serializers.DateTimeField(allow_null=True, help_text="When that was done.")
     submissions_per_team = largest_archive_bytes = serializers.IntegerField()
     audio_required = Computed(FLAG, lambda edition, _: requires_audio(edition))
     scores_required = Computed(FLAG, lambda edition, _: requires_scores(edition))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, lru_cache
 
 from django.conf import settings
@@ -182,6 +183,12 @@ class Edition(models.Model):
         "deadline", null=True, blank=True, help_text="What comes later is marked late."
     )
     late_until = models.DateTimeField(null=True, blank=True, help_text="Until then late submissions are taken.")
+    speech_kept_until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True, blank=True, help_text="Then submitted speech and stimuli are deleted; empty: they are kept."
+    )
+    speech_deleted_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True, blank=True, help_text="When that was done, the last time."
+    )
 
     submissions_per_team = models.PositiveIntegerField(default=20, validators=[MinValueValidator(1)])
     largest_archive_bytes = models.PositiveBigIntegerField(default=20 * GIGABYTE, validators=[MinValueValidator(1)])

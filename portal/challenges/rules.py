@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from portal.challenges.models import Edition
 
 PUBLISHED = "The leaderboard of the edition was published, and published results depend on this. Archive {} instead."
+SPEECH_NOTICE = timedelta(days=14)
 ARCHIVED = "This edition is archived; it takes no teams and no submissions."
 # The licences of speech whose text has a known address; terms may name several, as "CC-BY-4.0; CC BY-NC-SA 4.0".
 _CREATIVE_COMMONS = re.compile(r"\bCC[- ]BY((?:-NC)?(?:-SA|-ND)?)[- ]([234]\.0|2\.5)(?!\.?\d)", re.IGNORECASE)
@@ -84,6 +85,11 @@ def phase_in_words(edition: Edition, part: str, now: datetime) -> str:
     return "open, without an end"
 
 
+def speech_deletion_time(kept_until: datetime, announced_at: datetime | None) -> datetime | None:
+    """When submitted speech may be deleted: not before `SPEECH_NOTICE` after organizers were told; None before that."""
+    return max(kept_until, announced_at + SPEECH_NOTICE) if announced_at is not None else None
+
+
 def moment(time: datetime) -> str:
     """A time as pages and sentences give it, in UTC."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -100,6 +106,13 @@ def date_problems(dates: Mapping[str, datetime | None]) -> dict[str, str]:
         problems["late_until"] = "Late submissions need a deadline that they come after."
     elif _reversed(dates, "submissions_close_at", "late_until"):
         problems["late_until"] = "Late submissions have to end after the deadline."
+    if dates.get("speech_kept_until"):
+        if not dates.get("submissions_close_at"):
+            problems["speech_kept_until"] = "Speech can only be deleted after a deadline. Set a deadline, too."
+        elif any(_reversed(dates, last, "speech_kept_until") for last in ("submissions_close_at", "late_until")):
+            problems["speech_kept_until"] = (
+                "Speech has to be kept until the last submission is taken: give a later date."
+            )
     return problems
 
 

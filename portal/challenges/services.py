@@ -21,6 +21,7 @@ from portal.jobs.services import NotPossible, create_job
 FIELDS = (
     *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
     *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
+    "speech_kept_until",
     *("submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required"),
     *("shares_data", "data_terms", "holds_evaluations"),
 )
@@ -130,7 +131,9 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
         InvalidEdition: the name is taken.
     """
     fields = {field: getattr(edition, field) for field in FIELDS}
-    own = {"name": name, "title": title, "protocol": "", "recipe_text": export_recipe(edition), "is_listed": False}
+    own: dict[str, Any] = {"name": name, "title": title, "protocol": "", "is_listed": False}
+    own["recipe_text"] = export_recipe(edition)
+    own["speech_kept_until"] = None
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
     policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}
     copied = Edition(**fields | own | policies)

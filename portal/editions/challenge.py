@@ -66,8 +66,9 @@ BY = (
 )
 DATES = (
     *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
+    "speech_kept_until",
 )
-RARE_DATES = ("registration_opens_at", "late_until")
+RARE_DATES = ("registration_opens_at", "late_until", "speech_kept_until")
 EVALUATED = (*("data_sets", "utilities", "ranked_by", "by", "attacker", "recognizer", "training", "minimum_eers"),)
 SELDOM_EVALUATED = ("minimum_pitch", "further", "language", "keeps_duration")
 REQUIRED_PARTS = ("audio_required", "scores_required")

@@ -117,6 +117,11 @@ class EditionForm(RecipeFileForm):
     submissions_open_at = MomentField("Submissions open", "Empty: at once.")
     submissions_close_at = MomentField("Deadline", "Later submissions are marked late or refused. Empty: no deadline.")
     late_until = MomentField("Late submissions until", "Empty: none are taken.")
+    speech_kept_until = MomentField(
+        "Delete submitted speech on",
+        "Then anonymised recordings and stimuli are deleted. Numbers and answers stay, and so does the corpus. "
+        "Organizers get a mail 14 days before. Empty: never.",
+    )
     submissions_per_team = forms.IntegerField(
         label="Submissions per team",
         help_text="Refused ones do not count, nor those withdrawn before they were evaluated.",

@@ -9,12 +9,14 @@ from datetime import timedelta
 
 from django.core.files.storage import default_storage
 
+from portal.core.clock import read_clock
 from portal.core.storage import delete_old
 from portal.jobs.periodic_tasks import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
 from portal.manage import sweep
 from portal.manage.backup.services import describe
+from portal.manage.retention import announce_deletions, delete_due_speech
 from portal.manage.services import delete_unneeded_files
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,14 @@ def delete_drawings() -> None:
     with suppress(FileNotFoundError):
         for name in default_storage.listdir(FOLDER)[1]:
             delete_old(f"{FOLDER}/{name}", time.time() - DRAWING_KEPT_S)
+
+
+@periodic_task(every=timedelta(hours=1))
+def keep_retention_dates() -> None:
+    """Tell organizers when the submitted speech of their edition is going to be deleted, and delete it then."""
+    now = read_clock()
+    announce_deletions(now)
+    delete_due_speech(now)
 
 
 @periodic_task(every=timedelta(days=1))

@@ -266,11 +266,12 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
     """Let an accepted submission be evaluated again; what was computed before stays beside it.
 
     Raises:
-        NotPossible: it was not accepted or is being deleted, its evaluation is under way, or a frozen leaderboard rests
-            on what it gave.
+        NotPossible: it was not accepted, is being deleted or its recordings were, its evaluation is under way, or a
+            frozen leaderboard rests on what it gave.
     """
     submission = _locked(submission)
     refuse_removed([submission])
+    refuse_without_speech([submission])
     edition = submission.system.edition
     if edition is None or submission.state not in EVALUABLE:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} cannot be evaluated.")
@@ -427,6 +428,19 @@ def refuse_removed(submissions: Iterable[Submission]) -> None:
         owners |= {"submissions": submission.pk, "corpora": system.corpus_id}
         if not removed.isdisjoint(owners.items()):
             raise NotPossible(f"{submission} is being deleted.")
+
+
+def refuse_without_speech(submissions: Iterable[Submission]) -> None:
+    """Nothing is computed from recordings that are gone, nor are they heard. The submissions come with their systems.
+
+    Raises:
+        NotPossible: the speech of their edition was deleted on the date that its organizers chose.
+    """
+    for submission in submissions:
+        edition = submission.system.edition
+        if edition is not None and edition.speech_deleted_at and submission.files.filter(audio="").exists():
+            on = f"{edition.speech_deleted_at:%Y-%m-%d}"
+            raise NotPossible(f"The recordings of {submission} were deleted on {on}. Its numbers stay.")
 
 
 def _locked(submission: Submission) -> Submission:

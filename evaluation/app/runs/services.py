@@ -34,7 +34,7 @@ from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.runner import JobContext
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
 from portal.submissions.models import Submission
-from portal.submissions.services import refuse_removed
+from portal.submissions.services import refuse_removed, refuse_without_speech
 
 # A submission whose speech is there to be heard.
 HEARD = frozenset(
@@ -72,9 +72,11 @@ def start_run(
         details: for the audit log.
 
     Raises:
-        NotPossible: the submission is being deleted.
+        NotPossible: the submission is being deleted, or its recordings are gone and the run needs them.
     """
     refuse_removed([run.submission])
+    if run.kind not in (EvaluationRun.Kind.OBJECTIVE, EvaluationRun.Kind.VERSION):
+        refuse_without_speech([run.submission])
     run.code_version = code_version()
     run.save()
     place = run.submission.system.place_of_work

@@ -41,7 +41,7 @@ from portal.jobs.models import Job
 from portal.jobs.models import State as JobState
 from portal.jobs.services import NotPossible, create_job
 from portal.submissions.models import Submission
-from portal.submissions.services import refuse_removed
+from portal.submissions.services import refuse_removed, refuse_without_speech
 
 State, Form = Study.State, Study.Form
 DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
@@ -209,6 +209,7 @@ def _lock_to_design(study: Study) -> Study:
     if now.job is not None and not now.job.has_ended:
         raise NotPossible(BUSY)
     refuse_removed(selectors.heard_submissions(now).values())
+    refuse_without_speech(selectors.heard_submissions(now).values())
     return now
 
 
@@ -229,6 +230,7 @@ def prepare_study(study: Study, by: Any) -> Job:
     if not study.is_designed or not count:
         raise NotPossible("There is no design yet, so the recordings are not known. Make the design first.")
     refuse_removed(selectors.heard_submissions(study).values())
+    refuse_without_speech(selectors.heard_submissions(study).values())
     study.job = _start_job(PREPARATION_JOB, f"Make the {count} stimuli of {study}", study, by)
     if study.state not in rules.LAUNCHED:
         study.state = Study.State.PREPARING
@@ -551,7 +553,9 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
     study.stimulus_files.filter(system__in=gone).delete()
     gone.delete()
     held = dict(study.systems.values_list("submission", "code"))
-    refuse_removed(submission for pk, submission in chosen.items() if pk not in held)
+    added = [submission for pk, submission in chosen.items() if pk not in held]
+    refuse_removed(added)
+    refuse_without_speech(added)
     new = (one for pk, one in chosen.items() if pk not in held)
     for code, submission in selectors.name_codes(new, taken=held.values()).items():
         study.systems.create(submission=submission, code=code)

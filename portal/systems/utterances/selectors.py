@@ -56,6 +56,8 @@ class Making:
 
 
 def load_pair(file: SubmittedFile) -> Pair:
+    if not file.audio:
+        raise UnreadableError("The recordings cannot be explained: the anonymised one was deleted.")
     try:
         samples, rate = load_audio(file.utterance.audio)
         output, output_rate = load_audio(file.audio)
