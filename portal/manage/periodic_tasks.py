@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -14,12 +13,9 @@ from portal.core.storage import delete_old
 from portal.jobs.periodic_tasks import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
-from portal.manage import sweep
-from portal.manage.backup.services import describe
 from portal.manage.retention import announce_deletions, delete_due_speech
 from portal.manage.services import delete_unneeded_files
 
-log = logging.getLogger(__name__)
 DRAWING_KEPT_S = 30 * 86_400.0
 
 
@@ -52,11 +48,3 @@ def keep_retention_dates() -> None:
     now = read_clock()
     announce_deletions(now)
     delete_due_speech(now)
-
-
-@periodic_task(every=timedelta(days=1))
-def sweep_files() -> None:
-    """Delete stored files that nothing needs, which interrupted jobs and old versions left."""
-    count, freed = sweep.sweep(sweep.time_of_sweep())
-    if count:
-        log.info("Deleted %d stored files that nothing needs: %s.", count, describe(freed))

@@ -18,7 +18,6 @@ from portal.core.removal import find_kind, list_held_files
 from portal.core.storage import store_bytes
 from portal.jobs.runner import execute
 from portal.manage import sweep
-from portal.manage.periodic_tasks import sweep_files
 from portal.manage.services import delete_unneeded_files, remove
 from portal.submissions.models import Submission
 from tests.listening.factories import make_study
@@ -47,7 +46,7 @@ def list_stored(folder):
 
 
 def swept(key, folder):
-    sweep_files()
+    sweep.sweep(sweep.time_of_sweep())
     return key not in list_stored(folder)
 
 
@@ -134,11 +133,11 @@ def test_files_that_a_job_or_an_archive_to_download_names_stay(folder):
     of_job = store_bytes(b"of a job", ".zip")
     job = make_job("waiting", parameters={"files": [of_job]})
     age_all(folder)
-    sweep_files()
+    sweep.sweep(sweep.time_of_sweep())
     assert {listed, of_job} <= list_stored(folder).keys()
     job.delete()
     edition.data_files.all().delete()
-    sweep_files()
+    sweep.sweep(sweep.time_of_sweep())
     assert not {listed, of_job} & list_stored(folder).keys()
 
 
@@ -158,7 +157,7 @@ def test_files_of_a_run_stay_as_long_as_the_run(folder):
     for key in (kept, other, elsewhere):
         default_storage.save(key, ContentFile(b"1"))
     age_all(folder)
-    sweep_files()
+    sweep.sweep(sweep.time_of_sweep())
     assert {key for key in (kept, other, elsewhere) if default_storage.exists(key)} == {kept, elsewhere}
 
 

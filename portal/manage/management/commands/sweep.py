@@ -1,4 +1,4 @@
-"""Delete stored files that nothing needs any more; with --dry-run only list them. The scheduler does it once a day."""
+"""Delete stored files that nothing needs any more; with --dry-run only list them."""
 
 from __future__ import annotations
 
