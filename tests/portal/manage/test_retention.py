@@ -22,8 +22,8 @@ from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
-from portal.manage import retention
-from portal.manage.periodic_tasks import delete_files, keep_retention_dates, sweep_files
+from portal.manage import retention, sweep
+from portal.manage.periodic_tasks import delete_files, keep_retention_dates
 from portal.submissions.models import SharedPart, SubmittedFile
 from tests.evaluation.voices import voice
 from tests.listening.results.answered import analysed, make_answered
@@ -70,7 +70,7 @@ def settle(folder):
         if path.is_file():
             os.utime(path, (1.0, 1.0))
     delete_files()
-    sweep_files()
+    sweep.sweep(sweep.time_of_sweep())
 
 
 def test_speech_goes_after_the_notice_and_numbers_stay(folder, client):
