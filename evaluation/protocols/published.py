@@ -1,7 +1,8 @@
 """Numbers that papers and challenges published of systems which nobody measured here: `published/EDITION.csv`.
 
 Each row is one number as printed, with its source and where it stands in it. Where sources disagree, each has its row,
-and both say so. Conventions: EERs, WERs and UARs in per cent; an EER with the attack model that its source says: the
+and both say so. Correlations of listeners' ratings stand in `published/correlations/EDITION.csv`.
+Conventions: EERs, WERs and UARs in per cent; an EER with the attack model that its source says: the
 directory or the section of the result files that it stands in, which the averages printed beside it confirm; the system
 `ORIGINAL` is unprotected speech; `AVERAGE_TEST` as a data set is the printed average of the test sets.
 """
@@ -50,6 +51,40 @@ class PublishedSystem:
     name: str
     averages: Mapping[str, float]
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCorrelation:
+    """A printed correlation (Pearson) of two measures over utterances of so many anonymisation systems.
+
+    `first`, `second`: measures as an analysis of a listening test calls them, such as ``naturalness`` and ``1 − WER``.
+    """
+
+    first: str
+    second: str
+    systems: int
+    pearson: float
+    source: str
+    table: str
+
+    @property
+    def pair(self) -> frozenset[str]:
+        return frozenset({self.first, self.second})
+
+
+@cache
+def load_published_correlations(edition: str) -> tuple[PublishedCorrelation, ...]:
+    """What the results of a shipped edition print of ratings and recognition; none of one that has no file."""
+    path = _FOLDER / "correlations" / f"{edition}.csv"
+    if edition not in shipped_editions() or not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            PublishedCorrelation(
+                **row | {"systems": int(row["systems"]), "pearson": float(row["pearson"])}  # type: ignore[arg-type]
+            )
+            for row in csv.DictReader(file)
+        )
 
 
 @cache

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from django.http import Http404
 from django.urls import reverse
@@ -120,7 +120,13 @@ def figure_file(
     return draw_file(list_drawings(leaderboard, with_published=with_published).get(slug), extension, theme, shape)
 
 
-def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
+class Described(Protocol):
+    """A figure that says all of itself, as the process that draws it reads it."""
+
+    def description(self, image_format: ImageFormat = ..., theme: Theme = ..., *, narrow: bool = ...) -> str: ...
+
+
+def draw_file(drawing: Described | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
     """A figure as a file, or "not found"; the shape ``narrow`` is for phones."""
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404

@@ -196,7 +196,7 @@ def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
     words = "As printed; averages by the weights of the recipe, rounded."
     words += " Systems of this portal: 95 % intervals beneath." if choice.leaderboard else ""
     words += " –: neither printed nor measured here." if choice.leaderboard else " –: not printed."
-    return plain_table("Results of papers", columns, rows, caption=words, styles="strip", missing="–")
+    return plain_table("Results of papers", columns, rows, caption=words, styles="strip sparse", missing="–")
 
 
 def list_sources(choice: PublishedChoice) -> list[str]:

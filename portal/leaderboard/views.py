@@ -96,7 +96,8 @@ def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extensio
 
 @open_read
 def published_results(request: HttpRequest) -> HttpResponse:
-    page = published_pages.published_page(published_pages.read_choice(request.GET))
+    choice = published_pages.read_choice(request.GET)
+    page = published_pages.published_page(choice) | {"panels": make_panels("published", request, choice)}
     return render(request, "leaderboard/published.html", page)
 
 

@@ -106,7 +106,7 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Mapping[str, str]) 
 
     stem = f"{figure.scores}/{figure.name}"
     is_short = len(tuple(figure.numbers.rows)) <= MOST_NUMBERS
-    numbers = _numbers(figure) if is_short else None
+    numbers = list_numbers(figure) if is_short else None
     made = [one for one in FORMATS if one == "svg" or f"{stem}.{one}" in drawn]
     downloads = [{"url": address(one), "label": one.upper()} for one in made]
     found = (one for start, one in PLACES.items() if figure.name.startswith(start))
@@ -128,7 +128,7 @@ def _drawn_in_page(key: str, name: str, words: str, reader: Reader) -> dict[str,
     return {"wide": mark_safe(for_page(svg, name, words, reader.system))}  # noqa: S308 - drawn by us
 
 
-def _numbers(figure: Figure) -> Table:
+def list_numbers(figure: Figure) -> Table:
     """What a figure shows as a table; a system by its label alone."""
     table = figure.numbers
     hidden = {place for place, name in enumerate(table.columns) if name != "label" and _label_of(name) in table.columns}

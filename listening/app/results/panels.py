@@ -23,6 +23,7 @@ from evaluation.app.objective.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
+from evaluation.protocols.published import load_published_correlations
 from evaluation.protocols.ranking import rankings
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
@@ -377,7 +378,12 @@ def correlations_in_words(results: Results, scores: str) -> str:
         return ""
     most = max(int(row["utterances"] or 0) for row in rows)
     ours = f"Correlation (Pearson) over {most} anonymised utterances: {', '.join(said)}."
-    return f"{ours} {METHOD['published']['correlations']}"
+    printed = {one.pair: one for one in load_published_correlations("2022")}
+    intelligible, natural = (printed[frozenset({one, "1 − WER"})] for one in ("intelligibility", "naturalness"))
+    return (
+        f"{ours} VoicePrivacy 2022 printed {intelligible.pearson:g} of intelligibility and {natural.pearson:g} of "
+        f"naturalness with 1 − WER, over {'five' if natural.systems == 5 else natural.systems} systems."
+    )
 
 
 @dataclass(frozen=True)

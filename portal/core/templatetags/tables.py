@@ -78,7 +78,7 @@ def _cells_html(table: Table, row: Row, *, is_headed: bool, is_first: bool) -> I
 
 
 def _missing_html(table: Table, column: Column) -> str:
-    return f'<span class="soft">{escape(table.missing)}</span>' if table.missing and column.is_number else ""
+    return f'<span class="soft missing">{escape(table.missing)}</span>' if table.missing and column.is_number else ""
 
 
 def _content_html(cell: Cell) -> str:

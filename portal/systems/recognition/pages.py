@@ -143,12 +143,17 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
     """Word error rates by data set and gender, the anonymised speech beneath the original; n counts words.
 
     Args:
-        short: without the genders of a data set of both, and without the kinds of errors.
+        short: without the genders of a data set of both, without trial sets whose words stand in a set of recognition
+            too, and without the kinds of errors.
     """
     differences = {(found.data_set, found.gender): found for found in one.differences}
     heads = (RATE, WORSE) if short else (RATE, WORSE, *KINDS, *FURTHER)
     groups = []
+    names = {row.data_set for row in one.rows}
     for data_set, found in groupby(one.rows, key=lambda row: row.data_set):
+        corpus, is_of_trials, _ = data_set.partition("_trials")
+        if short and is_of_trials and f"{corpus}_asr" in names:
+            continue
         rows = sorted(found, key=lambda row: (GENDER_ORDER.index(row.gender), SPEECH_ORDER.index(row.speech)))
         shown = [row for row in rows if row.gender == rows[0].gender] if short else rows
         cells = (number_row(_title_of(row), _cells(row, differences, short=short), row.words) for row in shown)
