@@ -111,7 +111,10 @@ class ScatterPlot:
         for cloud in self.clouds:
             is_pale = cloud.fill == HOLLOW
             place = cloud.fill % len(palette.series)
-            look: Look = {"color": palette.line if is_pale else palette.series[place], "markersize": 3.0}
+            look: Look = {
+                "color": palette.line if is_pale else palette.series[place],
+                "markersize": 5.0 if is_pale else 3.4,
+            }
             look |= {"marker": "." if is_pale else MARKERS[place % len(MARKERS)], "alpha": 0.5 if is_pale else 0.85}
             axes.plot(cloud.x, cloud.y, linestyle="none", markeredgewidth=0, clip_on=False, zorder=3, **look)
             axes.plot([], [], linestyle="none", label=cloud.words, **look | {"markersize": 6.0})

@@ -312,7 +312,9 @@ class GrownChallenge(Challenge):
             "published": {"figure": "plane", "extension": "svg"},
             "manage": {"kind": "editions", "key": edition.name, "pk": 1},
             **dict.fromkeys(("editions", "leaderboard", "listeners"), of_edition),
-            "studies": of_results | {"session": self.listening.pk, "rule": self.rule.pk, "system": self.system.label},
+            "studies": of_results
+            | {"session": self.listening.pk, "rule": self.rule.pk, "system": self.system.label}
+            | {"language": "ar"},
             "listen": {"token": self.listening.token, "key": self.study.link_key}
             | dict.fromkeys(("step", "sound", "clip"), "x"),
         }

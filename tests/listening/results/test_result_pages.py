@@ -20,7 +20,7 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON, make_table
 from listening.app.models import Study
 from listening.app.results import context as result_shown
-from listening.app.results.figures import Reader, _numbers, _words
+from listening.app.results.figures import Reader, _words, list_numbers
 from listening.app.results.forms import AnalyseForm
 from listening.app.results.labels import rate_in_words
 from listening.app.results.pages import _sections, list_asked
@@ -577,7 +577,7 @@ def test_numbers_of_figures_are_headed_as_their_tables_are():
 def test_text_in_the_numbers_of_a_figure_stands_at_the_left():
     rows = [["ours", "A", "raw", 0.5, None], ["ours", "A", "raw", None, None]]
     table = DataTable(("system", "label", "source", "value", "low"), rows)
-    shown = _numbers(SimpleNamespace(title="Groups", numbers=table))
+    shown = list_numbers(SimpleNamespace(title="Groups", numbers=table))
     assert [(one.heading, one.is_number) for one in shown.columns] == [
         ("System", False),
         ("Source", False),
@@ -588,7 +588,7 @@ def test_text_in_the_numbers_of_a_figure_stands_at_the_left():
 
 def test_numbers_of_a_figure_call_kinds_of_pairs_as_tables_do():
     table = DataTable(("pairs", "eer"), [["original-original", 0.1]])
-    shown = _numbers(SimpleNamespace(title="Pairs", numbers=table))
+    shown = list_numbers(SimpleNamespace(title="Pairs", numbers=table))
     assert shown.rows[0].cells[0].text == "both unprotected"
 
 

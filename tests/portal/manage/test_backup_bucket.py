@@ -13,7 +13,9 @@ from tests.portal.factories import make_corpus
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_files_of_a_bucket_are_backed_up_and_come_back(bucket_files, bucket_store, tmp_path):
+def test_files_of_a_bucket_are_backed_up_and_come_back(bucket_files, bucket_store, tmp_path, monkeypatch):
+    monkeypatch.setattr(settings, "UPLOAD_DIR", tmp_path / "uploads")
+    settings.UPLOAD_DIR.mkdir()
     make_corpus("tones", speakers=1)
     storage.replace_named("derived/a/b.json", b"derived")
     storage.replace_named("health/probe", b"no part of a backup")
