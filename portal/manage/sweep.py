@@ -34,7 +34,7 @@ AT_ONCE = 500
 F0 = "derived/f0"
 CONTENT = "content"
 DRAFT = re.compile(r"\.[0-9a-f]{32}\.part")
-KEY = re.compile(r"(?:derived/f0/[^\"]+?/)?content/[0-9a-f]{2}/[0-9a-f]{64}[.\w-]*")
+KEY = re.compile(r"(?:derived/f0/[^/\"]{1,100}/)?content/[0-9a-f]{2}/[0-9a-f]{64}[.\w-]*")
 
 
 @dataclass(frozen=True)

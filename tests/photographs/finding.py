@@ -23,6 +23,7 @@ from django.utils.module_loading import import_string
 
 from evaluation.app.models import EvaluationRun
 from listening.app.models import Session, Study, StudySystem
+from listening.app.studies.words import ships_words
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Utterance
 from portal.core.removal import list_kinds
@@ -212,6 +213,12 @@ def _fixed(*values: Values) -> Callable[[int], list[Values]]:
 
 
 # By name space and parameters: at most so many values of them.
+def _own_words(most: int) -> list[Values]:
+    """Languages of studies whose words of buttons and hints come from the organizer."""
+    pairs = [(study.name, language) for study in Study.objects.order_by("pk") for language in study.languages]
+    return [{"study": name, "language": language} for name, language in pairs if not ships_words(language)][:most]
+
+
 OBJECTS: dict[tuple[str, tuple[str, ...]], Callable[[int], list[Values]]] = {
     ("docs", ("name",)): _fixed(*({"name": name} for name in PAGES)),
     ("systems", ("corpus",)): _rows(lambda most: Corpus.objects.all()[:most], corpus="name"),
@@ -256,6 +263,7 @@ OBJECTS: dict[tuple[str, tuple[str, ...]], Callable[[int], list[Values]]] = {
     ("manage", ("kind", "key")): _managed,
     ("manage", ("pk",)): _fixed(),  # receipts: nothing of a demo was deleted
     ("studies", ("study",)): _rows(_studies, study="name"),
+    ("studies", ("study", "language")): _own_words,
     ("studies", ("study", "session")): _rows(_sessions, study="study__name", session="pk"),
     ("studies", ("study", "system")): _rows(
         lambda most: pick_different(

@@ -79,7 +79,7 @@ def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
 def test_home_of_operators_passes_the_check(operator_page, new_page, check_page):
     make_job(waiting_since=timezone.now() - timezone.timedelta(minutes=12))
     operator_page.goto("/")
-    expect(operator_page.locator("main")).to_contain_text("No worker takes the jobs of the queue “files”")
+    expect(operator_page.locator("main")).to_contain_text("No worker takes the jobs of the queue “what people send”")
     check_page(operator_page, "home-operator")
     page = new_page(make_operator(is_organizer=True))
     page.goto("/")
