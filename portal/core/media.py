@@ -2,8 +2,8 @@
 
 An address is made for one session by a page that has checked the visitor's right, holds no name, ends after
 `AUDIO_LINK_S` or with its session or account, and is worthless in any other session. Files are sent with byte ranges,
-as players need them, and through the portal wherever they are stored: an address of the store itself would work for
-whoever has it, and its name, the hash of the content, would tell which known recording it is.
+as players need them, always through the portal: an address of the store itself would work in any session, and its
+name, the hash of the content, would tell which known recording it is.
 """
 
 from __future__ import annotations

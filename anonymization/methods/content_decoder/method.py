@@ -10,6 +10,7 @@ are int16, mono, 16 kHz.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -96,7 +97,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class _Conversion(Described):
+class _Conversion(Described, ABC):
     """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
     network and a vocoder. Timing, pauses and the course of the melody stay.
 
@@ -113,12 +114,13 @@ class _Conversion(Described):
         """Each voice by its key and, where the distance counts, by the vector of the speaker's recordings."""
         return [self._plan(request) for request in requests]
 
+    @abstractmethod
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
-        raise NotImplementedError
+        """The voice of one request."""
 
+    @abstractmethod
     def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
         """Vector of length 1, mean and spread of the logarithm of F0. Raises MethodError for a voice that is none."""
-        raise NotImplementedError
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         """Digital silence keeps its place, and the duration is the same."""

@@ -229,7 +229,7 @@ class Description:
         key: of recipe, seed and corpus, as `fitting.training_key` makes it.
         model_sha256: of the file of weights; `save_trained` sets it.
         back_end_sha256: of the file of the back end; empty where the recipe compares by cosine.
-        system: the anonymiser whose speech it learnt from, as whoever trained it named it; empty where nobody said.
+        system: name of the anonymiser on whose speech it was trained; empty where it was not given.
     """
 
     recipe: TrainingRecipe

@@ -1,4 +1,4 @@
-"""The outputs of the methods stay the same to the byte for their version: whoever changes one changes its version.
+"""The outputs of each version of a method stay the same to the byte; a changed output needs a new version.
 
 Hashes are of one second of an utterance of the demo; other kinds of processors round otherwise and are skipped. Made
 again by ``python -m tests.anonymization.methods.test_outputs_stay``, which prints them.
