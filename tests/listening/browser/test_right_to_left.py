@@ -38,7 +38,8 @@ def test_whole_session_in_arabic_runs_from_right_to_left(new_page, check_page):
     page = new_page(locale="ar")
     page.goto(link_of(study))
     check_page(page, "arabic-welcome")
-    page.locator("form .button.wide").click()
+    with page.expect_navigation():
+        page.locator("form .button.wide").click()
     check_page(page, "arabic-consent")
     continue_(page)
     expect(page.locator(".error-summary")).to_be_visible()
