@@ -31,6 +31,7 @@ from tests.browsing import (  # noqa: F401
     problems,
     traffic,
 )
+from portal.core import probes
 from tests.buckets import bucket_files, bucket_store  # noqa: F401
 from tests.quick_jobs import (  # noqa: F401
     designs_without_limit,
@@ -43,6 +44,9 @@ from tests.snapshots import empty_by_snapshot, once  # noqa: F401
 # A shell lets what it starts in the background ignore Ctrl-C, and the programs that these tests start would, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A server that a test starts within its own process would go on writing to whatever database a later test has.
+probes.keep_writing = lambda: None
 
 # The garbage collector runs after 10,000 new objects instead of 700, which saves a tenth of the time of all tests.
 gc.set_threshold(10_000)
