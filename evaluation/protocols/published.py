@@ -2,9 +2,11 @@
 
 Each row is one number as printed, with its source and where it stands in it. Where sources disagree, each has its row,
 and both say so. Correlations of listeners' ratings stand in `published/correlations/EDITION.csv`.
-Conventions: EERs, WERs and UARs in per cent; an EER with the attack model that its source says: the
-directory or the section of the result files that it stands in, which the averages printed beside it confirm; the system
-`ORIGINAL` is unprotected speech; `AVERAGE_TEST` as a data set is the printed average of the test sets.
+Conventions: EERs, WERs, UARs and recalls in per cent; what was measured of an attacker has the attack model that its
+source says: the directory or the section of the result files that it stands in, which the averages printed beside it
+confirm; the system `ORIGINAL` is unprotected speech; `AVERAGE_TEST` as a data set is the printed average of the test
+sets. Of 2022, numbers of an evaluator trained on anonymised speech with original enrolment are left out: they belong to
+no attack model.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ _FOLDER = Path(__file__).with_name("published")
 class PublishedNumber:
     """A printed number.
 
-    `gender`: ``f``, ``m`` or empty for both; `attack_model`: of an EER, empty where its source does not say it; `note`:
-    that and how its sources disagree.
+    `gender`: ``f``, ``m`` or empty for both; `attack_model`: of an attacker's numbers, empty where their source does
+    not say it; `note`: that and how its sources disagree.
     """
 
     system: str
@@ -115,17 +117,21 @@ def is_as_shipped(recipe: Recipe) -> bool:
     return any(recipe.data_sets == narrow_to_track(shipped, one).data_sets for one in ("", *shipped.tracks))
 
 
-def published_systems(edition: str, averages: Iterable[Average], split: str) -> list[PublishedSystem]:
+def published_systems(
+    edition: str, averages: Iterable[Average], split: str, attack_model: str
+) -> list[PublishedSystem]:
     """The systems of which every given average can be made from published numbers.
 
     Args:
         averages: of the same metrics and estimators, with the weights of each split.
         split: such as ``test``.
+        attack_model: of the attacks whose numbers count.
     """
     wanted = list(averages)
     by_system: dict[str, list[PublishedNumber]] = {}
     for number in load_published(edition):
-        by_system.setdefault(number.system, []).append(number)
+        if number.attack_model in ("", attack_model):
+            by_system.setdefault(number.system, []).append(number)
     found = []
     for name, numbers in by_system.items():
         if name == ORIGINAL:

@@ -1,6 +1,8 @@
 """What the published results of an edition say of one data set, or of an average: one line for each system.
 
-An average is that of the recipe where every data set of it was published, else the printed average of the test sets.
+An average is that of the recipe where every data set of it was published, else the printed average of the test sets. A
+measure that the recipe does not average has the weights of the one that stands for it in `WEIGHED_AS`. Of attackers,
+the numbers of one attack model are read, and beside them those of unprotected speech.
 Conventions: as `published`; a data set is chosen by the name of its verification trials, and word error rates are those
 of the recognition set of the same corpus and split.
 """
@@ -9,17 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 
+from evaluation.formats.results import AttackModel
 from evaluation.metrics.averages import weighted_average
-from evaluation.protocols.published import AVERAGE_TEST, PublishedNumber, load_published
+from evaluation.protocols.published import AVERAGE_TEST, ORIGINAL, PublishedNumber, load_published
 from evaluation.protocols.recipes import Recipe, Track, load_recipe, shipped_editions
 
 AVERAGE = "average"
 SPLITS = ("test", "dev")
 EER, WER = "eer", "wer"
+# What was measured of an attacker.
+ATTACKED = (EER, "min_cllr", "cllr", "linkability", "zebra_population", "zebra_individual")
+RECALL = "accuracy_"  # of one emotion
+# Whose weights a measure has that no recipe averages.
+WEIGHED_AS = MappingProxyType(
+    dict.fromkeys(ATTACKED, EER) | {RECALL: "uar", "de_identification": "gain_of_voice_distinctiveness"}
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PublishedTask:
     """A task of an edition with published results. `key`: in addresses, such as ``2022`` or ``2026-track2``."""
 
@@ -27,6 +39,16 @@ class PublishedTask:
     title: str
     recipe: Recipe
     track: Track
+
+    @cached_property
+    def attacks(self) -> tuple[str, ...]:
+        """The attack models of its numbers, the strongest last."""
+        found = {one.attack_model for one in load_published(self.recipe.edition)}
+        return tuple(str(one) for one in AttackModel if one in found)
+
+    @property
+    def strongest(self) -> str:
+        return self.attacks[-1] if self.attacks else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +60,7 @@ class PublishedValue:
         is_average: whether it was averaged here.
         note: that its sources disagree.
         sources: where it stands, or what it is made of.
-        attack_model: of an EER; empty where its sources say none, or several.
+        attack_model: of an attacker's numbers; empty where their sources say none.
     """
 
     value: float
@@ -84,19 +106,26 @@ def list_trial_sets(task: PublishedTask, split: str) -> list[str]:
 
 
 def list_measures(task: PublishedTask) -> list[tuple[str, str]]:
-    """Metric and estimator of what was published, the EER first."""
+    """Metric and estimator of what was published: the EER, WERs, the others, then those that no recipe averages."""
     found = dict.fromkeys((one.metric, one.estimator) for one in load_published(task.recipe.edition))
-    return sorted(found, key=lambda one: (one[0] != EER, one[0] != WER))
+    return sorted(found, key=lambda one: (one[0] != EER, one[0] != WER, is_further(one[0])))
 
 
-def read_lines(task: PublishedTask, split: str, data_set: str) -> list[PublishedLine]:
+def is_further(metric: str) -> bool:
+    """Whether a measure stands beside those that the challenges average."""
+    return metric != EER and _stand_in(metric) in WEIGHED_AS
+
+
+def read_lines(task: PublishedTask, split: str, data_set: str, attack: str = "") -> list[PublishedLine]:
     """What was published of each system on a set, or on average; systems without any number of it are left out.
 
     Args:
         data_set: a set of `list_trial_sets`, or `AVERAGE`.
+        attack: the attack model of an attacker's numbers, the strongest if empty. With ``unprotected``, original speech
+            is the only line.
     """
     by_system: dict[str, list[PublishedNumber]] = {}
-    for one in load_published(task.recipe.edition):
+    for one in _of_attack(task, attack):
         by_system.setdefault(one.system, []).append(one)
     lines = []
     for system, numbers in by_system.items():
@@ -110,15 +139,25 @@ def read_lines(task: PublishedTask, split: str, data_set: str) -> list[Published
     return lines
 
 
-def select_numbers(task: PublishedTask, systems: Sequence[str], split: str, data_set: str) -> list[PublishedNumber]:
+def select_numbers(
+    task: PublishedTask, systems: Sequence[str], split: str, data_set: str, attack: str = ""
+) -> list[PublishedNumber]:
     """The printed numbers behind the lines of some systems."""
     keys = list_measures(task)
     wanted = {key: set(_sets(task, key, split, data_set)) for key in keys}
     return [
         one
-        for one in load_published(task.recipe.edition)
+        for one in _of_attack(task, attack)
         if one.system in systems and one.data_set in wanted[one.metric, one.estimator]
     ]
+
+
+def _of_attack(task: PublishedTask, attack: str) -> Iterator[PublishedNumber]:
+    """Numbers of one attack, of no attack, and of original speech; without an attack only these."""
+    shown = attack or task.strongest
+    for one in load_published(task.recipe.edition):
+        if one.system == ORIGINAL or (one.attack_model in ("", shown) and shown != AttackModel.UNPROTECTED):
+            yield one
 
 
 def _read_value(
@@ -153,8 +192,15 @@ def _printed(one: PublishedNumber) -> PublishedValue:
 
 
 def _weights(task: PublishedTask, key: tuple[str, str], split: str) -> Mapping[str, float]:
-    averages = (one for one in task.track.averages if (one.metric, one.estimator) == key)
-    return next((one.weights.get(split, {}) for one in averages), {})
+    averages = task.track.averages
+    own = [one for one in averages if (one.metric, one.estimator) == key]
+    found = own or [one for one in averages if one.metric == WEIGHED_AS.get(_stand_in(key[0]))]
+    return found[0].weights.get(split, {}) if found else {}
+
+
+def _stand_in(metric: str) -> str:
+    """The key of a measure in `WEIGHED_AS`: recalls of all emotions have one."""
+    return RECALL if metric.startswith(RECALL) else metric
 
 
 def _sets(task: PublishedTask, key: tuple[str, str], split: str, data_set: str) -> Iterator[str]:

@@ -15,9 +15,10 @@ from common.rounding import few_digits
 from common.tables import Cell, Table, number_table
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators
+from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Direction
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
-from evaluation.protocols.published_view import list_tasks
+from evaluation.protocols.published_view import is_further, list_tasks
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.ranking.rankings import Measured
@@ -119,7 +120,12 @@ def _published_table(leaderboard: Leaderboard) -> Table | None:
     numbers = load_published(recipe.edition) if is_as_shipped(recipe) else ()
     weights = [one for average in track_of(leaderboard.edition).averages for one in average.weights.values()]
     sets = {AVERAGE_TEST, *(name for one in weights for name in one)}
-    shown = [one for one in numbers if one.data_set in sets or not weights]
+    attacks = ("", AttackModel.UNPROTECTED, leaderboard.policy.attack_model)
+    shown = [
+        one
+        for one in numbers
+        if (one.data_set in sets or not weights) and not is_further(one.metric) and one.attack_model in attacks
+    ]
     return published_table(shown) if shown else None
 
 

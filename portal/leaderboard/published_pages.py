@@ -21,16 +21,18 @@ from evaluation.app.runs.kinds import describe_evaluators
 from evaluation.attackers.training.report import PUBLISHED_TABLE_1, PublishedRow
 from evaluation.figures.bars import SystemBar
 from evaluation.figures.tradeoff import SystemPoint
-from evaluation.formats.results import AttackModel
+from evaluation.formats.results import AttackModel, explain_attack
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.protocols.published import ORIGINAL, is_as_shipped
 from evaluation.protocols.published_view import (
+    ATTACKED,
     AVERAGE,
     EER,
     SPLITS,
     PublishedLine,
     PublishedTask,
     PublishedValue,
+    is_further,
     list_measures,
     list_tasks,
     list_trial_sets,
@@ -71,6 +73,7 @@ class PublishedChoice:
 
     Attributes:
         data_set: of trials, or `AVERAGE`.
+        attack: the attack model of an attacker's numbers.
         utility: metric and estimator on the axis beside the EER.
         systems: published ones that are shown.
         edition: whose systems are laid over; None for none.
@@ -79,13 +82,14 @@ class PublishedChoice:
     task: PublishedTask
     split: str
     data_set: str
+    attack: str
     utility: tuple[str, str]
     systems: tuple[str, ...]
     edition: Edition | None
 
     @cached_property
     def every_line(self) -> list[PublishedLine]:
-        return read_lines(self.task, self.split, self.data_set)
+        return read_lines(self.task, self.split, self.data_set, self.attack)
 
     @cached_property
     def lines(self) -> list[PublishedLine]:
@@ -108,6 +112,7 @@ class PublishedChoice:
     def query(self) -> str:
         """The end of the address."""
         named = {"edition": self.task.key, "split": self.split, "set": self.data_set, "by": self.utility[0]}
+        named |= {"attack": self.attack}
         over = {"over": self.edition.name} if self.edition else {}
         if len(self.systems) == len(self.every_line):
             return urlencode(named | over)
@@ -122,15 +127,22 @@ def read_choice(given: QueryDict) -> PublishedChoice:
     split = given.get("split", "") if given.get("split") in SPLITS else SPLITS[0]
     sets = list_sets(task, split)
     data_set = given.get("set", "") if given.get("set") in sets else sets[0]
-    lines = read_lines(task, split, data_set)
-    known = [key for key in list_measures(task) if key[0] != EER and any(key in line.values for line in lines)]
+    attack = given.get("attack", "") if given.get("attack") in task.attacks else task.strongest
+    lines = read_lines(task, split, data_set, attack)
+    known = list_utilities(task, lines)
     utility = next((key for key in known if key[0] == given.get("by")), known[0])
     # The names of another task say nothing about this one.
     wanted = given.getlist("system") if given.get("of") == task.key else []
     names = tuple(line.system for line in lines)
     systems = tuple(name for name in names if name in wanted) or names
     edition = next((one for one in list_public_editions() if one.name == given.get("over")), None)
-    return PublishedChoice(task, split, data_set, utility, systems, edition)
+    return PublishedChoice(task, split, data_set, attack, utility, systems, edition)
+
+
+def list_utilities(task: PublishedTask, lines: Sequence[PublishedLine]) -> list[tuple[str, str]]:
+    """What may stand on the axis beside the EER: measures without an attacker of which any line has a number."""
+    known = (key for key in list_measures(task) if key[0] not in ATTACKED)
+    return [key for key in known if any(key in line.values for line in lines)]
 
 
 def list_sets(task: PublishedTask, split: str) -> list[str]:
@@ -142,16 +154,18 @@ def published_page(choice: PublishedChoice) -> dict[str, Any]:
     """Everything on the page."""
     tasks = list_tasks()
     drawings = list_published_drawings(choice)
-    utilities = [key for key in choice.measures if key[0] != EER]
+    utilities = list_utilities(choice.task, choice.every_line)
     return {
         "choice": choice,
         "tasks": tasks,
         "splits": SPLITS,
+        "attacks": choice.task.attacks,
         "sets": [(name, "average" if name == AVERAGE else name) for name in list_sets(choice.task, choice.split)],
         "utilities": [(key[0], find_metric(*key).label) for key in utilities],
         "systems": [(line.system, line.system in choice.systems) for line in choice.every_line],
         "editions": list_public_editions(),
         "table": make_table(choice),
+        "further": make_further_table(choice),
         "published": published_table(),
         "notes": list(_differences(choice)),
         "figures": [_figure(choice, one) for one in drawings.values()],
@@ -164,26 +178,20 @@ def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
     """A line for each published system, then those of the leaderboard that is laid over.
 
     Args:
-        is_file: with every digit, as files have them, and with a column for the attack model of each EER.
+        is_file: with every measure and digit, as files have them, and with a column for the attack model of each line.
     """
-    columns = [Column("system", "System")]
-    metrics = [find_metric(*key) for key in choice.measures]
-    columns += [
-        Column(one.key, one.label, kind="num", unit=one.unit, note=_attacks(choice) if key[0] == EER else "")
-        for one, key in zip(metrics, choice.measures, strict=True)
-    ]
+    measures = [key for key in choice.measures if is_file or not is_further(key[0])]
+    metrics = [find_metric(*key) for key in measures]
+    columns = _columns_of(measures, choice)
     columns += [Column("attack_model", "Attack model"), SOURCE] if is_file else [SOURCE]
     rows: list[tuple[Cell | str, ...]] = []
-    numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
     for line in choice.lines:
-        values = [line.values.get(key) for key in choice.measures]
-        printed = (_cell(one, key, choice, is_file=is_file) for one, key in zip(values, choice.measures, strict=True))
-        sources = dict.fromkeys(source for one in values if one for source in one.sources)
-        attacks = dict.fromkeys(_attack_of(one) for key, one in line.values.items() if key[0] == EER)
+        attacks = dict.fromkeys(_attack_of(one) for key, one in line.values.items() if key[0] in ATTACKED)
         attack = ("; ".join(attacks),) if is_file else ()
-        rows.append((line.system, *printed, *attack, ", ".join(numbered[source] for source in sources)))
+        cells = [_cell(line.values.get(key), key, choice, is_file=is_file) for key in measures]
+        rows.append((line.system, *cells, *attack, _sources_of(line, measures, choice)))
     if leaderboard := choice.leaderboard:
-        found = _columns(choice, leaderboard)
+        found = _columns(measures, leaderboard)
         for entry in leaderboard.entries:
             measured = [measured_of(entry, column) if column else None for column in found]
             cells = [
@@ -197,6 +205,48 @@ def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
     words += " Systems of this portal: 95 % intervals beneath." if choice.leaderboard else ""
     words += " –: neither printed nor measured here." if choice.leaderboard else " –: not printed."
     return plain_table("Results of papers", columns, rows, caption=words, styles="strip sparse", missing="–")
+
+
+def make_further_table(choice: PublishedChoice) -> Table | None:
+    """What else was printed of those systems: other measures of the attacks, recalls of emotions."""
+    measures = [key for key in choice.measures if is_further(key[0])]
+    lines = [line for line in choice.lines if any(key in line.values for key in measures)]
+    if not lines:
+        return None
+    rows: list[list[Cell | str]] = [
+        [
+            line.system,
+            *(_cell(line.values.get(key), key, choice, is_brief=True) for key in measures),
+            _sources_of(line, measures, choice),
+        ]
+        for line in lines
+    ]
+    columns = [*_columns_of(measures, choice, is_brief=True), SOURCE]
+    is_attacked = any(key[0] in ATTACKED for key in measures)
+    words = (
+        f"Attacks: {_printed_attack(choice) or AttackModel.UNPROTECTED}; of original speech, unprotected. "
+        * is_attacked
+    )
+    words += "–: not printed. Not on leaderboards of this portal; pages of systems have them."
+    return plain_table("Further measures", columns, rows, caption=words, styles="strip sparse", missing="–")
+
+
+def _columns_of(
+    measures: Sequence[tuple[str, str]], choice: PublishedChoice, *, is_brief: bool = False
+) -> list[Column]:
+    found = [Column("system", "System")]
+    for key in measures:
+        metric = find_metric(*key)
+        note = _attacks(choice) if key[0] in ATTACKED and not is_brief else ""
+        found.append(Column(metric.key, metric.label, kind="num", unit=metric.unit, note=note))
+    return found
+
+
+def _sources_of(line: PublishedLine, measures: Sequence[tuple[str, str]], choice: PublishedChoice) -> str:
+    """The numbers of the sources of a line's cells."""
+    numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
+    found = dict.fromkeys(one for key in measures if key in line.values for one in line.values[key].sources)
+    return ", ".join(numbered[source] for source in found)
 
 
 def list_sources(choice: PublishedChoice) -> list[str]:
@@ -225,11 +275,11 @@ def list_published_drawings(choice: PublishedChoice) -> dict[str, Drawing]:
     found: dict[str, Drawing] = {}
     column = _shown(choice.utility)
     points = list(_points(choice, privacy)) if privacy else []
-    if points:
+    if len(points) > 1:
         found[PLANE] = Drawing(PLANE, column, points=tuple(points))
     for key in (privacy, choice.utility):
         bars = list(_bars(choice, key)) if key else []
-        if key and bars:
+        if key and len(bars) > 1:
             slug = key[0].replace("_", "-")
             found[slug] = Drawing(slug, _shown(key), bars=tuple(sorted(bars, key=lambda one: -one.value)))
     return found
@@ -239,20 +289,28 @@ def list_published_drawings(choice: PublishedChoice) -> dict[str, Drawing]:
 
 
 def _numbers(choice: PublishedChoice) -> Sequence[Any]:
-    return select_numbers(choice.task, choice.systems, choice.split, choice.data_set)
+    return select_numbers(choice.task, choice.systems, choice.split, choice.data_set, choice.attack)
 
 
 def _shown(key: tuple[str, str]) -> ShownAverage:
     return ShownAverage(key[0], find_metric(*key), key[1])
 
 
-def _cell(value: PublishedValue | None, key: tuple[str, str], choice: PublishedChoice, *, is_file: bool) -> Cell:
+def _cell(
+    value: PublishedValue | None,
+    key: tuple[str, str],
+    choice: PublishedChoice,
+    *,
+    is_file: bool = False,
+    is_brief: bool = False,
+) -> Cell:
+    """A printed number. `is_brief`: without the attack model, where the caption says it."""
     if value is None:
         return Cell()
     exact = fixed(value.value, DIGITS) if value.is_average else value.text
     text = _rounded(value.value, None, find_metric(*key).unit) if value.is_average and not is_file else _short(exact)
-    attack = _attack_of(value) if key[0] == EER else ""
-    named = attack if attack != _printed_attack(choice) else ""
+    attack = _attack_of(value) if key[0] in ATTACKED else ""
+    named = attack if attack != _printed_attack(choice) and not is_brief else ""
     note = "; ".join(filter(None, [named, "sources differ" if value.note else ""]))
     return Cell(text, value=value.value, note=note, title=value.note or exact)
 
@@ -272,10 +330,10 @@ def _name_here(choice: PublishedChoice, entry: Entry) -> str:
     return f"{entry.label} ({choice.edition.name})" if choice.edition else entry.label
 
 
-def _columns(choice: PublishedChoice, leaderboard: Leaderboard) -> list[ShownAverage | None]:
+def _columns(measures: Sequence[tuple[str, str]], leaderboard: Leaderboard) -> list[ShownAverage | None]:
     """The averages of the leaderboard that are those of the page's columns, by metric."""
     by_metric = {one.key: one for one in leaderboard.averages}
-    return [by_metric.get(metric) for metric, _ in choice.measures]
+    return [by_metric.get(metric) for metric, _ in measures]
 
 
 def _overlaid_values(choice: PublishedChoice, metric: str) -> Iterator[tuple[Entry, Measured]]:
@@ -333,14 +391,23 @@ def _words(name: str, of: str, eer: float, utility: float, metric: Metric) -> st
 def _differences(choice: PublishedChoice) -> Iterator[str]:
     """What a reader has to know before comparing."""
     task = choice.task
+    if choice.attack:
+        yield explain_attack(choice.attack)
     if not task.track.averages:
         yield f"The challenge of {task.title} printed no averages: choose one data set at a time."
     if choice.every_line and all(line.system == ORIGINAL or line.system[0] == "B" for line in choice.every_line):
         yield "Of this choice only baselines were published as a file; results of participants are in the papers."
     for line in choice.lines:
-        for key, value in line.values.items():
-            if value.note:
-                yield f"{line.system}, {find_metric(*key).label}: {value.note[:1].lower()}{value.note[1:]}"
+        noted = {find_metric(*key).label: (key, one.note) for key, one in line.values.items() if one.note}
+        further = [label for label, (key, _) in noted.items() if choice.data_set == AVERAGE and is_further(key[0])]
+        for label, (_, note) in noted.items():
+            if label not in further:
+                yield f"{line.system}, {label}: {note[:1].lower()}{note[1:]}"
+        if further:
+            yield f"{line.system}, {', '.join(further)}: sources differ; the first counts, files have all of them."
+    made = [find_metric(*key).label for key in choice.measures if choice.data_set == AVERAGE and is_further(key[0])]
+    if made:
+        yield f"{', '.join(made)}: the challenge printed no averages; these are by the weights of its other averages."
     if choice.edition is None:
         return
     if choice.leaderboard is None:
@@ -354,15 +421,15 @@ def _attack_of(value: PublishedValue) -> str:
 
 
 def _printed_attack(choice: PublishedChoice) -> str:
-    """The attack model that the sources say of the EERs of systems; where they say several, all of them."""
+    """The attack model that the sources say of the numbers of systems; where some say none, both."""
     own = [line for line in choice.every_line if line.system != ORIGINAL]
     return " or ".join(
-        dict.fromkeys(_attack_of(one) for line in own for key, one in line.values.items() if key[0] == EER)
+        dict.fromkeys(_attack_of(one) for line in own for key, one in line.values.items() if key[0] in ATTACKED)
     )
 
 
 def _attacks(choice: PublishedChoice) -> str:
-    """The attack model of the EERs in print, and that of the systems that are laid over where it is another one."""
+    """The attack model of the numbers in print, and that of the systems that are laid over where it is another one."""
     printed = _printed_attack(choice)
     here = choice.leaderboard.policy.attack_model if choice.leaderboard else printed
     return printed if here == printed else f"{printed} in print, {here} here"

@@ -283,7 +283,9 @@ def list_published(leaderboard: Leaderboard) -> list[PublishedSystem]:
     averages = [one for one in track_of(edition).averages if (one.metric, one.estimator) in shown]
     if len(averages) < len(shown):
         return []
-    return published_systems(edition.recipe.edition, averages, leaderboard.policy.split)
+    return published_systems(
+        edition.recipe.edition, averages, leaderboard.policy.split, leaderboard.policy.attack_model
+    )
 
 
 # Entries -------------------------------------------------------------------------------------------

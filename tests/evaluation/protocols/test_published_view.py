@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from evaluation.protocols import published
 from evaluation.protocols.published_view import (
     AVERAGE,
     SPLITS,
+    is_further,
     list_measures,
     list_tasks,
     list_trial_sets,
@@ -46,6 +48,7 @@ def test_lines_of_a_set_hold_its_first_printed_number_of_each_measure(key, split
                     for row in rows
                     if (row["system"], row["data_set"], row["metric"], row["estimator"])
                     == (system, wanted, metric, estimator)
+                    and (row["system"] == "Original" or row["attack_model"] in ("", task.strongest))
                 ]
                 value = found.get(system, {}).get((metric, estimator))
                 assert (value.text if value else None) == (texts[0] if texts else None)
@@ -77,6 +80,43 @@ def test_numbers_behind_a_view_are_its_rows():
     task, rows = TASKS["2024"], rows_of("2024")
     found = select_numbers(task, ["B3", "B5"], "test", AVERAGE)
     wanted = [row for row in rows if row["system"] in ("B3", "B5") and "_test" in row["data_set"]]
+    assert len(wanted) == 2 * 8
     assert [(one.system, one.data_set, one.value) for one in found] == [
         (row["system"], row["data_set"], row["value"]) for row in wanted
     ]
+
+
+def test_attack_model_chooses_numbers_of_attackers_only():
+    task = TASKS["2022"]
+    assert task.attacks == ("unprotected", "ignorant", "lazy-informed", "semi-informed")
+    by_attack = {attack: read_lines(task, "test", "libri_test_trials_f", attack) for attack in task.attacks}
+    assert [line.system for line in by_attack["unprotected"]] == ["Original"]
+    found = {
+        attack: next(line.values for line in lines if line.system == "B2")
+        for attack, lines in by_attack.items()
+        if attack != "unprotected"
+    }
+    assert {attack: one["eer", "kaldi"].text for attack, one in found.items()} == {
+        "ignorant": "38.32",
+        "lazy-informed": "39.78",
+        "semi-informed": "7.117",
+    }
+    assert found["ignorant"]["zebra_individual", ""].text == "1.668"
+    assert {one["pitch_correlation", "praat"].text for one in found.values()} == {"0.6089"}
+    originals = {line.values["eer", "kaldi"].text for lines in by_attack.values() for line in lines[:1]}
+    assert originals == {"7.664"}
+
+
+def test_measures_that_no_recipe_averages_have_the_weights_of_another():
+    """Numbers of the tables averaged by hand, with the weights of the plan of 2022."""
+    weights = {"libri_test_trials": 0.25, "vctk_test_trials": 0.2, "vctk_test_trials_common": 0.05}
+    rows = [row for row in rows_of("2022") if (row["system"], row["metric"]) == ("B2", "min_cllr")]
+    rows = [row for row in rows if row["attack_model"] == "ignorant" and "_test_" in row["data_set"]]
+    wanted = sum(weights[re.sub("_[fm](?=_|$)", "", row["data_set"])] * float(row["value"]) for row in rows)
+    lines = {line.system: line.values for line in read_lines(TASKS["2022"], "test", AVERAGE, "ignorant")}
+    assert len(rows) == 6
+    assert lines["B2"]["min_cllr", "pav"].value == pytest.approx(wanted)
+    emotions = {line.system: line.values for line in read_lines(TASKS["2024"], "test", AVERAGE)}
+    assert emotions["B2"]["accuracy_sad", ""].value == 32.7760
+    assert not is_further("eer")
+    assert is_further("accuracy_sad")
