@@ -10,14 +10,16 @@ import os
 import tempfile
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from django.db import transaction
+from numpy.typing import NDArray
 
 from common import text_files
 from common.child_process import (
@@ -29,9 +31,10 @@ from common.child_process import (
     run_in_child,
     try_until_third_death,
 )
-from common.problems import Severity
+from common.problems import Problem, Severity
 from common.progress import sparse_progress
 from evaluation.metrics import naturalness
+from evaluation.metrics.audio_checks import MAX_FLATTENED_SHARE, UPPER_BAND, damage_signs, find_damage
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.challenges.selectors import expected_sets
@@ -379,34 +382,56 @@ def _keep(
 
 
 def _listen(context: JobContext, files: list[SubmittedFile]) -> list[Finding]:
-    """Warnings of a sample of each data set: recordings that sound broken to a network, but not so their originals."""
-    if naturalness.missing():
-        return []
+    """Warnings of a sample of each data set: recordings that are damaged, or sound broken to a network, while their
+    originals are and do not."""
     by_set: dict[int, list[SubmittedFile]] = {}
     for row in files:
         if not row.is_inherited:
             by_set.setdefault(row.data_set_id, []).append(row)
     rows_of = Utterance.objects.filter(data_sets__in=by_set).select_related("speaker").distinct()
     originals = {one.pk: one for one in rows_of}
-    chosen = [
-        rows[place]
-        for rows in by_set.values()
-        for place in naturalness.choose_sample(
-            [originals[row.utterance_id].speaker.name for row in rows], naturalness.SAMPLE_AT_INTAKE
-        )
-    ]
+    chosen: list[tuple[SubmittedFile, bool]] = []
+    for rows in by_set.values():
+        speakers = [originals[row.utterance_id].speaker.name for row in rows]
+        heard = set(naturalness.choose_sample(speakers, naturalness.SAMPLE_AT_INTAKE))
+        chosen += [(rows[place], place in heard) for place in naturalness.choose_sample(speakers, naturalness.SAMPLE)]
     names = dict(DataSet.objects.filter(pk__in=by_set).values_list("pk", "name"))
     found = []
-    for done, row in enumerate(chosen):
+    can_predict = not naturalness.missing()
+    for done, (row, is_heard) in enumerate(chosen):
         context.progress("Listening to a sample", done, len(chosen))
-        opinion = naturalness.predict_naturalness(*load_audio(row.audio))
-        audio = originals[row.utterance_id].audio
-        if naturalness.sounds_broken(opinion, None) and naturalness.sounds_broken(
-            opinion, naturalness.predict_naturalness(*load_audio(audio)) if audio else None
-        ):
-            said = describe("sounds-broken", row.received_as, found=opinion, limit=naturalness.NOISE_BELOW)
-            found.append(Finding(names[row.data_set_id], said))
+        audio, key = load_audio(row.audio), originals[row.utterance_id].audio
+        original = load_audio(key) if key else None
+        said = list(_damage_warnings(row.received_as, audio, original))
+        if is_heard and can_predict:
+            said += _broken_warnings(row.received_as, audio, original)
+        found += [Finding(names[row.data_set_id], one) for one in said]
     return found
+
+
+_Audio = tuple[NDArray[np.int16], int]
+
+
+def _damage_warnings(file: str, audio: _Audio, original: _Audio | None) -> Iterator[Problem]:
+    samples, rate_hz = audio
+    is_comparable = original is not None and original[1] == rate_hz
+    before = original[0] if original is not None and is_comparable else None
+    damage = find_damage(samples, rate_hz, before)
+    signs = damage_signs(damage, None if before is None else find_damage(before, rate_hz))
+    if "flattened" in signs:
+        yield describe("flattened", file, share=damage.flattened_share, limit=MAX_FLATTENED_SHARE)
+    if "gaps" in signs:
+        yield describe("gaps", file, gap_ms=1000 * damage.gap_s)
+    if "narrow-band" in signs:
+        yield describe("narrow-band", file, low_khz=UPPER_BAND[0] * rate_hz / 2000)
+
+
+def _broken_warnings(file: str, audio: _Audio, original: _Audio | None) -> Iterator[Problem]:
+    opinion = naturalness.predict_naturalness(*audio)
+    if naturalness.sounds_broken(opinion, None) and naturalness.sounds_broken(
+        opinion, naturalness.predict_naturalness(*original) if original else None
+    ):
+        yield describe("sounds-broken", file, found=opinion, limit=naturalness.NOISE_BELOW)
 
 
 def _find_equal_speech(submission: Submission, files: list[SubmittedFile]) -> Submission | None:

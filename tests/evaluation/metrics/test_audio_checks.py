@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymization.methods.contract import PseudoSpeaker
+from anonymization.methods.registry import get_method
 from common.errors import MetricInputError
 from common.problems import Severity
-from evaluation.metrics.audio_checks import audio_problems, check_audio
+from evaluation.metrics.audio_checks import Damage, audio_problems, check_audio, damage_signs, find_damage
+from speech.audio.files import read_pcm16, resample
 
 RATE = 16000
+REAL = Path(__file__).resolve().parents[4] / "shared" / "speech"
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real speech, ../shared/speech, is absent")
 SPEECH = np.round(3000 * np.random.default_rng(3).normal(size=RATE)).astype(np.int16)
 # What an anonymiser would give: as long and as loud, but another signal.
 OTHER = np.ascontiguousarray(SPEECH[::-1])
@@ -143,3 +151,75 @@ def test_audio_check_is_antisymmetric_in_its_differences(first, second):
         assert back.level_change_db is None
     else:
         assert forth.level_change_db == -back.level_change_db
+
+
+def clipped(samples, factor, gain=0.5):
+    """As a system does that limits samples in between: flat peaks, below full scale."""
+    peak = np.abs(samples.astype(float)).max()
+    return np.rint(np.clip(factor * samples.astype(float), -peak, peak) * gain).astype(np.int16)
+
+
+def with_gaps(samples, rate, gap_s=0.05, every_s=1.0):
+    holed = samples.copy()
+    for start in range(int(every_s * rate / 2), len(samples), int(every_s * rate)):
+        holed[start : start + int(gap_s * rate)] = 0
+    return holed
+
+
+def at_half_the_rate(samples, rate):
+    return resample(resample(samples, rate, rate // 2), rate // 2, rate)[: len(samples)]
+
+
+def signs_of(samples, original, rate=RATE):
+    return damage_signs(find_damage(samples, rate, original), find_damage(original, rate))
+
+
+def list_real_speech(table, every):
+    with (REAL / table).open(newline="") as stream:
+        return [read_pcm16(REAL / row["path"]) for row in list(csv.DictReader(stream))[::every]]
+
+
+@needs_real
+def test_damage_to_real_speech_is_found():
+    found = {"flattened": 0, "gaps": 0, "narrow-band": 0}
+    speech = list_real_speech("utterances.csv", 9)
+    for samples, rate in speech:
+        made = {"flattened": clipped(samples, 4), "gaps": with_gaps(samples, rate)}
+        made["narrow-band"] = at_half_the_rate(samples, rate)
+        for sign, damaged in made.items():
+            signs = signs_of(damaged, samples, rate)
+            assert set(signs) <= {sign}
+            found[sign] += sign in signs
+    print(len(speech), found)
+    assert min(found.values()) >= 0.9 * len(speech)
+
+
+@needs_real
+def test_no_real_speech_and_no_anonymised_speech_is_called_damaged():
+    b2 = get_method("mcadams-2022")
+    for place, (samples, rate) in enumerate(list_real_speech("utterances.csv", 5)):
+        before = find_damage(samples, rate)
+        assert damage_signs(find_damage(samples, rate, samples), None) == []
+        alpha = 0.5 + 0.1 * (place % 5)
+        after = b2.anonymize(samples, rate, PseudoSpeaker("voice", {"alpha": alpha}))
+        assert damage_signs(find_damage(after, rate, samples), before) == [], (place, alpha)
+    with (REAL / "anonymised.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with (REAL / "utterances.csv").open(newline="") as stream:
+        paths = {row["utterance_id"]: row["path"] for row in csv.DictReader(stream)}
+    for row in rows[::2]:
+        original, rate = read_pcm16(REAL / paths[row["utterance_id"]])
+        assert signs_of(read_pcm16(REAL / row["path"])[0], original, rate) == [], row["path"]
+
+
+def test_pauses_and_what_the_original_has_too_are_no_damage():
+    random = np.random.default_rng(4)
+    speech = (3000 * random.normal(size=RATE)).clip(-12000, 12000).astype(np.int16)
+    holed = with_gaps(speech, RATE)
+    assert signs_of(holed, speech) == ["gaps"]
+    assert signs_of(holed, holed) == []
+    assert find_damage(holed[: RATE // 2], RATE, speech).gap_s == 0
+    assert find_damage(holed, RATE).gap_s == 0
+    assert signs_of(clipped(speech, 4), clipped(speech, 4)) == []
+    assert find_damage(np.zeros(3, np.int16), RATE) == Damage(0.0, 0.0, None)
+    assert find_damage(np.zeros(0, np.int16), RATE) == Damage(0.0, 0.0, None)

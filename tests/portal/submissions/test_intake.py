@@ -331,6 +331,18 @@ def test_recordings_that_sound_like_noise_are_told_early_and_refuse_nothing(team
     assert len(opinions) <= 5 * team.edition.corpus.data_sets.count() + 1
 
 
+def test_gaps_in_speech_are_told_early_and_refuse_nothing(team, members):
+    name = next(name for name in members if name.endswith(".wav"))
+    samples, _ = soundfile.read(io.BytesIO(members[name]), dtype="int16")
+    samples[4000:4800] = 0
+    submission = hand_in(team, {**members, name: wav_of(samples)})
+    assert submission.state == ACCEPTED
+    found = {one.problem.code: one.problem for one in load_report(submission).findings}
+    assert found["gaps"].file == name
+    assert found["gaps"].found == "50 ms of zeros between loud speech"
+    assert not {"flattened", "narrow-band"} & set(found)
+
+
 def test_archive_with_another_checksum_is_not_read(team, members):
     submission = hand_in(team, members, claimed_sha256="0" * 64)
     assert (submission.state, codes(submission)) == (REFUSED, {"wrong-checksum": 1})
