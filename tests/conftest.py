@@ -20,6 +20,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.internal.conjecture import providers
 
+from portal.core import probes
 from tests.browsing import (  # noqa: F401
     browser,
     check_page,
@@ -31,7 +32,6 @@ from tests.browsing import (  # noqa: F401
     problems,
     traffic,
 )
-from portal.core import probes
 from tests.buckets import bucket_files, bucket_store  # noqa: F401
 from tests.quick_jobs import (  # noqa: F401
     designs_without_limit,

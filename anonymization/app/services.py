@@ -18,6 +18,7 @@ from portal.core import audit
 from portal.core.version import code_version
 from portal.jobs.models import Job, State
 from portal.jobs.services import create_job
+from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.submissions.services import accept_submission, change_state
 
@@ -46,7 +47,7 @@ def start_anonymization(
             speaker level; or targets are missing, not wanted, or cannot be given as asked.
     """
     recipe = get_method(method)
-    if missing := explain_missing(recipe):
+    if missing := lacking({recipe.name: explain_missing(recipe)})[recipe.name]:
         raise MethodError(missing)
     settled = complete_options(recipe, options)
     voices.require_targets(recipe, targets)

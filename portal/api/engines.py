@@ -37,6 +37,7 @@ from portal.api.submissions import JobSerializer
 from portal.api.systems import MissingSerializer, NumberSerializer, VersionQuerySerializer, system_view
 from portal.jobs.models import State
 from portal.jobs.services import NotPossible
+from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.submissions.selectors import managed_submission_for, submission_for
 from portal.systems.attacks.pages import estimator_for
@@ -173,15 +174,16 @@ class PhoneNumbersSerializer(Shape):
 @operation(EngineSerializer(many=True), who=Who.EVERYBODY)
 def list_engines(api: ApiView) -> Response:
     """Every attacker and recogniser of the portal, and why it cannot run here, if it cannot."""
+    known = [(one, engine) for one in ENGINE_KINDS for engine in one.engines.engines().values()]
+    lacks = lacking({engine.name: one.engines.explain_missing(engine) for one, engine in known})
     found = [
         {name: getattr(engine, name) for name in ("name", "key", "title", "description", "licence", "source")}
         | {
             "kind": one.kind.value,
-            "missing": one.engines.explain_missing(engine),
+            "missing": lacks[engine.name],
             "is_default": engine.name == one.engines.DEFAULT,
         }
-        for one in ENGINE_KINDS
-        for engine in one.engines.engines().values()
+        for one, engine in known
     ]
     return api.paginated(found, EngineSerializer)
 

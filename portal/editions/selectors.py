@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from django.db.models import Count, Q
 from django.utils.text import slugify
 
-from evaluation.attackers.training.recipe import PRESETS
+from evaluation.attackers.training.recipe import PRESETS, TRAINING_ENGINE, find_missing_libraries
 from evaluation.protocols.evaluators import Evaluation
 from evaluation.protocols.making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
 from evaluation.protocols.making import write_recipe as write_text
@@ -19,6 +18,7 @@ from portal.challenges.models import Corpus, DataSet, Edition, TrialList
 from portal.challenges.services import RESERVED_NAMES
 from portal.core.labels import missing_line
 from portal.intake.corpora.data_sets import find_enrolment_set
+from portal.jobs.workers import lacking
 from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
 
@@ -63,9 +63,8 @@ def offer_trainings() -> Offer:
     """The recipes of training, the quickest first."""
     names = sorted(PRESETS, key=lambda name: name != "small")
     titles = {name: _TRAININGS.get(name, name) for name in names}
-    if find_spec("torch") is None:
-        return Offer({}, "No attacker can be trained here: the Python package torch is not installed.")
-    return Offer(titles)
+    missing = lacking({TRAINING_ENGINE: find_missing_libraries()})[TRAINING_ENGINE]
+    return Offer({}, missing) if missing else Offer(titles)
 
 
 def find_engines() -> Engines:
@@ -92,7 +91,7 @@ def describe_engines(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) -> Offer:
-    lacks = {one.name: explain(one) for one in known}
+    lacks = lacking({one.name: explain(one) for one in known})
     every = sorted(known, key=lambda one: one.name != default)
     ready = {one.name: one.title for one in every if not lacks[one.name]}
     return Offer(ready, missing_line((one.title, lacks[one.name]) for one in every))

@@ -10,7 +10,7 @@ import os
 import socket
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from django.db.models import Q
 
 from common.cores import count_cores
 from common.memory import total_bytes
+from portal.core.clock import read_clock
 from portal.core.health import beat
 from portal.core.models import Pulse
 from portal.jobs import proof
@@ -144,6 +145,19 @@ def served_queues(now: datetime) -> frozenset[str]:
     """The queues that a living worker serves."""
     alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
     return frozenset(queue for pulse in alive for queue in pulse.details["queues"])
+
+
+def lacking(missing: Mapping[str, str]) -> dict[str, str]:
+    """What keeps engines from running anywhere: a sentence for each name; empty where this machine or a worker has it.
+
+    Args:
+        missing: what each lacks on this machine, which may be one that runs no jobs.
+    """
+    if not any(missing.values()):
+        return dict(missing)
+    alive = Pulse.objects.filter(kind=KIND, at__gte=read_clock() - timedelta(seconds=settings.JOB_LOST_AFTER_S))
+    had = {name for pulse in alive for name in pulse.details.get("engines") or ()}
+    return {name: "" if name in had else sentence for name, sentence in missing.items()}
 
 
 def has_card(now: datetime) -> bool:

@@ -18,7 +18,9 @@ from portal.teams.models import SentNotification, Team
 from portal.teams.notifications import ORGANIZERS, find_readers
 
 
-@job_kind("send-notice", title="Notifications by mail", queue=Queue.MAIL, time_limit_s=300, comes_first=True)
+@job_kind(
+    "send-notice", title="Notifications by mail", queue=Queue.MAIL, memory_mb=200, time_limit_s=300, comes_first=True
+)
 def send_notifications(context: JobContext) -> dict[str, Any]:
     """Mail each member of then who still is one and still wants it; continues after an interruption.
 

@@ -49,7 +49,7 @@ def find_encoders() -> list[str]:
     return [name for name, one in ATTACK.engines.engines().items() if not ATTACK.engines.explain_missing(one)]
 
 
-@job_kind("vectors", title="Speaker vectors of a data set", queue=Queue.CPU, uses_card=True)
+@job_kind("vectors", title="Speaker vectors of a data set", queue=Queue.CPU, memory_mb=1000, uses_card=True)
 def extract_vectors(context: JobContext) -> dict[str, Any]:
     """The vectors of one data set that are not there yet, original and anonymised.
 
@@ -99,7 +99,7 @@ def _embed(encoder: SpeakerEncoder, samples: Sequence[Samples], rate_hz: int) ->
     return list(vectors)
 
 
-@job_kind("attack", title="The portal's own attack", queue=Queue.CPU)
+@job_kind("attack", title="The portal's own attack", queue=Queue.CPU, memory_mb=1000)
 def attack(context: JobContext) -> dict[str, Any]:
     """Scores of every trial, their numbers, similarity matrices and figures.
 

@@ -32,7 +32,7 @@ from speech.pitch.estimators import F0Track, praat_estimator, track_f0_praat
 REALIGNED = "dynamic time warping, slopes 1/2 to 2, within 1 s"
 
 
-@job_kind("measure", title="Measures of a data set", queue=Queue.CPU)
+@job_kind("measure", title="Measures of a data set", queue=Queue.CPU, memory_mb=1000)
 def measure_data_set(context: JobContext) -> dict[str, Any]:
     """Body of the job: measure each utterance that has no measure yet, then the values and figures of the set."""
     run = EvaluationRun.objects.select_related("data_set", "submission").get(pk=context.parameters["run"])

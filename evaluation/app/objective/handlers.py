@@ -48,7 +48,9 @@ _FURTHER = (
 )
 
 
-@job_kind("objective", title="Objective numbers of a submission", queue=Queue.CPU, on_end=settle_objective)
+@job_kind(
+    "objective", title="Objective numbers of a submission", queue=Queue.CPU, memory_mb=1000, on_end=settle_objective
+)
 def compute_numbers(context: JobContext) -> dict[str, Any]:
     """Compute everything, then write it at once; what an interrupted attempt left is replaced."""
     run = EvaluationRun.objects.select_related("submission__system__edition__corpus").get(pk=context.parameters["run"])
@@ -71,7 +73,7 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
     return _describe(objective) | {"score_files": len(score_sets), "recipe_version": edition.shown_number}
 
 
-@job_kind(VERSION.job, title="Objective numbers by a version of the recipe", queue=Queue.CPU)
+@job_kind(VERSION.job, title="Objective numbers by a version of the recipe", queue=Queue.CPU, memory_mb=1000)
 def compute_by_version(context: JobContext) -> dict[str, Any]:
     """The numbers of a submission by another version of the recipe, beside those that it has."""
     run = EvaluationRun.objects.select_related("submission__system__edition__corpus").get(pk=context.parameters["run"])

@@ -33,7 +33,7 @@ from portal.jobs.runner import JobContext
 from portal.submissions.models import Submission
 
 
-@job_kind(ORIGINALS, title="Original speech of an edition", queue=Queue.CPU)
+@job_kind(ORIGINALS, title="Original speech of an edition", queue=Queue.CPU, memory_mb=1000)
 def evaluate_originals(context: JobContext) -> dict[str, Any]:
     """Unprotected EER and word error rate, each as the edition averages it; what cannot be computed is left out."""
     submission = Submission.objects.select_related("system__edition__corpus").get(pk=context.parameters["submission"])

@@ -55,7 +55,9 @@ AGAIN = "Fix it and run the job again: what was finished is kept."
 Heard = dict[tuple[Speech, Speech], dict[str, str]]
 
 
-@job_kind(PHONE_TRAINING, title="Phone recogniser of one form of speech", queue=Queue.CPU, uses_card=True)
+@job_kind(
+    PHONE_TRAINING, title="Phone recogniser of one form of speech", queue=Queue.CPU, memory_mb=1000, uses_card=True
+)
 def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
     """Train on originals or on anonymised speech, whichever the job says; the weights go into the storage."""
     from evaluation.phones.network import save

@@ -33,6 +33,7 @@ from portal.jobs.models import Actor, Job, State
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.runner import JobContext
 from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
+from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, refuse_without_speech
 
@@ -67,7 +68,7 @@ def start_run(
     Args:
         job, title: of the last job, which computes the numbers.
         earlier_jobs: kind, title and parameters of each job before it.
-        needs: the engine that these need, by its name.
+        needs: the engine, by its name, that the jobs before the last need; where it is alone, that it needs.
         after: the job that the chain follows.
         details: for the audit log.
 
@@ -81,7 +82,7 @@ def start_run(
     run.save()
     place = run.submission.system.place_of_work
     for kind, heading, parameters in [*earlier_jobs, (job, title, {})]:
-        needed = "" if kind == job else needs
+        needed = "" if earlier_jobs and kind == job else needs
         named: dict[str, Any] = {"run": run.pk} | parameters
         after = create_job(kind=kind, title=heading[:200], parameters=named, engine=needed, by=by, after=after, **place)
     run.job = after
@@ -147,7 +148,7 @@ def find_engine(kind: EngineRunKind, name: str) -> Any:
         engine = kind.engines.find_engine(name)
     except MetricInputError as error:
         raise NotPossible(str(error)) from error
-    if sentence := kind.engines.explain_missing(engine):
+    if sentence := lacking({engine.name: kind.engines.explain_missing(engine)})[engine.name]:
         raise NotPossible(sentence)
     return engine
 

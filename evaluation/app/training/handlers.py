@@ -42,18 +42,18 @@ from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.services import load_run
 from evaluation.app.runs.threads import own_threads
 from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
-from evaluation.app.training.services import ANY_DEVICE, KIND_GPU, find_missing_libraries
+from evaluation.app.training.services import ANY_DEVICE, KIND_GPU
 from evaluation.attackers.training import loop
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.attackers.training.loop import Plan
-from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
 from evaluation.attackers.training.trained import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
 from portal.core.clock import read_clock
 from portal.core.labels import roughly
 from portal.core.storage import load_audio, replace_named
-from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext, JobReleased
 from portal.submissions.models import SubmittedFile
@@ -74,8 +74,14 @@ METRIC_OF = {
 AGAIN = "What was finished is kept: run the job again to continue."
 
 
-@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU)
-@job_kind(KIND_GPU, title="Training of an attacker with a graphics card", queue=Queue.GPU)
+@engine_finder
+def find_training() -> list[str]:
+    """Whether this machine can train attackers."""
+    return [] if find_missing_libraries() else [TRAINING_ENGINE]
+
+
+@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU, memory_mb=1000)
+@job_kind(KIND_GPU, title="Training of an attacker with a graphics card", queue=Queue.GPU, memory_mb=1000)
 def train_attackers(context: JobContext) -> dict[str, Any]:
     """Train what is missing of a run, seed by seed."""
     run = load_run(context)

@@ -15,7 +15,6 @@ from django.db import transaction
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from anonymization.app.voices import TargetRequest, find_targets
-from common.packages import missing_packages
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.trained import list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
@@ -24,11 +23,12 @@ from evaluation.app.runs.one_at_a_time import find_under_way
 from evaluation.app.runs.services import GONE, start_run
 from evaluation.app.training.selectors import Material, list_material
 from evaluation.attackers.training.loop import find_back_end_refusal
-from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
+from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from speech.encoders.contract import Device
 
@@ -82,6 +82,7 @@ def start_training(
         run,
         job=KIND_GPU if device == "cuda" else TRAINING.job,
         title=f"Train an attacker on {'original speech' if trained_on is Speech.ORIGINAL else submission.system}",
+        needs=TRAINING_ENGINE,
         after=after,
         by=by,
         recipe=recipe.name,
@@ -186,7 +187,7 @@ def find_refusal(
         is_made_first: the files are made by a job before; what they will be is then not asked.
         trained_on: the speech of these sets.
     """
-    if missing := find_missing_libraries():
+    if missing := explain_no_training():
         return missing
     if submission.state in GONE:
         return f"{submission} is {submission.get_state_display().lower()}; there is no speech to train on."
@@ -260,6 +261,6 @@ def _refused_targets(submission: Submission, chosen: Sequence[Material], recipe:
     return ""
 
 
-def find_missing_libraries() -> str:
-    """What this machine lacks to train anything, a sentence; empty where it lacks nothing."""
-    return missing_packages("Training an attacker", "torch", "safetensors")
+def explain_no_training() -> str:
+    """Why neither this machine nor a worker can train anything, a sentence; empty where one can."""
+    return lacking({TRAINING_ENGINE: find_missing_libraries()})[TRAINING_ENGINE]

@@ -32,7 +32,9 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_type_hints
 
 from common.errors import MetricInputError
+from common.packages import missing_packages
 
+TRAINING_ENGINE = "attacker-training"  # what a worker has that can train
 Network = Literal["ecapa-tdnn", "x-vector"]
 Schedule = Literal["cyclic-literal", "warmup-cosine", "linear"]
 Crop = Literal["grid", "segment", "utterance"]
@@ -403,3 +405,8 @@ def with_variant(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
     values = dict(VARIANTS[name].values)
     values["zero_epochs"] = min(recipe.epochs, round(values["zero_epochs"] * recipe.epochs / 10))
     return recipe.changed(**values)
+
+
+def find_missing_libraries() -> str:
+    """What this machine lacks to train anything, a sentence; empty where it lacks nothing."""
+    return missing_packages("Training an attacker", "torch", "safetensors")

@@ -23,10 +23,9 @@ import numpy.typing as npt
 
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
-from common.packages import missing_packages
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.corpus import Segments
-from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.attackers.training.recipe import TrainingRecipe, find_missing_libraries
 from speech.encoders.contract import Device, Samples, SpeakerEncoder, Vectors
 from speech.encoders.ecapa_voxceleb import LogMelEncoder
 from speech.model_files.checkpoints import load_state, save_checkpoint
@@ -418,6 +417,6 @@ def require_torch(device: Device) -> None:
     Raises:
         MetricInputError: torch or safetensors is not installed, or there is no graphics card.
     """
-    if sentence := missing_packages("Training an attacker", "torch", "safetensors"):
+    if sentence := find_missing_libraries():
         raise MetricInputError(sentence)
     require_torch_device(device)

@@ -38,6 +38,7 @@ from portal.challenges.selectors import DataSetRow, data_set_table, expected_set
 from portal.core.fields import NAME_LETTERS, RadioField, RowField, RowsField
 from portal.core.labels import extent, missing_line
 from portal.jobs.models import Job
+from portal.jobs.workers import lacking
 from portal.submissions.models import System
 from portal.submissions.services import LONGEST_LABEL, baseline_problem, propose_label
 from portal.systems.pages import measuring_per_second
@@ -120,7 +121,7 @@ def make_offer(corpus: Corpus, by: Any) -> Offer:
     return Offer(
         rows=data_set_table(corpus),
         known=known,
-        missing={name: explain_missing(method) for name, method in known.items()},
+        missing=lacking({name: explain_missing(method) for name, method in known.items()}),
         paces=list_paces(),
         measuring=measuring_per_second(),
         editions=editions,

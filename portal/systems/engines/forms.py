@@ -20,6 +20,7 @@ from evaluation.app.runs.selectors import EngineRuns, group_unfinished, list_run
 from portal.core.fields import RadioField
 from portal.core.labels import extent, missing_line
 from portal.jobs.services import NotPossible
+from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.systems.selectors import View
 
@@ -95,7 +96,7 @@ class EngineForm(forms.Form):
         self.submission, self.by = submission, by
         registry = self.kind.engines
         self.engines: Mapping[str, Any] = registry.engines()
-        self.missing = {name: registry.explain_missing(engine) for name, engine in self.engines.items()}
+        self.missing = lacking({name: registry.explain_missing(engine) for name, engine in self.engines.items()})
         self.costs = {name: measure_pace(engine.key) for name, engine in self.engines.items()}
         self.rows = sorted(self.offered_sets(), key=lambda row: row.name)
         self.ready = [row for row in self.rows if not row.refusal]

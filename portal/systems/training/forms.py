@@ -17,7 +17,7 @@ from evaluation.app.training.selectors import Material, TrainingCost, estimate_c
 from evaluation.app.training.services import (
     LARGEST_SEED,
     MOST_SEEDS,
-    find_missing_libraries,
+    explain_no_training,
     find_refusal,
     train_and_attack,
 )
@@ -123,7 +123,7 @@ class TrainingForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.submission, self.by = submission, by
         self.material = list_material(submission)
-        self.missing = find_missing_libraries()
+        self.missing = explain_no_training()
         held = [one.data_set.pk for one in self.material]
         fields: Any = self.fields
         fields["data_sets"].queryset = DataSet.objects.filter(pk__in=held).select_related("corpus")

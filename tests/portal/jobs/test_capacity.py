@@ -125,3 +125,14 @@ def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messa
 )
 def test_number_of_jobs_at_a_time_follows_the_machine(queues, cores, gigabytes, expected):
     assert choose_processes(queues, cores=cores, memory_bytes=gigabytes * GB) == expected
+
+
+def test_engine_is_missing_only_where_neither_this_machine_nor_a_worker_has_it():
+    missing = {"whisper-base": "Whisper base is not here: fetch it.", "ecapa": ""}
+    assert workers.lacking(missing) == missing
+    pulse = make_worker("small", SMALL)
+    assert workers.lacking(missing) == missing
+    make_worker("large", LARGE)
+    assert workers.lacking(missing) == {"whisper-base": "", "ecapa": ""}
+    Pulse.objects.exclude(pk=pulse.pk).update(at=timezone.now() - timedelta(minutes=30))
+    assert workers.lacking(missing) == missing, "a silent worker counts no more"

@@ -144,7 +144,7 @@ def test_form_says_what_is_wrong_and_starts_nothing(organizer, submission):
 def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
     from portal.systems.training import forms as training_forms
 
-    monkeypatch.setattr(training_forms, "find_missing_libraries", lambda: "Training needs a library: install it.")
+    monkeypatch.setattr(training_forms, "explain_no_training", lambda: "Training needs a library: install it.")
     page = text_of(organizer.get(FORM))
     assert "Training needs a library: install it." in page
     assert 'class="button" disabled' in page
