@@ -39,6 +39,7 @@ from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.recipe import PRESETS
 from evaluation.formats.results import Speech
 from portal.challenges.models import TrialList
+from portal.core.removal import list_folder
 from portal.core.storage import load_audio
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobContext, execute
@@ -181,6 +182,8 @@ def test_training_leaves_epochs_values_and_an_attacker_of_each_seed():
         EvaluationRun.Kind.TRAINING,
         "small",
     )
+    for key in (key for seed in (1, 2) for key in list_folder(seed_folder(run, seed))):
+        default_storage.delete(key)  # of a run of another test that had this number
     job = run_job(run)
     assert (job.state, job.failure, job.result) == (State.SUCCEEDED, "", {"seeds": 2, "utterances": 6})
     assert epochs_by_seed(run) == {1: [1, 2], 2: [1, 2]}
