@@ -25,6 +25,7 @@ from evaluation.protocols.versions import Change, list_changes
 from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.selectors import list_versions, stored_recipe
 from portal.core.labels import MISSING, moment_cell
+from portal.core.models import AuditEvent
 from portal.jobs.models import State
 from portal.leaderboard.policy_pages import ABSENT
 from portal.leaderboard.selectors import Leaderboard, VersionView, load_entries, rank_leaderboard
@@ -32,6 +33,12 @@ from portal.leaderboard.services import FROZEN_RECIPE
 from portal.leaderboard.tables import place_in_words, round_average
 
 DIGITS = 3
+MOST_NAMED = 3  # systems in one sentence
+PUBLICATIONS = {
+    "board.published": "published",
+    "board.published_again": "published again",
+    "board.unpublished": "taken back",
+}
 COLUMNS = (
     *("minimum_eer", "below_eer", "ranked_by", "estimator", "system", "label", "team"),
     *("place_before", "place_after", "rank_before", "rank_after", "eer_before", "eer_after", "eer_difference"),
@@ -106,9 +113,14 @@ class Comparison:
     rankings: tuple[ComparedRanking, ...]
 
     @property
+    def lasting(self) -> tuple[ComparedRanking, ...]:
+        """Those of conditions that both versions have."""
+        return tuple(one for one in self.rankings if not (one.is_new or one.is_gone))
+
+    @property
     def moved(self) -> set[str]:
-        """The systems that move in any ranking."""
-        return {one.entry.key for ranking in self.rankings for one in ranking.systems if one.moves}
+        """The systems that move in any ranking of a condition that both versions have."""
+        return {one.entry.key for ranking in self.lasting for one in ranking.systems if one.moves}
 
     @property
     def n_systems(self) -> int:
@@ -116,13 +128,61 @@ class Comparison:
 
     @property
     def sentences(self) -> list[str]:
-        """How many move, and who moves furthest."""
+        """Which conditions go and come, how many move in the others, who moves furthest, and who is in none."""
+        changed = [
+            f"{words}: {', '.join(titles)}."
+            for words, titles in (
+                ("Conditions that go", dict.fromkeys(one.title for one in self.rankings if one.is_gone)),
+                ("New conditions", dict.fromkeys(one.title for one in self.rankings if one.is_new)),
+            )
+            if titles
+        ]
+        where = " in conditions that both versions have" if changed else ""
         if not self.moved:
-            return [f"No rank changes; {_count(self.n_systems)} on the leaderboard."]
+            return [*changed, f"No rank changes{where}; {_count(self.n_systems)} on the leaderboard.", *self.left_out]
         n, many = len(self.moved), f"{len(self.moved)} of {_count(self.n_systems)}"
-        found = [(one.distance, ranking, one) for ranking in self.rankings for one in ranking.systems if one.moves]
+        found = [(one.distance, ranking, one) for ranking in self.lasting for one in ranking.systems if one.moves]
         _, ranking, one = max(found, key=lambda each: each[0])
-        return [f"{many} move{'s' if n == 1 else ''}.", f"{_move_in_words(one)} in the condition {ranking.title}."]
+        return [
+            *changed,
+            f"{many} move{'s' if n == 1 else ''}{where}.",
+            f"{self.move_in_words(one, ranking)}.",
+            *self.left_out,
+        ]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Systems that compete in a condition by the earlier version and in none by the later one, with their EER."""
+        competing = {
+            one.entry.key: one.entry.label for ranking in self.rankings for one in ranking.systems if one.before
+        }
+        staying = {one.entry.key for ranking in self.rankings for one in ranking.systems if one.after}
+        limits = [one.minimum for one in self.rankings if not one.is_gone]
+        lowest = f"; the lowest limit is {min(limits):g} %" if limits else ""
+        out = [f"{label} ({self._eer_after(key)})" for key, label in competing.items() if key not in staying]
+        if not out:
+            return []
+        shown = ", ".join(out[:MOST_NAMED]) + (f" and {len(out) - MOST_NAMED} more" if len(out) > MOST_NAMED else "")
+        return [f"In no condition any more: {shown}{lowest}."]
+
+    def move_in_words(self, one: ComparedSystem, ranking: ComparedRanking) -> str:
+        """Such as ``T04-p1 rises from 4 to 1 in the condition …`` or ``T04-p1 leaves the condition …: EER 27 %``."""
+        (old, new), label = one.ranks, one.entry.label
+        if one.after is None:
+            return f"{label} leaves the condition {ranking.title}: {self._eer_after(one.entry.key)}"
+        if one.before is None:
+            rank = f", rank {new}" if new else ", without a rank"
+            return f"{label} enters the condition {ranking.title}: {self._eer_after(one.entry.key)}{rank}"
+        if old and new:
+            moved = f"{'rises' if new < old else 'falls'} from {old} to {new}"
+        else:
+            moved = f"gets rank {new}" if new else f"loses rank {old}"
+        return f"{label} {moved} in the condition {ranking.title}"
+
+    def _eer_after(self, key: str) -> str:
+        """Such as ``EER 27.4 %``, by the later version."""
+        found = next((one.privacy for one in self.after.entries if one.key == key and one.privacy), None)
+        return f"EER {round_average(found, '%')[0]} %" if found else "no EER"
 
     @property
     def lacking(self) -> list[tuple[str, str]]:
@@ -190,18 +250,6 @@ def _count(number: int) -> str:
     return f"{number} system{'' if number == 1 else 's'}"
 
 
-def _move_in_words(one: ComparedSystem) -> str:
-    """Such as ``T04-p1 rises from 4 to 1``."""
-    old, new = one.ranks
-    if old and new:
-        return f"{one.entry.label} {'rises' if new < old else 'falls'} from {old} to {new}"
-    if new:
-        return f"{one.entry.label} gets rank {new}"
-    if old:
-        return f"{one.entry.label} loses rank {old}"
-    return f"{one.entry.label} {'enters' if one.after else 'leaves'} without a rank"
-
-
 # Pages ---------------------------------------------------------------------------------------------
 
 
@@ -219,7 +267,20 @@ def versions_page(edition: Edition, versions: list[RecipeVersion], *, manages: b
     )
     heads = [Column("version", "Version"), Column("state", "State"), Column("since", "Since (UTC)")]
     table = plain_table("Versions of the recipe", [*heads, Column("why", "Why", kind="text")], rows)
-    return {"edition": edition, "manages": manages, "table": table, "draft": draft}
+    publications = list_publications(edition)
+    return {"edition": edition, "manages": manages, "table": table, "draft": draft, "publications": publications}
+
+
+def list_publications(edition: Edition) -> Table | None:
+    """When the leaderboard was published and taken back, by which version, the newest first; from the audit log."""
+    of = {"subject_type": edition._meta.label_lower, "subject_id": str(edition.pk)}
+    events = AuditEvent.objects.filter(**of, action__in=PUBLICATIONS).order_by("-pk")
+    rows: list[list[Cell | str]] = [
+        [moment_cell(one.at), PUBLICATIONS[one.action], f"Version {one.data.get('recipe_version', 1)}"]
+        for one in events
+    ]
+    columns = [Column("at", "Time (UTC)"), Column("what", "Leaderboard"), Column("version", "Recipe")]
+    return plain_table("Publications", columns, rows) if rows else None
 
 
 def is_published_version(edition: Edition, version: RecipeVersion) -> bool:

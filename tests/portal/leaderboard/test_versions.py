@@ -270,3 +270,55 @@ def test_version_of_conditions_alone_computes_nothing_again(edition, organizer):
     assert not Job.objects.filter(kind="objective-version").exists()
     found = compare_versions(edition, find_version(edition, 1), find_version(edition, 2))
     assert [one.title for one in found.rankings if one.is_new] == ["EER of at least 10 %", "EER of at least 24 %"]
+    assert found.sentences[1] == "New conditions: EER of at least 10 %, EER of at least 24 %."
+    assert found.sentences[2] == "No rank changes in conditions that both versions have; 5 systems on the leaderboard."
+
+
+def test_raised_condition_says_who_is_in_none_any_more_and_no_lost_rank(edition, organizer):
+    """T04-p1 has an EER of 26 % and is the best at 25 %: with 28 % as the only condition it is in none."""
+    text = export_recipe(edition).replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [28]")
+    propose(edition, organizer, text)
+    found = compare_versions(edition, find_version(edition, 1), find_version(edition, 2))
+    out = found.sentences[-1]
+    assert out.startswith("In no condition any more: ")
+    assert out.endswith("the lowest limit is 28 %.")
+    assert "T04-p1 (EER 26.0 %)" in out
+    assert not any("loses rank" in one or "gets rank" in one for one in found.sentences)
+    assert found.moved == set()
+    page = read_page(client_of(organizer).get(f"/editions/{edition.name}/leaderboard/recipe/2/"))
+    assert out in page
+
+
+def test_system_whose_eer_falls_below_a_limit_leaves_that_condition(edition, organizer):
+    """The weights of another version give T04-p1 an EER of 19 %, below a condition of 20 % that both have."""
+    runs = EvaluationRun.objects.filter(submission__system__team__name="Dogwood")
+    MetricValue.objects.filter(run=runs.get(kind="objective"), metric="eer", data_set="libri_test_trials_f").update(
+        value=19.0
+    )
+    weights = "weights.test = { libri_test_trials_f = 0.25, libri_test_trials_m = 0.25"
+    recipe = export_recipe(edition)
+    start = recipe.index(weights)
+    line = recipe[start : recipe.index("\n", start)]
+    text = recipe.replace(line, "weights.test = { libri_test_trials_f = 1.0 }", 1)
+    propose(edition, organizer, text)
+    found = compare_versions(edition, find_version(edition, 1), find_version(edition, 2))
+    [ranking] = [one for one in found.lasting if one.title == "EER of at least 20 %"]
+    [left] = [one for one in ranking.systems if one.entry.label == "T04-p1"]
+    assert found.move_in_words(left, ranking) == "T04-p1 leaves the condition EER of at least 20 %: EER 19.0 %"
+
+
+def test_publications_are_listed_with_their_version(edition, organizer):
+    services.publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
+    propose(edition, organizer)
+    adopted = adopt(edition, organizer)
+    board, start = f"/editions/{edition.name}/leaderboard/", f"/editions/{edition.name}/leaderboard/recipe/"
+    again = f'href="{board}publish/again/">Publish again</a>'
+    assert again in client_of(organizer).get(board).content.decode()
+    assert again not in Client().get(board).content.decode()
+    services.publish_version(edition=adopted, now=timezone.now(), by=organizer)
+    assert again not in client_of(organizer).get(board).content.decode()
+    table = Client().get(start).context["publications"]
+    assert [[cell.text for cell in row.cells[1:]] for row in table.rows] == [
+        ["published again", "Version 2"],
+        ["published", "Version 1"],
+    ]
