@@ -235,6 +235,9 @@ class EntrySerializer(Shape):
     weak_attack = serializers.ListField(
         child=serializers.CharField(), help_text="Why the attack behind its EER is not reliable; empty where it is."
     )
+    doubts = serializers.ListField(
+        child=serializers.CharField(), help_text="What stands beside its EER on the page, in some words each."
+    )
     averages = serializers.DictField(child=MeasuredSerializer(), help_text="By metric.")
 
 

@@ -41,7 +41,7 @@ from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.submissions.selectors import managed_submission_for, submission_for
 from portal.systems.attacks.pages import estimator_for
-from portal.systems.exports import number_as_dict
+from portal.systems.exports import number_as_dict, reliability_as_list
 
 MOST_SETS = 200
 
@@ -272,12 +272,7 @@ def show_attacks(api: ApiView, name: str) -> Response:
     found = [
         _of_run(one)
         | {"numbers": _numbers(one.numbers.values())}
-        | {
-            "reliability": [
-                asdict(verdict) | {"data_set": data_set, "word": verdict.word}
-                for data_set, verdict in verdicts.get(one.run.pk, {}).items()
-            ]
-        }
+        | {"reliability": reliability_as_list(verdicts.get(one.run.pk, {}))}
         | ({"missing": [asdict(each) for each in one.missing]} if view.is_own else {})
         for one in attacks_found
     ]

@@ -14,7 +14,7 @@ from evaluation.protocols.ranking.rankings import Entry, Measured, RankingTable,
 from portal.leaderboard.selectors import Leaderboard
 from portal.leaderboard.tables import (
     letters_of,
-    lower_attack_mark,
+    list_doubts,
     measured_of,
     place_in_words,
     round_average,
@@ -22,7 +22,7 @@ from portal.leaderboard.tables import (
 
 COLUMNS = (
     *("minimum_eer", "below_eer", "ranked_by", "place", "rank", "group"),
-    *("system", "label", "team", "kind", "late", "reported", "recipe_version"),
+    *("system", "label", "team", "kind", "late", "reported", "doubts", "recipe_version"),
 )
 
 
@@ -98,8 +98,8 @@ def _printed(leaderboard: Leaderboard, ranking: RankingTable) -> Table:
     columns += [Column(average.key, average.heading, kind="num") for average in leaderboard.averages]
     rows = []
     for row in ranking.rows:
-        marks = filter(None, ("late" if row.entry.is_late else "", lower_attack_mark(leaderboard, row.entry)))
-        name = Cell(row.entry.label, marks=tuple(marks))
+        late = ("late",) if row.entry.is_late else ()
+        name = Cell(row.entry.label, marks=(*late, *list_doubts(leaderboard, row.entry)))
         numbers = (_printed_number(measured_of(row.entry, one), one.metric.unit) for one in leaderboard.averages)
         rows.append(TableRow((Cell(place_in_words(row)), name, *numbers)))
     return Table(tuple(columns), (Group(tuple(rows)),), ranking.utility.metric)
@@ -147,6 +147,7 @@ def _entry_as_dict(leaderboard: Leaderboard, entry: Entry) -> dict[str, Any]:
         "is_late": entry.is_late,
         "is_reported": entry.is_reported,
         "weak_attack": list(entry.weak_attack),
+        "doubts": list(list_doubts(leaderboard, entry)),
         "averages": {
             column.key: asdict(measured)
             for column in (*leaderboard.averages, *leaderboard.further)
@@ -162,7 +163,8 @@ def _entry_cells(leaderboard: Leaderboard, entry: Entry) -> tuple[Any, ...]:
         numbers += (found.value, found.low, found.high) if found else (None, None, None)
     number = leaderboard.version.number
     name = (entry.key, entry.label, entry.team_name, entry.kind)
-    return (*name, "yes" if entry.is_late else "no", "yes" if entry.is_reported else "no", number, *numbers)
+    said = ("yes" if entry.is_late else "no", "yes" if entry.is_reported else "no")
+    return (*name, *said, "; ".join(list_doubts(leaderboard, entry)), number, *numbers)
 
 
 def _time(at: Any) -> str | None:

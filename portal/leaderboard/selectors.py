@@ -30,7 +30,7 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
-from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
+from evaluation.scoring.reliability import Reliability, judge_values
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion
@@ -454,21 +454,10 @@ def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy) -> Reliabi
 
     Nothing speaks against attacks that were not trained on anonymised speech.
     """
-    attack = AttackModel(policy.attack_model)
-
-    def average(metric: str, estimator: str, of: AttackModel) -> Number | None:
-        return values.average(metric, estimator, split=policy.split, attack_model=of)
-
-    eer = average(policy.privacy.metric, policy.privacy.estimator, attack)
-    if eer is None or attack is not AttackModel.SEMI_INFORMED:
+    if AttackModel(policy.attack_model) is not AttackModel.SEMI_INFORMED:
         return Reliability((), ())
-    weaker = (
-        average(policy.privacy.metric, policy.privacy.estimator, of)
-        for of in (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
-    )
-    frozen = min((one.value for one in weaker if one), default=None)
-    inverted = average("inverted_targets", "", attack)
-    return judge_attack(AttackStrength(eer.value, frozen, inverted_targets=inverted.value if inverted else None))
+    decides = policy.privacy
+    return judge_values(values, decides.metric, decides.estimator, f"{AVERAGE}{policy.split}")
 
 
 def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, Measured]]:

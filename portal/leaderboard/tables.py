@@ -79,7 +79,7 @@ class Line:
     Attributes:
         rank: in the chosen condition; `place_text` says why there is none.
         place: how it looks: ``ranked``, ``unranked``, ``reference``, ``outside`` or ``published``.
-        lower_attack: another attack and its EER, where that misses a limit that the system reaches.
+        doubts: what a reader must know of its EER, in some words each.
         reasons: why it has no rank, and what else a reader should know.
         description: the address of what its team wrote of it.
     """
@@ -96,8 +96,7 @@ class Line:
     group: str = ""
     met: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
-    is_weakly_attacked: bool = False
-    lower_attack: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
@@ -351,10 +350,15 @@ def measured_of(entry: Entry, column: ShownAverage) -> Measured | None:
     return (entry.utilities if column.is_utility else entry.averages).get(column.key)
 
 
-def lower_attack_mark(leaderboard: Leaderboard, entry: Entry) -> str:
-    """Such as ``ignorant attack: 19 %``, where that misses a limit that the entry reaches."""
-    found = find_missed_by_lower(entry, leaderboard.policy)
-    return f"{found[0]} attack: {found[1]} %" if found else ""
+def list_doubts(leaderboard: Leaderboard, entry: Entry) -> tuple[str, ...]:
+    """What stands beside an EER: a weak attacker, one that is misled, a lower attack that misses a limit."""
+    doubts = [NOT_RELIABLE] if entry.weak_attack else []
+    turned = entry.averages.get("better_sign_eer")
+    if entry.privacy and turned and entry.privacy.value > CHANCE_EER:
+        doubts.append(f"{round_average(turned, '%')[0]} % with reversed sign")
+    if found := find_missed_by_lower(entry, leaderboard.policy):
+        doubts.append(f"{found[0]} attack: {found[1]} %")
+    return tuple(doubts)
 
 
 def average_cell(measured: Measured | None, unit: str, most: int = DIGITS) -> Cell:
@@ -500,8 +504,7 @@ def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str) -
         link="" if entry.kind == "original" else reverse("systems:detail", args=[entry.key]),
         team=entry.team_name,
         marks=("late",) if late else (),
-        is_weakly_attacked=bool(entry.weak_attack),
-        lower_attack=lower_attack_mark(leaderboard, entry),
+        doubts=list_doubts(leaderboard, entry),
     )
 
 
@@ -552,7 +555,7 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
         for one in [*_deciding(leaderboard), *leaderboard.further]
     }
     key = leaderboard.policy.privacy.metric
-    doubts = filter(None, (NOT_RELIABLE if line.is_weakly_attacked else "", line.lower_attack.replace(" %", "\u00a0%")))
+    doubts = (one.replace(" %", "\u00a0%") for one in line.doubts)
     known[key] = replace(known[key], marks=(*known[key].marks, *doubts))
     return TableRow(tuple(known[column.key] for column in columns), line.place)
 

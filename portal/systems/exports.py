@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import IO, Any
@@ -18,14 +18,16 @@ from django.core.files.storage import default_storage
 from django.http import Http404
 
 from common.tables import Row, Table, latex_table, latex_text
-from evaluation.app.attacks.selectors import AttackValues, list_attacks
+from evaluation.app.attacks.selectors import AttackValues, judge_attacks, list_attacks
 from evaluation.app.attacks.trained import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
 from evaluation.app.measures.selectors import list_finished_runs, select_measures
 from evaluation.app.models import EvaluationRun, MetricValue
+from evaluation.app.objective.selectors import estimator_of
 from evaluation.app.runs.context import track_of
 from evaluation.app.training.selectors import list_epochs, make_report
 from evaluation.attackers.training.trained import MEASURES
 from evaluation.metrics.catalogue import METRICS
+from evaluation.scoring.reliability import Reliability
 from evaluation.scoring.values import BASES, Number, letter_of
 from portal.submissions.models import Submission, System
 from portal.systems.objective.pages import list_reasons, load_numbers, read_standing, summarize
@@ -117,11 +119,18 @@ def _printed(table: Table) -> Table:
 
 def attack_rows(view: View) -> Iterator[tuple[Any, ...]]:
     """A header, then every number of every attacker with all that identifies it."""
-    yield ("system", "version", "attacker", *(name for name in NUMBER_COLUMNS if name != "spread"))
+    yield ("system", "version", "attacker", "title", *(name for name in NUMBER_COLUMNS if name != "spread"))
     for one in _found(view):
         for number in one.numbers.values():
             cells = _without_spread(_identified(number, number.letter or number.value)).values()
-            yield (view.system.name, view.submission.version, one.engine.key, *cells)
+            yield (view.system.name, view.submission.version, one.engine.key, one.engine.title, *cells)
+
+
+def _attack_numbers(one: AttackValues) -> list[dict[str, Any]]:
+    return [
+        {"attacker": one.engine.key} | _without_spread(_identified(number, number.value))
+        for number in one.numbers.values()
+    ]
 
 
 def attacks_as_dict(view: View) -> dict[str, Any]:
@@ -135,11 +144,7 @@ def attacks_as_dict(view: View) -> dict[str, Any]:
             | {"measured_at": one.finished_at.isoformat() if one.finished_at else None}
             for one in found
         ],
-        "numbers": [
-            {"attacker": one.engine.key} | _without_spread(_identified(number, number.value))
-            for one in found
-            for number in one.numbers.values()
-        ],
+        "numbers": [number for one in found for number in _attack_numbers(one)],
     }
 
 
@@ -217,9 +222,11 @@ def epoch_rows(run: EvaluationRun) -> Iterator[list[Any]]:
 
 
 def training_as_dict(run: EvaluationRun, system: System) -> dict[str, Any]:
-    """Everything that a training measured, with its recipe."""
+    """Everything that a training measured, with its recipe and the attacks with its attackers."""
     epochs = list_epochs([run])[run.pk]
     report = make_report(epochs)
+    attacks = list_attacks(run.submission)
+    verdicts = judge_attacks(attacks, estimator_of(system.edition.recipe if system.edition else None))
     spreads = {name: report.spread(name) for name in ("source_error", "target_error", "target_probe")}
     return {
         "system": system.name,
@@ -246,7 +253,24 @@ def training_as_dict(run: EvaluationRun, system: System) -> dict[str, Any]:
             }
             for seed in list_seeds(run)
         ],
+        "attacks": [
+            {
+                "attacker": one.engine.key,
+                "title": one.engine.title,
+                "seed": one.run.parameters["seed"],
+                "scoring": one.run.parameters["scoring"],
+                "reliability": reliability_as_list(verdicts.get(one.run.pk, {})),
+                "numbers": _attack_numbers(one),
+            }
+            for one in attacks
+            if one.run.parameters.get("trained") == run.pk
+        ],
     }
+
+
+def reliability_as_list(verdicts: Mapping[str, Reliability]) -> list[dict[str, Any]]:
+    """Whether an attacker is strong enough, a row for each data set."""
+    return [asdict(one) | {"data_set": data_set, "word": one.word} for data_set, one in verdicts.items()]
 
 
 def attacker_archive(run: EvaluationRun, seed: int) -> IO[bytes]:

@@ -365,8 +365,9 @@ def new_training(request: HttpRequest, name: str) -> HttpResponse:
 
 @member_read
 def training_detail(request: HttpRequest, name: str, training: int) -> HttpResponse:
-    page = training_pages.training_page(own_view(request, name), training)
-    return render(request, "systems/training.html", page)
+    view = own_view(request, name)
+    page = training_pages.training_page(view, training)
+    return render(request, "systems/training.html", page | attack_pages.training_attacks(view, page["run"]))
 
 
 @member_read

@@ -6,6 +6,7 @@ import json
 import numpy as np
 
 from evaluation.app.attacks.selectors import archive_key, list_attacks, similarity_key
+from evaluation.app.attacks.trained import attack_parameters
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import det_key
 from evaluation.app.recognition.selectors import words_key
@@ -46,7 +47,7 @@ def attacked(
     """An attack of a submission; with `trained`, a training run, by seed 1 of it."""
     key = f"trained-{trained.pk}-s1" if trained else attackers.find_engine(engine).key
     name = key if trained else engine
-    by_training = {"trained": trained.pk, "seed": 1} if trained else {}
+    by_training = attack_parameters(trained, 1) if trained else {}
     result = {
         "enrolled": dict.fromkeys(sets, speakers),
         "missing": [{"what": what, "reason": reason, "is_ranked": False} for what, reason in missing],

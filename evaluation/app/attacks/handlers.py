@@ -82,7 +82,7 @@ def make_extractor(run: EvaluationRun) -> feature_cache.Extractor[feature_cache.
     return feature_cache.Extractor(
         title=text.title,
         what="speaker vectors",
-        cache=feature_cache.vector_cache(text.key),
+        cache=_find_vectors(run),
         load=load,
         apply=_embed,
         stage="Vectors",
@@ -145,7 +145,7 @@ def attack(context: JobContext) -> dict[str, Any]:
 
 def _attacker(run: EvaluationRun, evaluation: EvaluationContext) -> Attacker:
     text = describe_engine(run)
-    stored = feature_cache.vector_cache(text.key)
+    stored = _find_vectors(run)
     known = evaluation.recipe.data_sets
     trials = [known[name] for name in run.parameters["trial_sets"] if name in known]
     needed = {name for one in trials for name in (one.name, one.enrolment)}
@@ -168,6 +168,11 @@ def _attacker(run: EvaluationRun, evaluation: EvaluationContext) -> Attacker:
         genders=lambda name: {one.speaker: one.gender for one in recordings(name, Speech.ORIGINAL)},
         back_end=back_end,
     )
+
+
+def _find_vectors(run: EvaluationRun) -> feature_cache.FeatureCache[feature_cache.Vector]:
+    """The kept vectors of a run, which attackers that differ in how they compare share."""
+    return feature_cache.vector_cache(run.parameters.get("engine_key", run.engine))
 
 
 def _load_back_end(run: EvaluationRun) -> Plda | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import EvaluationContext
@@ -136,8 +137,8 @@ def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, di
     systems = dict(EvaluationRun.objects.filter(pk__in=trainings).values_list("pk", "submission__system"))
     verdicts: dict[int, dict[str, Reliability]] = {}
     for attack in trained:
-        training = attack.run.parameters.get("trained")
-        seeds = [one for one in trained if one.run.parameters.get("trained") == training]
+        training, scoring = _way_of(attack)
+        seeds = [one for one in trained if _way_of(one) == (training, scoring)]
         result = attack.run.job.result if attack.run.job else {}
         for data_set in dict.fromkeys(one.data_set for one in attack.score_sets):
             eer = attack.values.number("eer", estimator, data_set=data_set, attack_model=semi)
@@ -160,6 +161,11 @@ def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, di
             )
             verdicts.setdefault(attack.run.pk, {})[data_set] = judge_attack(strength)
     return verdicts
+
+
+def _way_of(attack: AttackValues) -> tuple[Any, Any]:
+    """The training behind an attack and how it compares: attacks that share both differ by their seed."""
+    return attack.run.parameters.get("trained"), attack.run.parameters.get("scoring")
 
 
 def _read_values(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from common.errors import MetricInputError
-from evaluation.app.attacks.trained import engine_key, has_back_end, speech_of_training
+from evaluation.app.attacks.trained import attack_parameters, has_back_end, name_attacker
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, describe_engine
@@ -45,23 +45,28 @@ def start_attack(
     run = ATTACK.make_run(submission, recipe="attack")
     preset = dict(options or {}).get("preset", "")
     if trained is not None:
-        run.engine = key = engine_key(trained, seed or 0)
-        run.parameters = {"engine_key": key, "trained": trained.pk, "seed": seed or 0, "preset": preset}
-        run.parameters["trained_on"] = str(speech_of_training(trained.parameters))
+        if preset:
+            _require_preset(preset, trained)
+        run.engine = name_attacker(trained, seed or 0, preset)
+        run.parameters = attack_parameters(trained, seed or 0, preset)
     else:
         chosen = find_engine(ATTACK, engine)
         run.engine = chosen.name
         run.parameters = {"engine_key": chosen.key, "preset": preset}
-    try:
-        if trained is not None and preset:
-            require_preset(preset, has_back_end(trained))
-        elif trained is None:
-            choose_scorer(run.engine, preset)
-    except MetricInputError as error:
-        raise NotPossible(str(error)) from error
+        _require_preset(preset, engine=run.engine)
     text = describe_engine(run)
     states = EvaluationContext(submission).trial_sets(with_originals=text.training is Speech.ORIGINAL)
     tests = choose_sets(ATTACK, states, data_sets)
     run.parameters["trial_sets"] = [one.name for one in tests]
     names = list(dict.fromkeys(name for one in tests for name in (one.enrolled, one.name)))
     return start_engine_run(ATTACK, run, engine_title=text.title, data_sets=names, after=after, by=by)
+
+
+def _require_preset(preset: str, trained: EvaluationRun | None = None, engine: str = "") -> None:
+    try:
+        if trained is not None:
+            require_preset(preset, has_back_end(trained))
+        else:
+            choose_scorer(engine, preset)
+    except MetricInputError as error:
+        raise NotPossible(str(error)) from error

@@ -24,6 +24,7 @@ from evaluation.attackers.training.trained import (
     load_trained,
     read_back_end,
 )
+from evaluation.attackers.trial_scores import PRESETS
 from evaluation.formats.results import Speech
 from speech.encoders.contract import Device, SpeakerEncoder
 
@@ -34,6 +35,7 @@ BACK_END_FILE = BACK_END  # where its recipe compares by PLDA
 # Under this name the values of the last epoch of a seed hold what was measured once it was trained: the fields of
 # `evaluation.attackers.training.trained.FinalValues`. The other names are those of `EpochRecord.values`.
 REPORT = "report"
+COSINE = "2024"  # the way of comparing that needs no fitted back end
 
 
 def list_seeds(run: EvaluationRun) -> list[int]:
@@ -94,6 +96,37 @@ def encoder_key(run: EvaluationRun, seed: int, name: str = MODEL_FILE) -> str:
 def engine_key(run: EvaluationRun, seed: int) -> str:
     """Under which the vectors of this attacker are kept."""
     return f"trained-{run.pk}-s{seed}"
+
+
+def list_scorings(training: EvaluationRun) -> tuple[str, ...]:
+    """The presets by which a trained attacker attacks: its own way, and beside PLDA the cosine of the same vectors."""
+    return ("", COSINE) if has_back_end(training) else ("",)
+
+
+def describe_scoring(training: EvaluationRun, preset: str = "") -> str:
+    """How an attack by an attacker of a training compares vectors, such as ``PLDA``."""
+    if (PRESETS[preset].back_end if preset else training.parameters["recipe"].get("back_end")) == "plda":
+        return "PLDA"
+    return "cosine" if preset in ("", COSINE) else f"cosine as in {preset}"
+
+
+def name_attacker(training: EvaluationRun, seed: int, preset: str = "") -> str:
+    """The name of an attacker; one that compares otherwise than its training intends has a name of its own."""
+    is_usual = describe_scoring(training, preset) == describe_scoring(training)
+    return engine_key(training, seed) if is_usual else f"{engine_key(training, seed)}-{preset}"
+
+
+def attack_parameters(training: EvaluationRun, seed: int, preset: str = "") -> dict[str, Any]:
+    """What an attack by a trained attacker keeps of it; `evaluation.app.runs.kinds.describe_engine` reads it."""
+    return {
+        "engine_key": engine_key(training, seed),
+        "trained": training.pk,
+        "seed": seed,
+        "preset": preset,
+        "trained_on": str(speech_of_training(training.parameters)),
+        "recipe": training.recipe,
+        "scoring": describe_scoring(training, preset),
+    }
 
 
 def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> TrainedAttacker:

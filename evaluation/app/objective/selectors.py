@@ -274,8 +274,8 @@ def measure_scores(score_set: ScoreSet) -> DetectionMetrics:
         return detection_metrics(packed["targets"], packed["nontargets"])
 
 
-def estimator_of(recipe: Recipe) -> Estimator:
-    """The equal error rate that an edition averages by."""
-    averages = (average for track in recipe.tracks.values() for average in track.averages)
+def estimator_of(recipe: Recipe | None) -> Estimator:
+    """The equal error rate that an edition averages by; the usual one without an edition."""
+    averages = (average for track in recipe.tracks.values() for average in track.averages) if recipe else ()
     named = {average.estimator for average in averages if average.metric == "eer"}
     return next((one for one in ESTIMATORS if one in named), "kaldi")

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import transaction
 
-from evaluation.app.attacks.trained import engine_key, speech_of_training
+from evaluation.app.attacks.trained import attack_parameters, list_scorings, name_attacker, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.services import edition_of, recipe_hash, start_missing_measures, start_objective
 from evaluation.app.portal_evaluation.selectors import ORIGINALS
@@ -94,12 +94,17 @@ class _Chain:
         return self._add(RECOGNITION, run, names)
 
     def train_and_attack(self, preset: str) -> EvaluationRun | None:
-        """Training of a semi-informed attacker on the training sets of the recipe, and its attack."""
+        """Training of a semi-informed attacker on the training sets of the recipe, and its attack.
+
+        One that compares by PLDA attacks by cosine as well, which no rank rests on.
+        """
         trained = self._train(preset)
-        key = engine_key(trained, SEED)
-        run = ATTACK.make_run(self.submission, recipe="attack", engine=key)
-        run.parameters = {"engine_key": key, "trained": trained.pk, "seed": SEED}
-        return self._attack(run, self.context.trial_sets(with_originals=False))
+        attacks = []
+        for scoring in list_scorings(trained):
+            run = ATTACK.make_run(self.submission, recipe="attack", engine=name_attacker(trained, SEED, scoring))
+            run.parameters = attack_parameters(trained, SEED, scoring)
+            attacks.append(self._attack(run, self.context.trial_sets(with_originals=False)))
+        return attacks[0]
 
     def _train(self, preset: str) -> EvaluationRun:
         """The newest training of this recipe, which goes on where it stopped; a new one where there is none."""
@@ -138,7 +143,7 @@ class _Chain:
 
     def _attack(self, run: EvaluationRun, states: Sequence[SetState]) -> EvaluationRun | None:
         tests = [one for one in states if not one.refusal]
-        run.parameters |= {"preset": "", "trial_sets": [one.name for one in tests]}
+        run.parameters = {"preset": ""} | run.parameters | {"trial_sets": [one.name for one in tests]}
         return self._add(ATTACK, run, list(dict.fromkeys(name for one in tests for name in (one.enrolled, one.name))))
 
     def _add(self, kind: EngineRunKind, run: EvaluationRun, data_sets: Sequence[str]) -> EvaluationRun | None:

@@ -105,7 +105,7 @@ class EngineText:
     """What attacks or recognises in a run, for people.
 
     Attributes:
-        key: name and version, under which its work is kept.
+        key: name and version.
         training: the speech that it was trained on.
     """
 
@@ -139,12 +139,13 @@ def describe_engine(run: EvaluationRun) -> EngineText:
     key = run.parameters.get("engine_key", run.engine)
     if run.kind == RETRAINED.kind:
         return PHONES_TEXT
-    if "trained" in run.parameters:
+    if "trained" in run.parameters:  # as `evaluation.app.attacks.trained.attack_parameters` describes it
         training = Speech(run.parameters.get("trained_on", Speech.ANONYMISED))
         return EngineText(
             run.engine,
-            key,
-            f"Trained attacker, run {run.parameters['trained']}, seed {run.parameters.get('seed', 0)}",
+            run.engine,
+            f"{run.parameters['recipe']} trained on {training} speech, {run.parameters['scoring']}, seed "
+            f"{run.parameters['seed']} (training {run.parameters['trained']})",
             TRAINED_TEXTS[training],
             training=training,
         )

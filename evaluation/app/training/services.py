@@ -16,7 +16,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from anonymization.app.voices import TargetRequest, find_targets
 from evaluation.app.attacks.services import start_attack
-from evaluation.app.attacks.trained import list_seeds, speech_of_training
+from evaluation.app.attacks.trained import list_scorings, list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.one_at_a_time import find_under_way
@@ -119,7 +119,9 @@ def train_and_attack(
         run = start_training(submission=submission, data_sets=chosen, after=after, by=by, **wanted)
         if with_attack:
             for seed in list_seeds(run):
-                start_attack(submission=submission, trained=run, seed=seed, after=run.job, by=by)
+                for preset in list_scorings(run):
+                    options = {"preset": preset}
+                    start_attack(submission=submission, trained=run, seed=seed, options=options, after=run.job, by=by)
     return run
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
-from common.tables import Cell, Row, Table
+from common.tables import Cell, Column, Row, Table, plain_table
 from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, judge_attacks, list_attacks, read_attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.selectors import estimator_of
@@ -93,6 +93,34 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
             for voice in sorted(one.voices, key=lambda voice: voice.data_set)
         ],
     }
+
+
+def training_attacks(view: View, training: EvaluationRun) -> dict[str, Any]:
+    """What the page of a training shows of the attacks with its attackers: EERs by each seed and way of comparing."""
+    found = list_attacks(view.submission, as_of=view.as_of)
+    estimator = estimator_for(view)
+    every = list_attackers(found, None, estimator)
+    own = [one for one, of in zip(every, found, strict=True) if of.run.parameters.get("trained") == training.pk]
+    table = eer_table(own, estimator) if own else None
+    return {"attacks": table, "strength": strength_table(own) if any(one.verdicts for one in own) else None}
+
+
+def strength_table(attackers: Sequence[Attacker]) -> Table:
+    """Whether each trained attacker is strong enough, by trial set: a word, what speaks against it, what is unknown."""
+    columns = [Column("attacker", "Attacker"), Column("set", "Data set"), Column("verdict", "Verdict")]
+    columns += [Column("why", "Why", kind="text"), Column("unknown", "Not checked", kind="text")]
+    rows = (
+        (
+            attacker.title,
+            data_set,
+            Cell(verdict.word, badge="succeeded" if verdict.is_reliable else "failed"),
+            " ".join(verdict.reasons) or "Nothing found against it.",
+            "; ".join(verdict.unknown),
+        )
+        for attacker in attackers
+        for data_set, verdict in attacker.verdicts.items()
+    )
+    return plain_table("Is the attack strong enough?", columns, rows, name="strength", styles="strip")
 
 
 def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
@@ -189,7 +217,7 @@ def list_attackers(
 def estimator_for(view: View) -> str:
     """Whose equal error rate is shown: that of the edition."""
     edition = view.system.edition
-    return estimator_of(edition.recipe) if edition else USUAL_ESTIMATOR
+    return estimator_of(edition.recipe if edition else None)
 
 
 def _voice_figure(request: HttpRequest, one: AttackValues, voice: VoiceFigures) -> Figure:
@@ -281,7 +309,8 @@ def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
             numbers = [attacker.number(place, "eer", estimator, attack) for attacker in attackers]
             if any(numbers):
                 cells = [
-                    _judged(_cell(number), attacker, place) for number, attacker in zip(numbers, attackers, strict=True)
+                    _judged(_cell(number), number, attacker, place, attack)
+                    for number, attacker in zip(numbers, attackers, strict=True)
                 ]
                 rows.append(number_row(str(attack), cells, _count(numbers, place)))
         if rows:
@@ -427,12 +456,10 @@ def _cell(number: Number | None) -> Cell:
     return number_cell(number, note="from reported numbers" if number.is_average else "reported")
 
 
-def _judged(cell: Cell, attacker: Attacker, place: Place) -> Cell:
-    """The word beside the EER of a trained attacker that is not strong enough."""
-    verdict = attacker.verdicts.get(place.data_set)
-    if verdict is None or verdict.is_reliable or not cell.text:
-        return cell
-    return tables.add_note(cell, verdict.word, is_unlike=True)
+def _judged(cell: Cell, number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:
+    """An EER with what the reversed sign reaches, and the word for a trained attacker that is not strong enough."""
+    turned = attacker.number(place, "better_sign_eer", "", attack)
+    return tables.mark_weak(tables.mark_turned(cell, number, turned), attacker.verdicts.get(place.data_set))
 
 
 def _with_few(number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:

@@ -17,7 +17,9 @@ from evaluation.metrics.averages import check_gate as hold_gate
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.metrics.disclosure import FEW_TARGETS, TARGETS_PER_BIN
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
+from evaluation.scoring.reliability import Reliability, judge_values
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.values import (
     DETECTION,
@@ -192,7 +194,15 @@ class TableMaker:
         if number is None:
             return Cell()
         notes, is_unlike = self._notes(number)
-        return number_cell(number, digits, "; ".join(notes), is_unlike=is_unlike)
+        cell = number_cell(number, digits, "; ".join(notes), is_unlike=is_unlike)
+        identity = number.identity
+        if identity.metric != "eer":
+            return cell
+        turned = self.values.number("better_sign_eer", data_set=identity.data_set, attack_model=identity.attack_model)
+        cell = mark_turned(cell, number, turned)
+        if identity.attack_model is not AttackModel.SEMI_INFORMED:
+            return cell
+        return mark_weak(cell, judge_values(self.values, "eer", identity.estimator, identity.data_set))
 
     def _notes(self, number: Number) -> tuple[list[str], bool]:
         notes, is_unlike = [], False
@@ -337,6 +347,20 @@ class TableMaker:
         caption = "By trial set; n counts utterances with a pitch correlation. Unrelated: what warping gives by chance."
         heads = [metric_label(*VOICES[place]) for place in used]
         return number_table("voices", "Utility: intonation and voices", caption, heads, groups)
+
+
+def mark_turned(cell: Cell, number: Number | None, turned: Number | None) -> Cell:
+    """An EER above 50 % with what an attacker reaches who reverses the sign of the scores."""
+    if number is None or turned is None or number.value <= CHANCE_EER:
+        return cell
+    return add_note(cell, f"{decimals(turned.value, 1)} with reversed sign")
+
+
+def mark_weak(cell: Cell, verdict: Reliability | None) -> Cell:
+    """An EER with the word for a trained attacker that is not strong enough."""
+    if verdict is None or verdict.is_reliable or not cell.text:
+        return cell
+    return add_note(cell, verdict.word, is_unlike=True)
 
 
 def mark_few_targets(cell: Cell, targets: int | None) -> Cell:

@@ -7,11 +7,16 @@ was learnt, for who has the attacker can use it on other speech.
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluation.app.attacks.trained import engine_key, list_seeds, speech_of_training
+from evaluation.app.attacks.trained import (
+    describe_scoring,
+    list_scorings,
+    list_seeds,
+    name_attacker,
+    speech_of_training,
+)
 from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.selectors import list_runs
@@ -112,6 +117,7 @@ def training_page(view: View, training: int) -> dict[str, Any]:
         **live,
         "can_cancel": view.is_organizer and job is not None and can_cancel(job),
         "can_run_again": view.is_organizer and job is not None and can_run_again(job),
+        "compares_by_plda": recipe.back_end == "plda",
         "is_semi_informed": speech_of_training(run.parameters) is Speech.ANONYMISED,
         "settings": _settings(run, recipe),
         "results": report_table(run, report, report_cells(report, _error_rates(run, report))),
@@ -244,7 +250,8 @@ def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> l
 
 def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread]:
     """The EERs of the attacks with these attackers, shares, over the seeds of each trial set."""
-    engines = [engine_key(run, one.seed) for one in report.seeds]
+    names = {scoring: describe_scoring(run, scoring) for scoring in list_scorings(run)}
+    engines = {name_attacker(run, one.seed, scoring): names[scoring] for one in report.seeds for scoring in names}
     values = MetricValue.objects.filter(
         run__submission=run.submission_id,
         run__kind=EvaluationRun.Kind.ATTACK,
@@ -253,16 +260,22 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
         metric="eer",
         estimator="kaldi",
     )
-    newest: dict[tuple[str, str], dict[str, float]] = {}
-    columns = ("data_set", "gender", "run__engine", "value")
-    for name, gender, engine, value in values.order_by("run").values_list(*columns):
-        newest.setdefault((name, gender), {})[engine] = value / 100
-    genders = Counter(name for name, _ in newest)
+    newest: dict[tuple[str, str, str, str], dict[str, float]] = {}
+    columns = ("data_set", "gender", "attack_model", "run__engine", "value")
+    for name, gender, attack, engine, value in values.order_by("run").values_list(*columns):
+        newest.setdefault((name, gender, attack, engines[engine]), {})[engine] = value / 100
+    genders, attacks = (
+        {name: {key[place] for key in newest if key[0] == name} for name, *_ in newest} for place in (1, 2)
+    )
     found = {}
-    for (name, gender), by_engine in sorted(newest.items()):
+    for (name, gender, attack, scoring), by_engine in sorted(newest.items()):
         one = spread(list(by_engine.values()))
         if one is not None:
-            found[f"{name}, {MetricValue.Gender(gender).label}" if genders[name] > 1 else name] = one
+            said = [name]
+            said += [MetricValue.Gender(gender).label] if len(genders[name]) > 1 else []
+            said += [attack] if len(attacks[name]) > 1 else []
+            said += [scoring] if len(names) > 1 else []
+            found[", ".join(said)] = one
     return found
 
 

@@ -22,7 +22,7 @@ from evaluation.app.attacks.trained import (
     load_encoder,
     seed_folder,
 )
-from evaluation.app.models import EvaluationRun, TrainingEpoch
+from evaluation.app.models import EvaluationRun, SpeakerVector, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING, describe_engine
 from evaluation.app.training import handlers as training_handlers
 from evaluation.app.training import services as training_services
@@ -518,11 +518,17 @@ def test_evaluator_of_2022_is_trained_and_attacks_on_original_and_on_anonymised_
     asked = {"data_sets": [training_set(submission)], "recipe": TINY_PLDA, "seeds": [5], "with_originals": True}
     run = train_and_attack(submission=submission, by=None, **asked)
     waiting = list(Job.objects.order_by("created_at").values_list("pk", flat=True))
-    assert [execute(job).state for job in waiting] == [State.SUCCEEDED] * 8
+    assert [execute(job).state for job in waiting] == [State.SUCCEEDED] * 14
     originals = EvaluationRun.objects.get(kind=TRAINING.kind, parameters__trained_on="original")
     assert isinstance(load_back_end(run, 5), Plda)
     runs = EvaluationRun.objects.filter(kind=EvaluationRun.Kind.ATTACK)
-    attacks = {one.parameters["trained"]: one for one in runs}
+    attacks = {one.parameters["trained"]: one for one in runs.filter(parameters__scoring="PLDA")}
+    cosines = {one.parameters["trained"]: one for one in runs.filter(parameters__scoring="cosine")}
+    assert {one.engine for one in cosines.values()} == {f"{engine_key(one, 5)}-2024" for one in (run, originals)}
+    assert {one.values.filter(metric="eer").count() for one in cosines.values()} == {
+        one.values.filter(metric="eer").count() for one in attacks.values()
+    }
+    assert not SpeakerVector.objects.filter(engine__endswith="-2024").exists()  # both compare the same vectors
     eers = {
         pk: {
             (one.attack_model, one.training): one.value for one in attack.values.filter(metric="eer", estimator="kaldi")

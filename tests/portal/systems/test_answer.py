@@ -58,7 +58,7 @@ def test_page_names_another_attack_model_with_a_lower_eer(client):
     assert "ignorant attack: 9.0 %" in page
     assert "The ignorant attack already gives a lower EER, 9.0 %, which misses the limits of 15 and 20 %;" in page
     assert "ignorant attack: 9.0 %" in text_of(client.get("/"))
-    assert "T01-p1 (ignorant attack: 9.0 \\%)" in leaderboard_as_latex(board)
+    assert "T01-p1 (not reliable) (ignorant attack: 9.0 \\%)" in leaderboard_as_latex(board)
     last = next(row for row in leaderboard_rows(board) if row[7] == "T01-p1")[-1]
     assert "gives a lower EER, 9.0 %" in last
 

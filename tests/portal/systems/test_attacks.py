@@ -21,7 +21,7 @@ from portal.systems.objective.tables import number_cell
 from portal.systems.recognition.pages import Step, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
-from tests.portal.attacked import FALLING, attacked, recognised
+from tests.portal.attacked import FALLING, SEMI, attacked, recognised
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -240,12 +240,42 @@ def test_system_page_has_the_short_form(client, system):
 
 def test_trained_attacker_ends_the_ladder(client, system):
     submission = submission_of(system)
-    training = EvaluationRun.objects.create(submission=submission, kind="training", recipe="x", parameters={})
+    training = make_training(submission)
     attacked(submission)
     attacked(submission, trained=training)
     page = get(client, owner_of(system), system, "attacks/")
     assert "48.0 % ignorant, 35.0 % lazy-informed, 20.0 % semi-informed" in page.context["reading"].summary
     assert page.context["reading"].missing == ""
+
+
+def make_training(submission, **recipe):
+    return EvaluationRun.objects.create(
+        submission=submission, kind="training", recipe="2022-small", parameters={"recipe": recipe}
+    )
+
+
+def test_trained_attackers_say_recipe_comparison_and_seed_everywhere(client, system):
+    submission = submission_of(system)
+    training = make_training(submission, back_end="plda")
+    attacked(submission, trained=training, eers=SEMI)
+    title = f"2022-small trained on anonymised speech, PLDA, seed 1 (training {training.pk})"
+    owner = owner_of(system)
+    assert title in text_of(get(client, owner, system, "attacks/"))
+    assert title in text_of(get(client, owner, system))
+    assert {row["title"] for row in rows_of(get(client, owner, system, "attacks/numbers.csv"))} == {title}
+    assert [one["title"] for one in get(client, owner, system, "attacks/numbers.json").json()["attackers"]] == [title]
+
+
+def test_eer_above_chance_says_what_the_reversed_sign_reaches(client, system):
+    submission = submission_of(system)
+    run = attacked(submission, eers={LAZY: (74.0, 70.0, 78.0), AttackModel.IGNORANT: (48.0, 44.0, 52.0)})
+    for value in list(run.values.filter(metric="eer", estimator="kaldi", data_set="tones_trials_f")):
+        value.pk, value.metric, value.estimator = None, "better_sign_eer", ""
+        value.value = min(value.value, 100 - value.value)
+        value.save()
+    table = get(client, owner_of(system), system, "attacks/").context["table"]
+    notes = {cell.value: cell.note for group in table.groups for row in group.rows for cell in row.cells if cell.note}
+    assert notes == {74.0: "26.0 with reversed sign"}
 
 
 def test_order_that_breaks_has_its_reason_on_the_page(client, system):
