@@ -27,7 +27,7 @@ MAX_DURATION_DIFFERENCE_MS = 65.0
 MAX_LEVEL_CHANGE_DB = 24.0
 # One sample in a thousand at full scale is audible as distortion; single peaks are not.
 MAX_CLIPPED_SHARE = 0.001
-# Damage. Of 402 originals (LibriSpeech, VCTK, RAVDESS), 192 recordings of six published anonymisers, and B2 at 0.5 to 0.9
+# Damage. Of 402 originals (LibriSpeech, VCTK, RAVDESS), 192 recordings of six published systems, and B2 at 0.5 to 0.9
 # the worst has 0.3 % flattened samples, no gap, and is 3.4 dB above rounding.
 MAX_FLATTENED_SHARE = 0.005
 SHORTEST_GAP_S = 0.01

@@ -181,7 +181,7 @@ def make_trials(scores: ArrayLike, is_target: ArrayLike, models: Sequence[str], 
         )
     model, names = _encode(models)
     utterance, said = _encode(utterances)
-    if np.unique(utterance * len(names) + model).size < model.size:
+    if _are_repeated(utterance * len(names) + model, len(names) * len(said)):
         raise MetricInputError("Expected each pair of model and utterance once, found some of them repeated.")
     return Trials(values, targets, model, utterance, names, said)
 
@@ -325,6 +325,13 @@ def _encode(names: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
     return np.array(codes, np.int64), tuple(places)
 
 
+def _are_repeated(pairs: Codes, possible: int) -> bool:
+    """Whether a pair occurs twice; counted where most of the possible ones occur, else sorted."""
+    if possible <= 16 * pairs.size:
+        return bool(np.bincount(pairs, minlength=possible).max() > 1)
+    return bool(np.unique(pairs).size < pairs.size)
+
+
 def _sort(trials: Trials) -> Codes:
     """Trials in ascending order of their scores, nontargets first among equal ones."""
     sides = np.concatenate([np.flatnonzero(~trials.is_target), np.flatnonzero(trials.is_target)])
@@ -332,7 +339,8 @@ def _sort(trials: Trials) -> Codes:
 
 
 def _share_below(scores: SortedScores) -> float:
-    middle = float(np.median(scores.nontargets))
+    nontargets = scores.nontargets
+    middle = float(nontargets[(nontargets.size - 1) // 2 : nontargets.size // 2 + 1].mean())  # sorted already
     below, equal = (np.searchsorted(scores.targets, middle, side) for side in ("left", "right"))
     return float(below + equal) / (2 * scores.n_target)
 

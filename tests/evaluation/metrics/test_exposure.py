@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy.special import betaln, gammaln
 from common.errors import MetricInputError
 from evaluation.metrics.bootstrap import draw_speakers
 from evaluation.metrics.catalogue import EXPOSURE_METRICS
+from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.exposure import (
     EXPOSED_BELOW,
     FALSE_ALARM_RATES,
@@ -212,3 +214,48 @@ def test_one_speaker_has_no_ranks_and_few_nontargets_no_low_rates():
     assert found.accepted == {}
     assert found.reasons["accepted_at_1_percent"] == "2 nontarget trials cannot show a false-alarm rate of 1 %"
     assert "rank_disclosure" in found.reasons
+
+
+SORTING = ("sort", "argsort", "partition", "argpartition")
+
+
+def count_sorts(work, least):
+    """Sizes of all sorts of so many elements or more, whoever calls them: methods of C are seen, too."""
+    seen = []
+
+    def note(_frame, event, called):
+        if event == "c_call" and getattr(called, "__name__", "") in SORTING:
+            size = getattr(called.__self__, "size", 0)
+            if size >= least:
+                seen.append(size)
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def test_million_trials_take_three_sorts_in_all(monkeypatch):
+    """Two of them beyond the EER; the detection metrics sort targets and nontargets apart, which together are one."""
+    n = 1000
+    random = np.random.default_rng(5)
+    is_target = np.arange(n * n) % (n + 1) == 0
+    scores = random.normal(size=n * n) + is_target
+    names = [f"s{number}" for number in range(n)]
+    utterances = [f"{name}-1" for name in names for _ in range(n)]
+    assert count_sorts(lambda: np.unique(scores), n) == [n * n]  # what NumPy hides is seen
+    monkeypatch.setattr(np, "lexsort", None)  # it is not seen, so nobody may call it
+    measured = count_sorts(lambda: measure_exposure(make_trials(scores, is_target, names * n, utterances)), n)
+    assert measured == [n * n] * 2
+    detected = count_sorts(lambda: detection_metrics(scores[is_target], scores[~is_target]), n)
+    assert sum(detected) == n * n
+
+
+def test_repeated_pairs_are_refused_in_full_and_in_sparse_tests():
+    for models in (["a", "a"], ["a", "a", *(f"m{number}" for number in range(90))]):
+        utterances = ["u", "u", *(f"u{number}" for number in range(len(models) - 2))]
+        targets = np.arange(len(models)) == 0
+        with pytest.raises(MetricInputError, match="each pair of model and utterance once"):
+            make_trials(np.arange(len(models), dtype=float), targets, models, utterances)
