@@ -80,8 +80,8 @@ def find_training() -> list[str]:
     return [] if find_missing_libraries() else [TRAINING_ENGINE]
 
 
-@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU, memory_mb=1000)
-@job_kind(KIND_GPU, title="Training of an attacker with a graphics card", queue=Queue.GPU, memory_mb=1000)
+@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU, memory_mb=1200)
+@job_kind(KIND_GPU, title="Training of an attacker with a graphics card", queue=Queue.GPU, memory_mb=1200)
 def train_attackers(context: JobContext) -> dict[str, Any]:
     """Train what is missing of a run, seed by seed."""
     run = load_run(context)
