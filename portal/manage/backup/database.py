@@ -4,7 +4,7 @@ A gzip of JSON lines: for each table its name and columns, then its rows; at the
 read in one transaction that sees the database as it was at one moment and that nobody waits for. The rows are those of
 the models, with the migrations that were applied: `load` brings an empty database to the same ones and fills it;
 `upgrade` applies those that came since.
-Public: `dump`, `load`, `upgrade`, `find_content`.
+Public: `dump`, `load`, `upgrade`, `find_content`, `one_moment`, `as_json`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @contextmanager
-def _one_moment() -> Iterator[None]:
+def one_moment() -> Iterator[None]:
     """All that is read inside is of one moment; writers go on."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
@@ -65,14 +65,14 @@ def dump(path: Path, progress: Progress) -> dict[str, int]:
     """Write the database to a new file; the number of rows of each table."""
     counts: dict[str, int] = {}
     models = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
-    with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) as file, _one_moment():
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) as file, one_moment():
         total, done = sum(model._base_manager.count() for model in models), 0
         for model in models:
             columns = [field.attname for field in model._meta.concrete_fields]
             file.write(json.dumps({"table": model._meta.db_table, "columns": columns}) + "\n")
             rows = model._base_manager.order_by("pk").values_list(*columns)
             for count, row in enumerate(rows.iterator(chunk_size=ROWS_AT_ONCE), 1):
-                file.write(json.dumps(row, ensure_ascii=False, default=_plain) + "\n")
+                file.write(json.dumps(row, ensure_ascii=False, default=as_json) + "\n")
                 counts[model._meta.db_table] = count
                 if count % ROWS_AT_ONCE == 0:
                     progress("rows of the database", done + count, total)
@@ -82,7 +82,8 @@ def dump(path: Path, progress: Progress) -> dict[str, int]:
     return counts
 
 
-def _plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """What JSON cannot hold, as the field of it reads it again."""
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, bytes | memoryview):

@@ -41,6 +41,27 @@ class Stored:
     changed_ns: int
 
 
+def read_list(file: Path, *, remedy: str) -> Iterator[Stored]:
+    """The files of a list.
+
+    Raises:
+        CommandError: it is damaged; `remedy` says what to do.
+    """
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield Stored(**json.loads(line))
+            except (ValueError, TypeError) as error:
+                raise CommandError(
+                    f"{file}, line {number}: expected a stored file, found “{line[:60].strip()}”. {remedy}"
+                ) from error
+
+
+def write_list(file: Path, files: Iterable[Stored]) -> None:
+    lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in files)
+    write_atomically(file, "".join(lines).encode())
+
+
 class Backup:
     """One backup in a folder of backups."""
 
@@ -70,26 +91,53 @@ class Backup:
         Raises:
             CommandError: the list is damaged.
         """
-        file = self.place / FILES
-        with file.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    yield Stored(**json.loads(line))
-                except (ValueError, TypeError) as error:
-                    raise CommandError(
-                        f"{file}, line {number}: expected a file of the backup, found “{line[:60].strip()}”. "
-                        "Restore another backup."
-                    ) from error
+        return read_list(self.place / FILES, remedy="Restore another backup.")
 
     def write_files(self, files: Iterable[Stored]) -> None:
-        lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in files)
-        write_atomically(self.place / FILES, "".join(lines).encode())
+        write_list(self.place / FILES, files)
 
     def finish(self, summary: dict[str, Any]) -> None:
         write_atomically(self.place / SUMMARY, json.dumps(summary, ensure_ascii=False, indent=2).encode())
 
 
-class BackupFolder:
+class ContentFolder:
+    """A folder with every content once, in ``content/ab/<sha256>``."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.content = place, place / "content"
+
+    def path_of(self, sha256: str) -> Path:
+        return self.content / sha256[:2] / sha256
+
+    def has(self, sha256: str, size: int) -> bool:
+        try:
+            return self.path_of(sha256).stat().st_size == size
+        except FileNotFoundError:
+            return False
+
+    def keep(self, source: BinaryIO) -> tuple[str, int, bool]:
+        """Copy what is left of a stream unless it is there already; its SHA-256, its bytes and whether it is new."""
+        draft = self.content / f".{uuid.uuid4().hex}.part"
+        try:
+            with draft.open("xb") as target:
+                sha256, size = copy_hashed(source, target)
+            is_new = not self.has(sha256, size)
+            if is_new:
+                target_path = self.path_of(sha256)
+                target_path.parent.mkdir(mode=0o700, exist_ok=True)
+                draft.replace(target_path)
+        finally:
+            draft.unlink(missing_ok=True)
+        return sha256, size, is_new
+
+    def list_content(self) -> Iterator[Path]:
+        """Every stored content, and drafts that an interrupted backup left."""
+        for folder, _, names in os.walk(self.content):
+            for name in sorted(names):
+                yield Path(folder) / name
+
+
+class BackupFolder(ContentFolder):
     """A folder of backups.
 
     Raises:
@@ -97,7 +145,8 @@ class BackupFolder:
     """
 
     def __init__(self, place: Path, *, is_new: bool) -> None:
-        self.place, self.content, self.backups = place, place / "content", place / "backups"
+        super().__init__(place)
+        self.backups = place / "backups"
         if is_new:
             self._make()
         elif not self.backups.is_dir():
@@ -134,30 +183,6 @@ class BackupFolder:
         backup.place.mkdir(mode=0o700, exist_ok=True)
         return backup
 
-    def path_of(self, sha256: str) -> Path:
-        return self.content / sha256[:2] / sha256
-
-    def has(self, sha256: str, size: int) -> bool:
-        try:
-            return self.path_of(sha256).stat().st_size == size
-        except FileNotFoundError:
-            return False
-
-    def keep(self, source: BinaryIO) -> tuple[str, int, bool]:
-        """Copy what is left of a stream unless it is there already; its SHA-256, its bytes and whether it is new."""
-        draft = self.content / f".{uuid.uuid4().hex}.part"
-        try:
-            with draft.open("xb") as target:
-                sha256, size = copy_hashed(source, target)
-            is_new = not self.has(sha256, size)
-            if is_new:
-                target_path = self.path_of(sha256)
-                target_path.parent.mkdir(mode=0o700, exist_ok=True)
-                draft.replace(target_path)
-        finally:
-            draft.unlink(missing_ok=True)
-        return sha256, size, is_new
-
     def remove_old(self, keep: int) -> tuple[int, int]:
         """Delete all but the newest backups and what only those named; how many backups, and bytes of content."""
         backups = self.list_backups()
@@ -173,12 +198,6 @@ class BackupFolder:
                 freed += path.stat().st_size
                 path.unlink()
         return len(gone), freed
-
-    def list_content(self) -> Iterator[Path]:
-        """Every stored content, and drafts that an interrupted backup left."""
-        for folder, _, names in os.walk(self.content):
-            for name in sorted(names):
-                yield Path(folder) / name
 
 
 def copy_hashed(source: BinaryIO, target: BinaryIO | None = None) -> tuple[str, int]:
