@@ -42,7 +42,7 @@ from portal.manage.backup.edition_rows import AUDIO, Numbers, RowReader, carried
 from portal.manage.backup.folder import FILES, ContentFolder, Stored, copy_hashed, read_list, write_list
 from portal.submissions.models import SubmittedFile, System
 
-FORMAT = 1
+FORMAT = 1  # another one with each migration that changes what stored rows mean; new columns have their default
 SUMMARY, ROWS = "edition.json", "rows.jsonl.gz"
 STANDING = (Study.State.PREPARING, Study.State.OPEN, Study.State.PAUSED)
 SHOWN = 5

@@ -60,7 +60,7 @@ NUMBERS: dict[type[Model], dict[str, type[Model]]] = {
     EvaluationRun: {"of": EvaluationRun, "trained": EvaluationRun, "parts": EvaluationRun},
 }
 NEW_KEYS: dict[type[Model], tuple[str, Callable[[], Any]]] = {Participant: ("person_key", lambda: token_hex(32))}
-TRAINED = re.compile(r"(\btrained-|Trained attacker, run )(\d{1,18})\b")
+TRAINED = re.compile(r"(\btrained-|\(training )(\d{1,18})\b")
 OF_RUN = re.compile(rf"({'|'.join(FOLDERS)})/(\d{{1,18}})/")
 Numbers = dict[str, dict[Any, Any]]
 
@@ -317,8 +317,9 @@ class RowReader:
         for job in self._new(Job):
             more: dict[str, type[Model]] = {"run": AnonymizationRun} if job.pk in of_anonymizations else {}
             job.parameters = self._numbered(Job, job.parameters, **more)
-            job.team, job.engine = teams.get(job.team, 0), self._rename_engines(job.engine)
-            job.save(update_fields=["parameters", "team", "engine"])
+            job.team = teams.get(job.team, 0)
+            job.engine, job.title = self._rename_engines(job.engine), self._rename_engines(job.title)
+            job.save(update_fields=["parameters", "team", "engine", "title"])
 
     def _new(self, model: type[Model]) -> Iterator[Any]:
         """What was added to a table."""
