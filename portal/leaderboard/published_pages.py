@@ -50,6 +50,7 @@ DIGITS = 3
 FIRST = "2022"
 PLANE = "plane"
 UNSTATED = "attack model not stated"
+PARTS = {"numbers": "Numbers", "figures": "Figures", "listeners": "What listeners said"}
 TRAINED = AttackModel.SEMI_INFORMED
 SOURCE = Column("source", "Source")
 COLUMNS = (

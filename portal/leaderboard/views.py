@@ -98,6 +98,10 @@ def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extensio
 def published_results(request: HttpRequest) -> HttpResponse:
     choice = published_pages.read_choice(request.GET)
     page = published_pages.published_page(choice) | {"panels": make_panels("published", request, choice)}
+    has = {"figures": page["figures"], "listeners": page["panels"]}
+    parts = {key: label for key, label in published_pages.PARTS.items() if has.get(key, True)}
+    asked = request.GET.get("part", "")
+    page |= {"parts": parts, "part": asked if asked in parts else next(iter(parts))}
     return render(request, "leaderboard/published.html", page)
 
 

@@ -49,8 +49,10 @@ def test_correlations_of_the_paper_stand_with_their_section():
 
 
 def test_page_without_a_study_has_what_is_printed_and_says_what_is_not(client):
-    page = client.get(ADDRESS, {"edition": "2022"}).content.decode()
+    page = client.get(ADDRESS, {"edition": "2022", "part": "listeners"}).content.decode()
     assert "as pictures only" in page
+    assert "as pictures only" not in client.get(ADDRESS, {"edition": "2022"}).content.decode()
+    assert client.get(ADDRESS, {"edition": "2020", "part": "listeners"}).context["part"] == "numbers"
     found = panel_of({"edition": "2022"})
     assert [row.cells[1].text for row in found.context["correlations"].rows] == ["0.14", "0.05", "0.58"]
     assert found.context["studies"] == []
