@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf.locale import LANG_INFO
+
 from common.rounding import fixed
 from common.tables import Cell
 
@@ -19,6 +21,12 @@ MISSING = "–"
 SHOWN_OF_A_GROUP = 50
 INSTALLING = re.compile(r"\. Install (?:it|them) with “[^“”]*”[^.]*")  # of `common.packages`: too long for a line
 SEVERITIES = ("error", "warning", "note")
+
+
+def name_language(code: str) -> str:
+    """A language of a recipe in English, such as ``French``; its code where nobody named it."""
+    known: Mapping[str, Any] = LANG_INFO.get("zh-hans" if code in ("cn", "zh") else code, {})
+    return str(known.get("name", code)).removeprefix("Simplified ")
 
 
 def moment_cell(at: datetime, form: str = "%Y-%m-%d", link: str = "") -> Cell:

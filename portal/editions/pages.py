@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf.locale import LANG_INFO
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -46,7 +45,7 @@ from portal.challenges.selectors import (
     may_see_corpus,
     passes_speech_on,
 )
-from portal.core.labels import MISSING, duration, moment_cell
+from portal.core.labels import MISSING, duration, moment_cell, name_language
 from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
 from portal.editions.challenge import ChallengeForm, StartForm, rule_choices
@@ -421,12 +420,6 @@ class Rules:
         is_spoken = one.role not in ROLES_WITHOUT_LANGUAGE and len(self.track.languages) > 1
         languages = [name_language(one.language)] if is_spoken else []
         return ", ".join(filter(None, [one.role, one.split, GENDERS.get(one.gender or "", ""), *languages]))
-
-
-def name_language(code: str) -> str:
-    """A language of a recipe in English, such as ``French``; its code where nobody named it."""
-    known: Mapping[str, Any] = LANG_INFO.get("zh-hans" if code in ("cn", "zh") else code, {})
-    return str(known.get("name", code)).removeprefix("Simplified ")
 
 
 def _count(number: int | None) -> str:

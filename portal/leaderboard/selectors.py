@@ -35,6 +35,7 @@ from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Numbe
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.selectors import find_predecessor, find_version, first_version, list_versions, shown_edition
+from portal.leaderboard.languages import list_language_columns, measure_languages
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Part, Relation, may_see
 from portal.submissions.selectors import STANDING, STOPPED, count_mismatches
@@ -120,9 +121,18 @@ class Leaderboard:
         return (PREDICTED_AVERAGE,) if has_one else ()
 
     @cached_property
+    def by_language(self) -> tuple[ShownAverage, ...]:
+        """What decides, in each language of a track with several: those that a system has."""
+        return tuple(
+            ShownAverage(one.key, one.metric, one.estimator)
+            for one in list_language_columns(self.edition, self.policy)
+            if any(one.key in entry.averages for entry in self.entries if entry.kind != "original")
+        )
+
+    @cached_property
     def further(self) -> tuple[ShownAverage, ...]:
         """What a reader may ask for beside the averages of the edition."""
-        return (*self.beyond, *self.retrained, *self.predicted)
+        return (*self.by_language, *self.beyond, *self.retrained, *self.predicted)
 
     @cached_property
     def version(self) -> RecipeVersion:
@@ -377,16 +387,23 @@ def load_entries(edition: Edition, *, with_retrained: bool = True) -> tuple[tupl
     submissions = submissions_on_leaderboard(edition)
     values = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
     phones = read_phone_averages(submissions, policy.split, edition.frozen_at) if with_retrained else {}
+    languages, attack = list_language_columns(edition, policy), AttackModel(policy.attack_model)
     entries = []
     for submission in submissions:
         entry = make_entry(submission, values[submission.pk], track, policy)
         found = {row: measured for row, one in phones.get(submission.pk, {}).items() if (measured := _measured(one))}
         beside = {row: found[row] for row in RETRAINED_LABELS if row in found}
+        beside |= measure_languages(languages, values[submission.pk], attack, Speech.ANONYMISED)
         entries.append(replace(entry, averages={**entry.averages, **beside}))
     original = make_original_entry(edition, track, policy, values.values())
     ceiling = next((found["ceiling"] for found in phones.values() if "ceiling" in found), None)
     if original and (measured := _measured(ceiling)):
         original = replace(original, averages={**original.averages, **dict.fromkeys(RETRAINED_LABELS, measured)})
+    if original:
+        tested = (
+            measure_languages(languages, one, AttackModel.UNPROTECTED, Speech.ORIGINAL) for one in values.values()
+        )
+        original = replace(original, averages={**original.averages, **next(filter(None, tested), {})})
     times = [one.measured_at for one in values.values() if one.measured_at]
     return (*([original] if original else []), *entries), max(times, default=None)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any, cast
@@ -40,6 +41,13 @@ WEAKER_ATTACK = (
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
 ANCHOR = "ranking"
 HIDE, ALL = "hide", "all"
+# By parameter of the address: label, the parameter again, what without and with it is shown.
+SWITCHES = {
+    "languages": ("Languages", "languages", ("Averages", "Each")),
+    "privacy": ("Privacy", "privacy", ("EER", "Beyond the EER")),
+    "words": ("Words", "words", ("As ranked", "Retrained recogniser")),
+    "naturalness": ("Naturalness", "naturalness", ("None", "Predicted")),
+}
 REFERENCES = {"baseline": "baseline", "original": "original"}
 
 
@@ -51,9 +59,6 @@ class Choice:
         ranking: the condition and utility that ranks; None where nothing is ranked.
         sort, order: the column by which the table stands, and which way.
         shows_published: whether systems of papers stand among the others.
-        shows_beyond: whether columns of privacy beyond the EER are shown too.
-        shows_retrained: whether those of retrained recognisers are.
-        shows_predicted: whether that of predicted naturalness is.
         query: what of the address differs from the page's own, but for the order.
     """
 
@@ -61,9 +66,6 @@ class Choice:
     sort: str
     order: Order
     shows_published: bool = True
-    shows_beyond: bool = False
-    shows_retrained: bool = False
-    shows_predicted: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
 
     def address(self, **changes: str | None) -> str:
@@ -104,7 +106,7 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
 
     Args:
         given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy``,
-            ``words`` and ``naturalness`` (``all``), ``sort`` and ``order``.
+            ``words``, ``naturalness`` and ``languages`` (``all``), ``sort`` and ``order``.
     """
     tables, utilities = leaderboard.table.tables, [one.metric for one in leaderboard.policy.utilities]
     minima = list(dict.fromkeys(f"{table.minimum:g}" for table in tables))
@@ -115,39 +117,30 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
         query["by"] = given["by"]
     if given.get("published") == HIDE:
         query["published"] = HIDE
-    if given.get("privacy") == ALL and leaderboard.beyond:
-        query["privacy"] = ALL
-    if given.get("words") == ALL and leaderboard.retrained:
-        query["words"] = ALL
-    if given.get("naturalness") == ALL and leaderboard.predicted:
-        query["naturalness"] = ALL
+    query |= {one: ALL for one, columns in _switched(leaderboard).items() if given.get(one) == ALL and columns}
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
     asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
     sort, order = given.get("sort", ""), given.get("order", "")
     columns = _columns(leaderboard, query)
     sort = sort if sort in {"rank", "system", *(one.key for one in columns)} else "rank"
     chosen = cast("Order", order) if order in ARIA_SORT else _natural_order(leaderboard, sort)
-    named = (("shows_beyond", "privacy"), ("shows_retrained", "words"), ("shows_predicted", "naturalness"))
-    shows = {"shows_published": "published" not in query} | {field: one in query for field, one in named}
-    return Choice(next(asked, None), sort, chosen, query=query, **shows)
+    return Choice(next(asked, None), sort, chosen, "published" not in query, query)
 
 
 def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -> list[dict[str, Any]]:
     """The conditions, the utilities where there are several, and the systems of papers, as links to their views."""
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     found = _ranking_switches(leaderboard, choice, order)
-    for is_there, label, parameter, texts, value, is_on in (
-        (has_published, "Published systems", "published", ("Show", "Hide"), HIDE, not choice.shows_published),
-        (leaderboard.beyond, "Privacy", "privacy", ("EER", "Beyond the EER"), ALL, choice.shows_beyond),
-        (leaderboard.retrained, "Words", "words", ("As ranked", "Retrained recogniser"), ALL, choice.shows_retrained),
-        (leaderboard.predicted, "Naturalness", "naturalness", ("None", "Predicted"), ALL, choice.shows_predicted),
-    ):
-        if is_there:
-            links = [
-                {"text": text, "address": choice.address(**{parameter: one}, **order), "is_current": is_current}
-                for text, one, is_current in ((texts[0], None, not is_on), (texts[1], value, is_on))
-            ]
-            found.append({"label": label, "links": links})
+    choices = [("Published systems", "published", ("Show", "Hide"), HIDE)] if has_published else []
+    switched = _switched(leaderboard)
+    choices += [(*words, ALL) for one, words in SWITCHES.items() if switched[one]]
+    for label, parameter, texts, value in choices:
+        is_on = parameter in choice.query
+        links = [
+            {"text": text, "address": choice.address(**{parameter: one}, **order), "is_current": is_current}
+            for text, one, is_current in ((texts[0], None, not is_on), (texts[1], value, is_on))
+        ]
+        found.append({"label": label, "links": links})
     return found
 
 
@@ -584,10 +577,14 @@ def _deciding(leaderboard: Leaderboard) -> list[ShownAverage]:
 
 def _columns(leaderboard: Leaderboard, query: Mapping[str, str]) -> list[ShownAverage]:
     """The columns of numbers: what decides, and what the address asks for."""
-    retrained = leaderboard.retrained if "words" in query else ()
-    predicted = leaderboard.predicted if "naturalness" in query else ()
-    beyond = leaderboard.beyond if "privacy" in query else ()
-    return [*_deciding(leaderboard), *retrained, *predicted, *beyond]
+    asked = [columns for one, columns in _switched(leaderboard).items() if one in query]
+    return [*_deciding(leaderboard), *chain.from_iterable(asked)]
+
+
+def _switched(leaderboard: Leaderboard) -> dict[str, tuple[ShownAverage, ...]]:
+    """The columns that each parameter of `SWITCHES` shows."""
+    shown = (leaderboard.by_language, leaderboard.retrained, leaderboard.predicted, leaderboard.beyond)
+    return dict(zip(("languages", "words", "naturalness", "privacy"), shown, strict=True))
 
 
 def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:

@@ -49,7 +49,7 @@ ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 class Extent(StrEnum):
     """How much of a submission's numbers to read."""
 
-    RANKED = "ranked"  # averages, and the data sets of gates
+    RANKED = "ranked"  # averages, and the data sets of gates and of languages
     ALL = "all"
 
 
@@ -152,10 +152,13 @@ def list_score_sets(values: ObjectiveValues) -> list[ScoreSet]:
 
 
 def _needed(editions: Iterable[Edition], others: Iterable[int]) -> Q:
-    """Averages, every data set of a gate's metric, and of the runs of other versions all that enters an average."""
+    """Averages, every data set of a gate's metric, of a track with several languages every data set, and of the runs of
+    other versions all that enters an average."""
     wanted, averaged = Q(data_set__startswith=AVERAGE), set[str]()
     for edition in editions:
         averaged |= {one.metric for one in list_averages(track_of(edition))}
+        if len({*track_of(edition).languages, *track_of(edition).surprise_languages}) > 1:
+            wanted |= Q(metric__in=averaged, data_set__in=list(edition.recipe.data_sets))
         ranking = track_of(edition).ranking
         for gate in ranking.gates if ranking else ():
             names = {name for group in gate.groups for name in group}

@@ -111,3 +111,33 @@ def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and
     text = client.get(f"/systems/{weak.name}/").content.decode().replace("\xa0", " ")
     assert "That attack is not reliable" in text
     assert "With the sign of the scores reversed wherever that helps the attacker, it is 26.0 %." in text
+
+
+def test_track_of_several_languages_has_columns_of_each_on_request(client):
+    edition = make_edition(protocol="2026", track="track2", published_at=timezone.now())
+    submission = make_submission(make_team_system(make_team(edition)))
+    make_objective_run(
+        submission,
+        [
+            number(edition, "eer", "speechbrain", "average_test", 20.0),
+            number(edition, "wer", "", "average_test", 10.0),
+            number(edition, "eer", "speechbrain", "fr_test_trials_mixed", 31.5),
+            replace(number(edition, "wer", "", "fr_test_asr", 12.5), low=11.0, high=14.0),
+            number(edition, "wer", "", "ja_test_asr", 44.0),
+            number(edition, "wer", "", "fr_dev_asr", 99.0),
+        ],
+    )
+    leaderboard = build_leaderboard(edition)
+    assert [one.key for one in leaderboard.by_language] == ["eer-fr", "wer-fr", "wer-ja"]
+    [entry] = leaderboard.entries
+    assert entry.averages["wer-fr"] == Measured(12.5, 11.0, 14.0)
+    address = f"/editions/{edition.name}/leaderboard/"
+    plain, each = (client.get(address + query).content.decode() for query in ("", "?languages=all"))
+    assert "WER, Japanese" not in plain
+    for heading in ("EER, French", "WER, French", "WER, Japanese"):
+        assert heading in each
+
+
+def test_track_of_one_language_has_no_columns_of_languages(edition):
+    add_system(edition, 16.0)
+    assert build_leaderboard(edition).by_language == ()
