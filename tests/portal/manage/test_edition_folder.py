@@ -182,6 +182,11 @@ def test_nobody_leaves_with_the_edition(challenge, settings, tmp_path, tmp_path_
     assert not Session.objects.filter(is_preview=True).exists()
     assert len({one.token for one in Session.objects.all()} - secrets) == Session.objects.count() == 1
     assert Team.objects.filter(memberships=None, contact="", contact_email="").count() == Team.objects.count() == 2
+    client = Client()
+    client.force_login(organizer)
+    page = client.get(Team.objects.get(name="Alder").get_absolute_url()).content.decode()
+    assert "none: the team came with an edition of another portal" in page
+    assert "No members." in page
     event = AuditEvent.objects.get(action="edition.imported")
     assert (event.subject, event.actor) == (str(edition), organizer)
 

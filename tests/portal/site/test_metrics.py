@@ -1,5 +1,6 @@
 """/metrics: nothing without its token, and what Prometheus reads with it."""
 
+import json
 import re
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from tests.portal.factories import make_job
 
 pytestmark = pytest.mark.django_db
 TOKEN = "a-token-of-the-operator"
+LEGEND = re.compile(r"{{(\w+)}}")
 LINE = re.compile(r'# (HELP|TYPE) voiceprivacy_\w+ .+|voiceprivacy_\w+({\w+="[^"]*"(,\w+="[^"]*")*})? [\d.e+-]+')
 
 
@@ -61,3 +63,31 @@ def test_metrics_without_the_database_are_those_of_disk_and_checks(monkeypatch):
     text = metrics.write_metrics()
     assert 'voiceprivacy_ready{check="database"} 0.0' in text
     assert ("voiceprivacy_disk_free_bytes" in text, "voiceprivacy_jobs_waiting" in text) == (True, False)
+
+
+def test_board_for_grafana_shows_every_metric_and_no_other(client, settings):
+    settings.METRICS_TOKEN = TOKEN
+    make_job("succeeded", kind="test-steps", started_at=timezone.now(), finished_at=timezone.now())
+    text = client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"}).content.decode()
+    told = set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE))
+    board = json.loads((settings.BASE_DIR / "deploy/grafana/voiceprivacy.json").read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert {name for query in queries for name in re.findall(r"voiceprivacy_\w+", query)} == told
+    labels = {label for query in queries for label in re.findall(r"by \((\w+)(?:, (\w+))?\)|(\w+)=\"", query)}
+    labels = {one for found in labels for one in found if one}
+    labels |= {one for panel in board["panels"] for target in panel["targets"] for one in LEGEND.findall(str(target))}
+    assert labels <= set(re.findall(r"[{,](\w+)=\"", text)) | {"worker"}
+    keys = [panel["id"] for panel in board["panels"]]
+    assert len(keys) == len(set(keys))
+    assert all(panel["title"] for panel in board["panels"])
+    assert not overlaps([panel["gridPos"] for panel in board["panels"]])
+
+
+def overlaps(places):
+    cells = [
+        (x, y)
+        for one in places
+        for x in range(one["x"], one["x"] + one["w"])
+        for y in range(one["y"], one["y"] + one["h"])
+    ]
+    return len(cells) != len(set(cells)) or max(x for x, _ in cells) > 23
