@@ -279,7 +279,7 @@ def list_publications(edition: Edition) -> Table | None:
         [moment_cell(one.at), PUBLICATIONS[one.action], f"Version {one.data.get('recipe_version', 1)}"]
         for one in events
     ]
-    columns = [Column("at", "Time (UTC)"), Column("what", "Leaderboard"), Column("version", "Recipe")]
+    columns = [Column("at", "Date (UTC)"), Column("what", "Leaderboard"), Column("version", "Recipe")]
     return plain_table("Publications", columns, rows) if rows else None
 
 

@@ -346,7 +346,8 @@ def _attackers_table(attackers: Sequence[Attacker], columns: Sequence[tuple[str,
         if rows:
             groups.append(number_group(_title_of(place), rows))
     caption = "By trial set, attack model and attacker."
-    return number_table(name, title, caption, [metric_label(*one) for one in columns], groups)
+    table = number_table(name, title, caption, [metric_label(*one) for one in columns], groups)
+    return replace(table, styles=f"{table.styles} sparse")
 
 
 def voices_table(attackers: Sequence[Attacker]) -> Table:
