@@ -188,13 +188,19 @@ def _word_attacker(options: argparse.Namespace, every: Sequence[_Lists]) -> tupl
     problems: list[Problem] = []
     wanted = {utterance for one in every for utterance in one.speakers}
     folders = [options.enrolment, *(path if path.is_dir() else path.parent for path in options.trials)]
-    for form, path in ((Speech.ORIGINAL, options.original), (Speech.ANONYMISED, options.anonymised)):
+    for form, given in ((Speech.ORIGINAL, options.original), (Speech.ANONYMISED, options.anonymised)):
         places[form] = {}
-        files = [path] if path else [folder / "text" for folder in folders if form is Speech.ORIGINAL]
+        path = given / "text" if given and given.is_dir() else given  # a folder of recordings, as of other engines
+        files = [folder / "text" for folder in folders if form is Speech.ORIGINAL]
+        if path and (path.is_file() or path is given or not files):
+            files = [path]
         said: dict[str, str] = {}
         for file in files:
             if not file.is_file():
-                raise CommandError(f"{file}: expected a text file (utterance and words in each line), found none.")
+                raise CommandError(
+                    f"{file}: expected a text file (utterance and words in each line), found none. Name one by "
+                    f"--{form}, or leave the option out."
+                )
             parsed = read_text(file, str(file))
             words = require_entries(parsed)
             said |= words

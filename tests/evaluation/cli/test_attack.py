@@ -152,6 +152,13 @@ def test_words_alone_are_an_attacker_and_none_of_the_anonymised_are_needed(shell
     write(heard, [f"{name}-{one} {said['s0']}" for name in said for one in range(4)])
     outcome = shell(*named, "--engine", "words", "--anonymised", heard, "--json")
     assert number(outcome, "ignorant")["value"] == 50
+    recordings = corpus / "recordings"
+    recordings.mkdir()
+    refused = shell(*named, "--engine", "words", "--original", recordings, "--anonymised", recordings)
+    assert "recordings/text: expected a text file (utterance and words in each line), found none. Name" in refused.err
+    heard.rename(recordings / "text")
+    outcome = shell(*named, "--engine", "words", "--anonymised", recordings, "--json")
+    assert number(outcome, "ignorant")["value"] == 50
     (data / "enrolls/text").unlink()
     refused = shell(*named, "--engine", "words")
     assert refused.code == 2
