@@ -13,6 +13,7 @@ from portal.core.storage import delete_old
 from portal.jobs.periodic_tasks import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
+from portal.manage.alerts import tell_operators
 from portal.manage.retention import announce_deletions, delete_due_speech
 from portal.manage.services import delete_unneeded_files
 
@@ -48,3 +49,9 @@ def keep_retention_dates() -> None:
     now = read_clock()
     announce_deletions(now)
     delete_due_speech(now)
+
+
+@periodic_task(every=timedelta(minutes=5))
+def mail_alerts() -> None:
+    """Tell operators of queues that starve, of kinds of jobs that keep failing, and of a disk that fills up."""
+    tell_operators(read_clock())
