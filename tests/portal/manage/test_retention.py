@@ -137,6 +137,7 @@ def test_speech_goes_after_the_notice_and_numbers_stay(folder, client):
     assert event.data["rows"]["stimuli"] > 0
     assert event.data["rows"]["archives of speech"] == 1
     assert [client.get(one).status_code for one in addresses] == [200] * len(addresses)
+    assert "The recordings were deleted on " in client.get(submission.get_absolute_url()).content.decode()
     assert "Deleted on " in client.get(edition.get_absolute_url()).content.decode()
     assert retention.delete_due_speech(now + 16 * DAY) == 0
     Study.objects.update(state=Study.State.PREPARED)
@@ -251,5 +252,5 @@ def test_organizer_sets_the_date_and_teams_see_it(client):
     answer = client.post(address, given)
     assert answer.status_code == 302, answer.context["form"].errors
     client.force_login(owner)
-    assert f"Deleted on {moment:%Y-%m-%d} or soon after" in client.get(edition.get_absolute_url()).content.decode()
+    assert f"Will be deleted on {moment:%Y-%m-%d} or soon after" in client.get(edition.get_absolute_url()).content.decode()
     assert AuditEvent.objects.filter(action="edition.changed").first().data["changes"]["speech_kept_until"]
