@@ -252,5 +252,6 @@ def test_organizer_sets_the_date_and_teams_see_it(client):
     answer = client.post(address, given)
     assert answer.status_code == 302, answer.context["form"].errors
     client.force_login(owner)
-    assert f"Will be deleted on {moment:%Y-%m-%d} or soon after" in client.get(edition.get_absolute_url()).content.decode()
+    page = client.get(edition.get_absolute_url()).content.decode()
+    assert f"Will be deleted on {moment:%Y-%m-%d} or soon after" in page
     assert AuditEvent.objects.filter(action="edition.changed").first().data["changes"]["speech_kept_until"]
