@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,30 @@ from common.errors import CommandError
 from common.lock import lock_folder
 from common.problems import Problem, Severity, has_errors
 from evaluation.attackers.back_ends import BackEnd
-from evaluation.attackers.training.trained import attacking_encoder, load_trained, read_back_end, read_description
+from evaluation.attackers.training.trained import (
+    attacking_encoder,
+    is_finished,
+    load_trained,
+    read_back_end,
+    read_description,
+)
 from evaluation.attackers.traits import MEAN_F0, TRAITS, WORDS, MeanF0, score_words
 from evaluation.attackers.trial_scores import PRESETS
 from evaluation.cli.arguments import require_entries
+from evaluation.cli.attack_lists import Lists, find_unknown_models, make_recipe, read_enrolment, read_test
 from evaluation.formats.audio_pairs import list_utterances
-from evaluation.formats.kaldi import read_spk2gender, read_text, read_utt2spk
+from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import AttackModel, Gender, Speech
-from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, EXTRA_METRICS, find_metric, format_heading, format_value
-from evaluation.protocols.recipes import DataSet, Recipe, Track
-from evaluation.scoring.attack import attacks_of_training, choose_scorer, list_pairs, results_folder, run_attack
+from evaluation.metrics.detection import kaldi_eer
+from evaluation.scoring.attack import (
+    attacks_of_training,
+    average_models,
+    choose_scorer,
+    list_pairs,
+    results_folder,
+    run_attack,
+)
 from evaluation.scoring.compute import Objective
 from evaluation.scoring.reliability import UNHEARD, AttackStrength, Reliability, judge_attack
 from evaluation.scoring.sources import Attacker, Scorer, Sources, Vectors
@@ -48,18 +61,6 @@ READY = "ready-vectors"
 LOCK = ".attack.lock"
 _SHOWN = (("eer", "kaldi"), ("eer", "rocch"), ("min_cllr", "pav"), ("linkability", ""))
 _VOICES = ("gain_of_voice_distinctiveness", "de_identification")
-
-
-@dataclass(frozen=True)
-class _Lists:
-    """A data set as its directory lists it: utterance → speaker, speaker → gender, and of a trial set its trials."""
-
-    name: str
-    speakers: Mapping[str, str]
-    gender: str = "all"
-    trials: TrialTable | None = None
-    genders: Mapping[str, str] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,14 +113,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Extract, score, measure, report; the exit code."""
     _check_options(options)
-    enrolment = _enrolment(options.enrolment)
-    tests = [_test(path) for path in options.trials]
+    enrolment = read_enrolment(options.enrolment)
+    tests = [read_test(path) for path in options.trials]
     names = [one.name for one in (enrolment, *tests)]
     if len(set(names)) != len(names):
         raise CommandError(f"--trials: expected directories of different names, found {', '.join(names)}.")
     training = _training(options)
     every = [enrolment, *tests]
-    unknown = _unknown_models(enrolment, tests)
+    unknown = find_unknown_models(enrolment, tests)
     if options.engine == WORDS:
         name, (attacker, problems) = WORDS, _word_attacker(options, every)
         unusable: list[Problem] = []
@@ -135,21 +136,25 @@ def run(options: argparse.Namespace) -> int:
     lists = [problem for one in every for problem in one.problems]
     problems = [*lists, *unknown, *problems, *unusable, *objective.problems]
     folder = options.out / results_folder(name, training)
-    verdicts = _judge(options, objective, tests) if options.trained and training is Speech.ANONYMISED else {}
+    verdicts, rivals = dict[str, Reliability](), _Rivals()
+    if options.trained and training is Speech.ANONYMISED:
+        with lock_folder(options.out, LOCK):
+            rivals = _attack_by_rivals(options, every, audio)
+        verdicts = _judge(options, objective, tests, rivals)
     if options.json:
-        terminal.print_json(_content(name, folder, objective, problems) | _strength_content(verdicts))
+        terminal.print_json(_content(name, folder, objective, problems) | _strength_content(verdicts, rivals))
     else:
         _print_numbers(objective, tests, training)
-        _print_strength(verdicts)
+        _print_strength(verdicts, rivals)
         terminal.print_text(f"\nScore files and matrices: {folder}")
     code = terminal.print_problems(problems)
     return code if objective.numbers or has_errors(problems) else terminal.PROBLEMS
 
 
-def _objective(options: argparse.Namespace, attacker: Attacker, every: Sequence[_Lists]) -> Objective:
+def _objective(options: argparse.Namespace, attacker: Attacker, every: Sequence[Lists]) -> Objective:
     """The numbers of the attack; its files are in OUT."""
     lists = {one.name: one for one in every}
-    recipe = _recipe(*every)
+    recipe = make_recipe(*every)
     sources = Sources(
         recipe,
         recipe.track,
@@ -164,7 +169,7 @@ def _voice_attacker(
     name: str,
     training: Speech,
     vectors: Mapping[Speech, Vectors],
-    every: Sequence[_Lists],
+    every: Sequence[Lists],
     score: Scorer,
 ) -> Attacker:
     lists = {one.name: one for one in every}
@@ -174,14 +179,14 @@ def _voice_attacker(
         vectors=lambda one, speech: _of(vectors[speech], lists[one].speakers),
         speakers=lambda one: lists[one].speakers,
         score=score,
-        trials=_recipe(*every).sets("trial"),
+        trials=make_recipe(*every).sets("trial"),
         genders=lambda one: lists[one].genders,
         knows_voices=name not in TRAITS,
         back_end=_back_end(options),
     )
 
 
-def _word_attacker(options: argparse.Namespace, every: Sequence[_Lists]) -> tuple[Attacker, list[Problem]]:
+def _word_attacker(options: argparse.Namespace, every: Sequence[Lists]) -> tuple[Attacker, list[Problem]]:
     """Who knows what was said alone; without words of the anonymised speech, of the originals only."""
     lists, texts = {one.name: one for one in every}, list[str]()
     places: dict[Speech, dict[str, np.ndarray[Any, np.dtype[np.float32]]]] = {}
@@ -226,7 +231,7 @@ def _word_attacker(options: argparse.Namespace, every: Sequence[_Lists]) -> tupl
         vectors=lambda one, speech: _of(places[speech], lists[one].speakers),
         speakers=lambda one: lists[one].speakers,
         score=score,
-        trials=_recipe(*every).sets("trial"),
+        trials=make_recipe(*every).sets("trial"),
         attacks=() if places[Speech.ANONYMISED] else (AttackModel.UNPROTECTED,),
         knows_voices=False,
     )
@@ -249,80 +254,6 @@ def _check_options(options: argparse.Namespace) -> None:
             raise CommandError(f"Expected --{side} with the {side} audio (or --vectors), found none.")
 
 
-# What is attacked ----------------------------------------------------------------------------------
-
-
-def _enrolment(folder: Path) -> _Lists:
-    name = folder.resolve().name
-    parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
-    if not (folder / "utt2spk").is_file():
-        raise CommandError(f"{folder}: expected utt2spk with the speaker of each enrolment utterance, found none.")
-    speakers = require_entries(parsed)
-    return _Lists(name, speakers, genders=_genders(folder), problems=parsed.problems)
-
-
-def _test(path: Path) -> _Lists:
-    """A Kaldi directory, or a trials file beside its utt2spk."""
-    folder, file = (path, path / "trials") if path.is_dir() else (path.parent, path)
-    name = folder.resolve().name if file.name == "trials" else file.stem
-    if not file.is_file():
-        raise CommandError(f"{path}: expected a trials file or a directory with one, found none.")
-    if not (folder / "utt2spk").is_file():
-        raise CommandError(f"{folder}: expected utt2spk with the speaker of each trial utterance, found no such file.")
-    table = read_trial_table(file, f"{name}/trials")
-    parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
-    if not len(table.pairs):
-        raise CommandError(table.problems[0].sentence())
-    tested = {utterance for _, utterance in list_pairs(table)}
-    speakers = {one: speaker for one, speaker in require_entries(parsed).items() if one in tested}
-    if lost := sorted(tested - set(speakers)):
-        raise CommandError(f"{folder / 'utt2spk'}: expected every trial utterance, found none for {lost[0]}.")
-    known = _genders(folder)
-    return _Lists(name, speakers, _gender(known, set(speakers.values())), table, known, parsed.problems)
-
-
-def _unknown_models(enrolment: _Lists, tests: Sequence[_Lists]) -> list[Problem]:
-    """Models of trials that nobody is enrolled for.
-
-    Raises:
-        CommandError: of a trial set no model at all is known.
-    """
-    enrolled = set(enrolment.speakers.values())
-    problems = []
-    for one in tests:
-        models = {model for model, _ in list_pairs(one.trials)} if one.trials else set()
-        if unknown := sorted(models - enrolled):
-            expected = f"models that are speakers of {enrolment.name}/utt2spk"
-            found = f"{len(unknown)} of {len(models)} that are not, such as {unknown[0]}"
-            remedy = "Enrol them, or correct the trials; their trials have no score."
-            problems.append(Problem("unknown-model", f"{one.name}/trials", expected, found, remedy))
-            if len(unknown) == len(models):
-                raise CommandError(problems[-1].sentence())
-    return problems
-
-
-def _genders(folder: Path) -> dict[str, str]:
-    """Speaker → gender where the directory says it."""
-    path = folder / "spk2gender"
-    return read_spk2gender(path, str(path)).content if path.is_file() else {}
-
-
-def _gender(known: Mapping[str, str], speakers: set[str]) -> str:
-    genders = {known.get(speaker, "") for speaker in speakers}
-    if "" in genders:
-        return "all"
-    return genders.pop() if len(genders) == 1 else "mixed"
-
-
-def _recipe(enrolment: _Lists, *tests: _Lists) -> Recipe:
-    """These lists as an edition without averages."""
-    sets = {enrolment.name: DataSet(enrolment.name, "enrolment", "", "all")}
-    for one in tests:
-        sets[one.name] = DataSet(one.name, "trial", "", one.gender, enrolment=enrolment.name)
-    models = tuple(str(attack) for attack in AttackModel)
-    return Recipe("files", "Files", "_anon", (), models, (), sets, (), {"main": Track("main", ())})
-
-
 # Vectors -------------------------------------------------------------------------------------------
 
 
@@ -333,16 +264,22 @@ def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], Speake
         return READY, READY, lambda: registry.load(options.engine, device)
     if options.trained:
         trained: Path = options.trained
-        name = f"{TRAINED}-{trained.resolve().name}"
-        # Another training in a folder of the same name has other vectors.
-        version = read_description(trained).model_sha256[:12]
-        return name, f"{name}@{version}", lambda: attacking_encoder(load_trained(trained, device))
+        return f"{TRAINED}-{trained.resolve().name}", _trained_key(trained), partial(_load_trained, trained, device)
     if options.engine == MEAN_F0:
         return MEAN_F0, f"{MEAN_F0}@1", MeanF0
     engine = registry.find_engine(options.engine)
     if sentence := registry.explain_missing(engine):
         raise CommandError(sentence)
     return engine.name, engine.key, lambda: registry.load(engine.name, device)
+
+
+def _trained_key(trained: Path) -> str:
+    """The key of its vectors; another training in a folder of the same name has others."""
+    return f"{TRAINED}-{trained.resolve().name}@{read_description(trained).model_sha256[:12]}"
+
+
+def _load_trained(trained: Path, device: Device) -> SpeakerEncoder:
+    return attacking_encoder(load_trained(trained, device))
 
 
 def _training(options: argparse.Namespace) -> Speech:
@@ -353,8 +290,11 @@ def _training(options: argparse.Namespace) -> Speech:
 
 def _back_end(options: argparse.Namespace) -> BackEnd | None:
     """The fitted back end of a trained attacker, unless another way of comparing is named."""
-    wants = options.trained and (not options.preset or PRESETS[options.preset].back_end == "plda")
-    return read_back_end(options.trained) if wants else None
+    return _fitted_of(options.trained, options.preset) if options.trained else None
+
+
+def _fitted_of(trained: Path, preset: str) -> BackEnd | None:
+    return read_back_end(trained) if not preset or PRESETS[preset].back_end == "plda" else None
 
 
 def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:
@@ -377,7 +317,7 @@ def _vectors(
     key: str,
     load: Callable[[], SpeakerEncoder],
     audio: Mapping[Speech, Mapping[str, Path]],
-    lists: Sequence[_Lists],
+    lists: Sequence[Lists],
 ) -> tuple[dict[Speech, Vectors], list[Problem]]:
     if options.vectors:
         forms = (Speech.ORIGINAL, Speech.ANONYMISED)
@@ -400,8 +340,98 @@ def _of(vectors: Vectors, utterances: Mapping[str, str]) -> Vectors:
 # Whether it is strong enough --------------------------------------------------------------------------
 
 
-def _judge(options: argparse.Namespace, objective: Objective, tests: Sequence[_Lists]) -> dict[str, Reliability]:
-    """What is known against the trained attacker, by trial set; seeds and frozen encoders are other runs."""
+@dataclass
+class _Rivals:
+    """EERs in per cent of what a trained attacker is held against, by trial set.
+
+    Attributes:
+        frozen: the lowest of the shipped encoder; seeds: of each other seed of the same training.
+        cosine: of an attacker with PLDA, by the cosine of the same vectors.
+        why_not: why one of them could not be tried, in sentences.
+    """
+
+    frozen: dict[str, float] = field(default_factory=dict)
+    seeds: dict[str, list[float]] = field(default_factory=dict)
+    cosine: dict[str, float] = field(default_factory=dict)
+    why_not: list[str] = field(default_factory=list)
+
+    def sentence(self, data_set: str) -> str:
+        """What the attack was held against on a trial set; empty where against nothing."""
+        known = {"the shipped encoder": self.frozen, "the cosine of the same vectors": self.cosine}
+        said = [f"{what} {eers[data_set]:.1f} %" for what, eers in known.items() if data_set in eers]
+        said += [f"another seed {eer:.1f} %" for eer in self.seeds.get(data_set, [])]
+        return f"EERs to compare with: {', '.join(said)}." if said else ""
+
+
+def _attack_by_rivals(
+    options: argparse.Namespace, every: Sequence[Lists], audio: Mapping[Speech, Mapping[str, Path]]
+) -> _Rivals:
+    """Attack the same trials by the shipped encoder and by the other seeds that lie beside the trained attacker.
+
+    The shipped encoder is lazy-informed and, with the original audio, ignorant as well.
+    """
+    rivals = _Rivals()
+    if options.vectors:
+        rivals.why_not.append("The shipped encoder and other seeds need the audio, and --vectors replaces it.")
+        return rivals
+    if _back_end(options) is not None:
+        load = partial(_load_trained, options.trained, options.device)
+        vectors, _ = _vectors(options, _trained_key(options.trained), load, audio, every)
+        own = vectors[Speech.ANONYMISED]
+        rivals.cosine = dict(_eers(every, own, own, choose_scorer(TRAINED)))
+    engine = registry.find_engine(registry.DEFAULT)
+    if missing := registry.explain_missing(engine):
+        rivals.why_not.append(f"The shipped encoder cannot be tried: {missing}")
+    else:
+        originals = {Speech.ORIGINAL: list_utterances(options.original)[0]} if options.original else {}
+        load = partial(registry.load, engine.name, options.device)
+        vectors, _ = _vectors(options, engine.key, load, {**audio, **originals}, every)
+        for enrolled in vectors:
+            for name, eer in _eers(every, vectors[enrolled], vectors[Speech.ANONYMISED], choose_scorer(engine.name)):
+                rivals.frozen[name] = min(eer, rivals.frozen.get(name, eer))
+    others = _list_other_seeds(options.trained)
+    if not others:
+        rivals.why_not.append(f"No other seed of this training lies beside {options.trained}: train it with several.")
+    for folder in others:
+        load = partial(_load_trained, folder, options.device)
+        vectors, _ = _vectors(options, _trained_key(folder), load, audio, every)
+        score = choose_scorer(TRAINED, options.preset, _fitted_of(folder, options.preset))
+        for name, eer in _eers(every, vectors[Speech.ANONYMISED], vectors[Speech.ANONYMISED], score):
+            rivals.seeds.setdefault(name, []).append(eer)
+    return rivals
+
+
+def _eers(every: Sequence[Lists], enrolment: Vectors, heard: Vectors, score: Scorer) -> Iterator[tuple[str, float]]:
+    """Name and EER (Kaldi), in per cent, of each trial set of which targets and nontargets can be scored."""
+    enrolled, *tests = every
+    for one in tests:
+        assert one.trials is not None  # noqa: S101 - `read_test` reads them
+        models = average_models(enrolment, enrolled.speakers, {model for model, _ in list_pairs(one.trials)})
+        rows = zip(list_pairs(one.trials), one.trials.targets.tolist(), strict=True)
+        scored = [(pair, target) for pair, target in rows if pair[0] in models and pair[1] in heard]
+        targets = np.array([target for _, target in scored], bool)
+        if targets.any() and not targets.all():
+            scores = score(models, heard, [pair for pair, _ in scored])
+            yield one.name, 100 * kaldi_eer(scores[targets], scores[~targets])
+
+
+def _list_other_seeds(trained: Path) -> list[Path]:
+    """The finished seeds of the same training beside the one that attacks."""
+    own = read_description(trained)
+    found = []
+    for folder in sorted(trained.resolve().parent.glob("seed-*")):
+        if folder == trained.resolve() or not is_finished(folder):
+            continue
+        other = read_description(folder)
+        if (other.recipe, other.sources, other.system) == (own.recipe, own.sources, own.system):
+            found.append(folder)
+    return found
+
+
+def _judge(
+    options: argparse.Namespace, objective: Objective, tests: Sequence[Lists], rivals: _Rivals
+) -> dict[str, Reliability]:
+    """What is known against the trained attacker, by trial set."""
     description = read_description(options.trained)
     own, system = description.final.own_eer, description.system
     unheard = 100.0 * (options.system != system) if options.system and system else None
@@ -414,6 +444,8 @@ def _judge(options: argparse.Namespace, objective: Objective, tests: Sequence[_L
         one.name: judge_attack(
             AttackStrength(
                 found[one.name, "eer", "kaldi"],
+                frozen_eer=rivals.frozen.get(one.name),
+                seed_eers=[found[one.name, "eer", "kaldi"], *rivals.seeds.get(one.name, [])],
                 own_eer=None if own is None else 100 * own,
                 inverted_targets=found.get((one.name, "inverted_targets", "")),
                 unheard_voices=unheard,
@@ -424,14 +456,19 @@ def _judge(options: argparse.Namespace, objective: Objective, tests: Sequence[_L
     }
 
 
-def _print_strength(verdicts: Mapping[str, Reliability]) -> None:
+def _print_strength(verdicts: Mapping[str, Reliability], rivals: _Rivals) -> None:
     for data_set, verdict in verdicts.items():
         word = "nothing found against it" if verdict.is_reliable else verdict.word
         terminal.print_text()
         terminal.print_paragraph(
             f"Is the attack on {data_set} strong enough? {' '.join((f'{word}.', *verdict.reasons))}"
         )
-        terminal.print_paragraph(f"Not checked here: {'; '.join(verdict.unknown)}.")
+        if compared := rivals.sentence(data_set):
+            terminal.print_paragraph(compared)
+        if verdict.unknown:
+            terminal.print_paragraph(f"Not checked: {'; '.join(verdict.unknown)}.")
+    for sentence in rivals.why_not if verdicts else ():
+        terminal.print_paragraph(sentence)
     if any(UNHEARD in verdict.unknown for verdict in verdicts.values()):
         terminal.print_paragraph(
             "On speech of another system an attacker looks weak and says nothing: name the system with --system here "
@@ -439,18 +476,20 @@ def _print_strength(verdicts: Mapping[str, Reliability]) -> None:
         )
 
 
-def _strength_content(verdicts: Mapping[str, Reliability]) -> dict[str, object]:
+def _strength_content(verdicts: Mapping[str, Reliability], rivals: _Rivals) -> dict[str, object]:
     rows = [
         {"data_set": name, "is_reliable": one.is_reliable, "reasons": one.reasons, "not_checked": one.unknown}
+        | {"frozen_eer": rivals.frozen.get(name), "cosine_eer": rivals.cosine.get(name)}
+        | {"other_seed_eers": rivals.seeds.get(name, [])}
         for name, one in verdicts.items()
     ]
-    return {"strength": rows} if rows else {}
+    return {"strength": rows, "why_not_checked": rivals.why_not} if rows else {}
 
 
 # What is said --------------------------------------------------------------------------------------
 
 
-def _print_numbers(objective: Objective, tests: Sequence[_Lists], training: Speech) -> None:
+def _print_numbers(objective: Objective, tests: Sequence[Lists], training: Speech) -> None:
     rows, every = [], list(objective.numbers.values())
     header = ["trials", "attacker"]
     for metric in (find_metric(*key) for key in _SHOWN):
@@ -472,7 +511,7 @@ def _print_numbers(objective: Objective, tests: Sequence[_Lists], training: Spee
     _print_extras(every)
 
 
-def _print_exposure(numbers: Sequence[Number], tests: Sequence[_Lists], training: Speech) -> None:
+def _print_exposure(numbers: Sequence[Number], tests: Sequence[Lists], training: Speech) -> None:
     """What the EER hides, a table for each trial set; intervals below the measures that have one."""
     by_test = {(one.identity.data_set, one.identity.attack_model, one.identity.metric): one for one in numbers}
     for test in tests:

@@ -62,6 +62,7 @@ class DataSet:
     Attributes:
         role: enrolment, trial, recognition, emotion, training, or joint (sets anonymised in one run).
         gender: f, m, mixed (pairs of any gender) or all.
+        track: the only track that has it; empty where that follows from averages and languages.
         enrolment: of a trial set, the set that its models are enrolled with.
         id_hash, trials_hash: first 16 hexadecimal digits of the SHA-256 of the sorted ids and ``trials`` lines.
         directory: name of the Kaldi directory where it differs.
@@ -74,6 +75,7 @@ class DataSet:
     split: str
     gender: str
     language: str = "en"
+    track: str = ""
     enrolment: str = ""
     directory: str = ""
     parts: tuple[str, ...] = ()
@@ -476,6 +478,9 @@ class _RecipeReader(TableReader):
         given = self.table
         sets = {name: self._data_set(row, name) for name, row in self.tables(given, "data_sets")}
         tracks = {name: self._track(row, name) for name, row in self.tables(given, "tracks")}
+        for name, one in sets.items():
+            if one is not None and one.track:
+                self.one_of(one.track, tuple(tracks), f"data_sets.{name}.track")
         metrics = tuple(self.rows(MetricRule, given, "metrics", "metrics"))
         for number, rule in enumerate(metrics):
             self._metric(rule.key, rule.estimator, f"metrics[{number}]")

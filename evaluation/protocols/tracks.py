@@ -10,7 +10,8 @@ from evaluation.protocols.recipes import Recipe, Track
 
 def narrow_to_track(recipe: Recipe, name: str) -> Recipe:
     """A recipe without the data sets of its other tracks: neither those that these alone average, with their enrolment
-    sets, nor those of languages that the track does not have. The only track has all of them.
+    sets, nor those of languages that the track does not have, nor those that name another track. The only track has
+    all.
 
     Args:
         name: of the track; with a name that the recipe does not have it stays as it is.
@@ -24,7 +25,7 @@ def narrow_to_track(recipe: Recipe, name: str) -> Recipe:
     kept = {
         key: one
         for key, one in recipe.data_sets.items()
-        if key not in others and (not languages or one.language in languages)
+        if key not in others and one.track in ("", name) and (not languages or one.language in languages)
     }
     gone = [f"data_sets.{one}" for one in recipe.data_sets if one not in kept]
     gone += [f"tracks.{one}" for one in recipe.tracks if one != name]

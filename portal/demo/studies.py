@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from textwrap import shorten
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Count
 from django.urls import reverse
 from django.utils import timezone
 
@@ -21,11 +23,12 @@ from listening.app.models import Study
 from listening.app.results.services import publish_results, start_analysis
 from listening.app.studies.designing import make_design
 from listening.app.studies.selectors import find_played
+from listening.app.studies.rules import RELAXATIONS
 from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.design.plan import DesignError
 from portal.accounts.models import User
-from portal.challenges.models import Edition
+from portal.challenges.models import DataSet, Edition
 from portal.core.models import AuditEvent
 from portal.demo.challenge import find_submission, select_demo_submissions
 from portal.demo.listeners import answer_study
@@ -50,6 +53,7 @@ PLAN = {
 }
 SAMPLED = "wide"  # the team whose system everybody can hear
 LASTED = timedelta(hours=3)  # at most, from the launch to the end
+LONGEST_REASON = 240  # characters of why a test is left out
 NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
 
 
@@ -114,6 +118,23 @@ def heard_submissions(edition: Edition, *, without: str = "") -> list[Submission
     found = select_demo_submissions(edition).filter(state=Submission.State.EVALUATED).order_by("pk")
     left_out = find_submission(edition, without) if without else None
     return [one for one in found if one != left_out]
+
+
+def choose_heard_sets(edition: Edition) -> list[DataSet]:
+    """An enrolment set and all that is tried with it, of several the one with most different sentences.
+
+    A listening test compares speakers of one part of a corpus only.
+    """
+    if edition.corpus is None:
+        return []
+    known = {one.name: one for one in edition.corpus.data_sets.all()}
+    sentences = edition.corpus.data_sets.annotate(said=Count("utterances__transcript", distinct=True))
+    counts: dict[str, int] = dict(sentences.values_list("name", "said"))
+    parts: dict[str, list[DataSet]] = {}
+    for one in edition.recipe.sets("trial"):
+        if one.name in known and one.enrolment in known:
+            parts.setdefault(one.enrolment, [known[one.enrolment]]).append(known[one.name])
+    return max(parts.values(), key=lambda part: sum(counts[one.name] for one in part[1:]), default=[])
 
 
 @dataclass(frozen=True)
@@ -184,36 +205,46 @@ def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: 
 
 
 def _designed(edition: Edition, plan: Plan, organizer: User, say: Screen, begins: str) -> Study | None:
-    """The study with its design, and the job that makes its recordings started. `begins`: said of a new one."""
-    study = Study.objects.filter(name=f"{edition.name}-{plan.name}").first()
-    if study is None or not study.is_designed:
+    """The study with its design, and the job that makes its recordings started; None where the speech allows none.
+
+    Where recordings run short, the rules that a design can do without are relaxed. `begins`: said of a new one.
+    """
+    known = Study.objects.filter(name=f"{edition.name}-{plan.name}").first()
+    if known is None or not known.is_designed:
         say(begins)
-    try:
-        with transaction.atomic():
-            study = study or _create(edition, plan, organizer)
-            if study.state == Study.State.DRAFT:
-                if not study.is_designed:
-                    make_design(study, organizer)
-                prepare_study(study, organizer)
-                study.refresh_from_db()
-    except DesignError as error:
-        say(f"{plan.title} is left out: {error}")
-        return None
-    return study
+    problems: list[str] = []
+    for relaxations in ([], list(RELAXATIONS)):
+        try:
+            with transaction.atomic():
+                study = known or _create(edition, plan, organizer, relaxations)
+                if study.state == Study.State.DRAFT:
+                    if not study.is_designed:
+                        make_design(study, organizer)
+                    prepare_study(study, organizer)
+                    study.refresh_from_db()
+        except DesignError as error:
+            problems = error.problems
+        else:
+            if relaxations and known is None:
+                say(f"{plan.title}: recordings run short, so the rules of its design are relaxed; its page says which")
+            return study
+    say(f"{plan.title} is left out, for it needs more speech. {shorten(problems[0], LONGEST_REASON, placeholder=' …')}")
+    return None
 
 
-def _create(edition: Edition, plan: Plan, organizer: User) -> Study:
+def _create(edition: Edition, plan: Plan, organizer: User, relaxations: Sequence[str]) -> Study:
     return create_study(
         edition=edition,
         by=organizer,
         systems=heard_submissions(edition, without=plan.without),
-        data_sets=edition.corpus.data_sets.filter(name__in=edition.recipe.data_sets) if edition.corpus else (),
+        data_sets=choose_heard_sets(edition),
         name=f"{edition.name}-{plan.name}",
         title=plan.title,
         form=plan.form,
         responsible="VoicePrivacy Portal (demo)",
         contact=organizer.email,
         keep_months=12,
+        relaxations=relaxations,
         **plan.numbers,
     )
 

@@ -107,7 +107,7 @@ def training_attacks(view: View, training: EvaluationRun) -> dict[str, Any]:
 
 def strength_table(attackers: Sequence[Attacker]) -> Table:
     """Whether each trained attacker is strong enough, by trial set: a word, what speaks against it, what is unknown."""
-    columns = [Column("attacker", "Attacker"), Column("set", "Data set"), Column("verdict", "Verdict")]
+    columns = [Column("attacker", "Attacker", kind="text"), Column("set", "Data set"), Column("verdict", "Verdict")]
     columns += [Column("why", "Why", kind="text"), Column("unknown", "Not checked", kind="text")]
     rows = (
         (
@@ -120,7 +120,7 @@ def strength_table(attackers: Sequence[Attacker]) -> Table:
         for attacker in attackers
         for data_set, verdict in attacker.verdicts.items()
     )
-    return plain_table("Is the attack strong enough?", columns, rows, name="strength", styles="strip")
+    return plain_table("Is the attack strong enough?", columns, rows, name="strength", styles="stack")
 
 
 def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from evaluation.app.training.services import ANY_DEVICE
 from evaluation.attackers.training.recipe import VARIANTS, TrainingRecipe, target_weights
 from evaluation.attackers.training.report import Spread, spread
 from evaluation.formats.results import Speech
+from evaluation.scoring.values import AVERAGE
 from portal.core.labels import decimals, duration
 from portal.jobs.models import State
 from portal.jobs.rules import can_cancel, can_run_again
@@ -264,6 +265,8 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
     columns = ("data_set", "gender", "attack_model", "run__engine", "value")
     for name, gender, attack, engine, value in values.order_by("run").values_list(*columns):
         newest.setdefault((name, gender, attack, engines[engine]), {})[engine] = value / 100
+    if any(name.startswith(AVERAGE) for name, *_ in newest):
+        newest = {key: one for key, one in newest.items() if key[0].startswith(AVERAGE)}
     genders, attacks = (
         {name: {key[place] for key in newest if key[0] == name} for name, *_ in newest} for place in (1, 2)
     )
@@ -271,7 +274,7 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
     for (name, gender, attack, scoring), by_engine in sorted(newest.items()):
         one = spread(list(by_engine.values()))
         if one is not None:
-            said = [name]
+            said = [name if not name.startswith(AVERAGE) else f"average of {name.removeprefix(AVERAGE)}"]
             said += [MetricValue.Gender(gender).label] if len(genders[name]) > 1 else []
             said += [attack] if len(attacks[name]) > 1 else []
             said += [scoring] if len(names) > 1 else []

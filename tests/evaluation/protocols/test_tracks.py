@@ -35,6 +35,16 @@ def test_track_has_its_languages_alone_and_surprise_languages_are_measured_witho
     assert not [one for one in averaged(MULTILINGUAL, "track2") if one.startswith(("cn", "ja"))]
 
 
+def test_track_trains_on_its_own_sets():
+    assert [one.name for one in ENGLISH.sets("training")] == ["train-clean-360"]
+    assert [one.name for one in MULTILINGUAL.sets("training")] == [
+        "train_english",
+        "train_spanish",
+        "train_french",
+        "train_german",
+    ]
+
+
 def test_uncertain_fields_are_those_of_the_track():
     assert "tracks.track1.ranking" in ENGLISH.uncertain
     assert "data_sets.libri_test_enrolls" in ENGLISH.uncertain

@@ -13,6 +13,7 @@ from evaluation.attackers.training.loop import train
 from evaluation.attackers.training.trained import load_trained
 from evaluation.scoring.vector_files import read_vectors
 from speech.audio.files import write_flac16
+from speech.encoders import registry
 from tests.evaluation.attackers.training.toys import TINY as PRESET
 from tests.evaluation.attackers.training.toys import utterances
 from tests.evaluation.commands import Shell, refusal
@@ -110,7 +111,7 @@ def test_attack_by_a_trained_attacker_is_centred_as_its_recipe_says(shell, corpu
     attacker = train(utterances(), PRESET.changed(epochs=1), 1, trained)
     answer = attack_toys(shell, corpus, trained, tmp_path)
     assert answer.code == 0, answer.err
-    [kept] = (tmp_path / "out").glob("vectors-*.npz")
+    [kept] = (tmp_path / "out").glob("vectors-*trained*.npz")
     assert attacker.description.model_sha256[:12] in kept.name
     vectors = read_vectors(kept)
     assert len(vectors) == 12
@@ -153,6 +154,30 @@ def test_attack_on_another_system_than_the_trained_one_is_not_reliable(shell, co
     assert not any("never heard" in reason for reason in untold["reasons"])
     said = " ".join(attack_toys(shell, corpus, trained, tmp_path).out.split())
     assert "name the system with --system" in said
+
+
+def test_attack_is_held_against_other_seeds_and_the_shipped_encoder(shell, corpus, tmp_path):
+    options = ("--data", corpus, "--device", "cpu", "--seeds", 1, 2, "--set", *TINY)
+    assert shell("train-attacker", tmp_path / "trained", *options).code == 0
+    trained = tmp_path / "trained"
+    [first] = attack_toys(shell, corpus, trained / "seed-1", tmp_path, "--json").json["strength"]
+    answer = attack_toys(shell, corpus, trained / "seed-2", tmp_path, "--json").json
+    [second] = answer["strength"]
+    eers = {
+        one["value"]
+        for one in answer["numbers"]
+        if (one["attack_model"], one["metric"], one["estimator"]) == ("semi-informed", "eer", "kaldi")
+    }
+    assert eers == set(first["other_seed_eers"])
+    assert "a second seed" not in first["not_checked"]
+    assert second["cosine_eer"] is None  # that is its own way
+    is_there = not registry.explain_missing(registry.find_engine(registry.DEFAULT))
+    assert (second["frozen_eer"] is not None) is is_there
+    assert ("the attackers that were not trained" in second["not_checked"]) is not is_there
+    (trained / "seed-1" / "recipe.json").unlink()
+    alone = attack_toys(shell, corpus, trained / "seed-2", tmp_path, "--json").json
+    assert alone["strength"][0]["other_seed_eers"] == []
+    assert any("No other seed of this training lies beside" in one for one in alone["why_not_checked"])
 
 
 def test_system_without_a_trained_attacker_is_refused(shell, corpus, tmp_path):
