@@ -22,8 +22,8 @@ from django.utils import timezone
 from listening.app.models import Study
 from listening.app.results.services import publish_results, start_analysis
 from listening.app.studies.designing import make_design
-from listening.app.studies.selectors import find_played
 from listening.app.studies.rules import RELAXATIONS
+from listening.app.studies.selectors import find_played
 from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.design.plan import DesignError
