@@ -22,6 +22,7 @@ from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
 from evaluation.scoring.reliability import Reliability, judge_values
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.values import (
+    BEYOND,
     DETECTION,
     PREDICTED,
     SATURATED,
@@ -48,15 +49,8 @@ VOICES = (
 )
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
-BEYOND_SHOWN = (
-    "accepted_at_1_percent",
-    "accepted_at_01_percent",
-    "rank_disclosure",
-    "worst_speaker_eer",
-    "mean_speaker_eer",
-    "better_sign_eer",
-)
 CHANCE_RANKS = "rank_disclosure_shuffled"
+BEYOND_SHOWN = tuple(key for key in BEYOND if key != CHANCE_RANKS)
 
 
 # Parts of every table of numbers -------------------------------------------------------------------
@@ -252,27 +246,29 @@ class TableMaker:
         return number_table("verification", "Privacy: speaker verification", caption, heads, groups, note=note)
 
     def beyond(self) -> Table:
-        """Privacy beyond the EER, a column for each of `BEYOND_SHOWN`; without rows where no run has measured it."""
+        """Privacy beyond the EER, a column for each of `BEYOND_SHOWN` that a set has; no rows where no run measured."""
+        measured = {one.metric for one in self.values.numbers}
+        shown = [key for key in BEYOND_SHOWN if key in measured]
         groups = []
         for data_set in self.recipe.sets("trial"):
             rows = []
             for attack in averaged_attacks(self.recipe):
                 found = {
                     key: self.values.number(key, data_set=data_set.name, attack_model=attack)
-                    for key in (*BEYOND_SHOWN, CHANCE_RANKS)
+                    for key in (*shown, CHANCE_RANKS)
                 }
                 if any(found.values()):
-                    cells = [self._cell(found[key]) for key in BEYOND_SHOWN]
+                    cells = [self._cell(found[key]) for key in shown]
                     by_chance = found[CHANCE_RANKS]
-                    if by_chance is not None:
-                        place = BEYOND_SHOWN.index("rank_disclosure")
+                    if by_chance is not None and "rank_disclosure" in shown:
+                        place = shown.index("rank_disclosure")
                         said = f"{decimals(by_chance.value, by_chance.metric.decimals)} by chance"
                         cells[place] = add_note(cells[place], said)
-                    sign = found["better_sign_eer"]
+                    sign = found.get("better_sign_eer")
                     rows.append(number_row(str(attack), cells, sign.n if sign else 0))
             if rows:
                 groups.append(number_group(data_set.name, rows))
-        heads = [metric_label(key, "") for key in BEYOND_SHOWN]
+        heads = [metric_label(key, "") for key in shown]
         caption = (
             "By trial set and attack model; n counts trials. Disclosure matters where it exceeds its value by chance."
         )
