@@ -164,7 +164,8 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
     note = "" if short else FURTHER_IN_WORDS
     title = f"Word error rates by {one.engine.title}{'' if short else ', in full'}"
     name = f"words-{one.run.pk}{'' if short else '-full'}"
-    return number_table(name, title, caption, heads, groups, note=note)
+    table = number_table(name, title, caption, heads, groups, note=note)
+    return replace(table, styles=f"{table.styles} sparse")
 
 
 def _averages(one: RecognitionValues, width: int) -> list[Group]:
@@ -217,7 +218,7 @@ def retrained_section(view: View) -> dict[str, Any]:
     found = list_retrained(view.submission, as_of=view.as_of)
     runs = list_unfinished(view, RETRAINED)
     return {
-        "retrained": [(one, phones_table(one)) for one in found],
+        "retrained": [(one, phones_table(one, short=True), phones_table(one)) for one in found],
         "retraining_runs": runs,
         "retraining_refusal": find_refusal(view.submission) if view.is_organizer else "",
     }
@@ -243,7 +244,9 @@ def phones_table(one: RetrainedValues, *, short: bool = False) -> Table:
         groups.append(number_group(title, rows))
     caption = "Phone error rates; n counts phones. Small figures: 95 % interval over speakers."
     heads = ("PER, %", "Change, points", "Taken back, %")
-    return number_table(f"phones-{one.run.pk}", "Phone errors of a retrained recogniser", caption, heads, groups)
+    title = f"Phone errors of a retrained recogniser{'' if short else ', each data set'}"
+    table = number_table(f"phones-{one.run.pk}{'' if short else '-full'}", title, caption, heads, groups)
+    return replace(table, styles=f"{table.styles} sparse")
 
 
 def _phone_cells(one: RetrainedValues, name: str, row: str, number: Number) -> tuple[Cell, ...]:
