@@ -30,7 +30,7 @@ from evaluation.app.runs.selectors import (
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
 from evaluation.scoring.reliability import Reliability
-from evaluation.scoring.values import ATTACKS, AVERAGE, BEYOND, Basis, Number, ObjectiveValues
+from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
 from evaluation.scoring.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
 from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Note, Rung, read_ladders
 from portal.systems.engines.forms import list_unfinished
@@ -330,7 +330,7 @@ def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
 def beyond_table(attackers: Sequence[Attacker]) -> Table:
     """Privacy beyond the EER by the portal's attackers, rows as in `further_table`."""
     measured = {identity.metric for one in attackers for identity in one.numbers}
-    columns = [(metric, "") for metric in BEYOND if metric in measured]
+    columns = [(metric, "") for metric in (*tables.BEYOND_SHOWN, tables.CHANCE_RANKS) if metric in measured]
     return _attackers_table(attackers, columns, "beyond", "Privacy beyond the EER")
 
 

@@ -50,7 +50,8 @@ VOICES = (
 CATEGORY = ("zebra_category", "")
 FEW = "unreliable"
 CHANCE_RANKS = "rank_disclosure_shuffled"
-BEYOND_SHOWN = tuple(key for key in BEYOND if key != CHANCE_RANKS)
+SHARES = ("speakers_below_5", "speakers_below_10", "speakers_below_20")
+BEYOND_SHOWN = tuple(key for key in BEYOND if key not in (CHANCE_RANKS, *SHARES))
 
 
 # Parts of every table of numbers -------------------------------------------------------------------
@@ -246,7 +247,10 @@ class TableMaker:
         return number_table("verification", "Privacy: speaker verification", caption, heads, groups, note=note)
 
     def beyond(self) -> Table:
-        """Privacy beyond the EER, a column for each of `BEYOND_SHOWN` that a set has; no rows where no run measured."""
+        """Privacy beyond the EER, a column for each of `BEYOND_SHOWN` that a set has, and one for `SHARES`.
+
+        It has no rows where no run has measured them.
+        """
         measured = {one.metric for one in self.values.numbers}
         shown = [key for key in BEYOND_SHOWN if key in measured]
         groups = []
@@ -255,7 +259,7 @@ class TableMaker:
             for attack in averaged_attacks(self.recipe):
                 found = {
                     key: self.values.number(key, data_set=data_set.name, attack_model=attack)
-                    for key in (*shown, CHANCE_RANKS)
+                    for key in (*shown, CHANCE_RANKS, *SHARES)
                 }
                 if any(found.values()):
                     cells = [self._cell(found[key]) for key in shown]
@@ -264,11 +268,13 @@ class TableMaker:
                         place = shown.index("rank_disclosure")
                         said = f"{decimals(by_chance.value, by_chance.metric.decimals)} by chance"
                         cells[place] = add_note(cells[place], said)
+                    shares = [decimals(one.value, 0) for key in SHARES if (one := found[key])]
+                    cells.append(Cell(", ".join(shares)))
                     sign = found.get("better_sign_eer")
                     rows.append(number_row(str(attack), cells, sign.n if sign else 0))
             if rows:
                 groups.append(number_group(data_set.name, rows))
-        heads = [metric_label(key, "") for key in shown]
+        heads = [*(metric_label(key, "") for key in shown), "Speakers under 5, 10, 20 %, %"]
         caption = (
             "By trial set and attack model; n counts trials. Disclosure matters where it exceeds its value by chance."
         )
