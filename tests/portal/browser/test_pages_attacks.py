@@ -37,6 +37,7 @@ def test_team_reads_attacks_side_by_side(system, new_page, check_page):
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/attacks/")
     expect(page.get_by_role("columnheader", name="Uploaded scores").first).to_be_visible()
+    page.locator("summary", has_text="How distinct the voices are").click()
     page.locator("summary", has_text="Gender preservation").click()
     expect(page.get_by_role("columnheader", name="Same by chance, %")).to_be_visible()
     check_page(page, "attacks-team")
