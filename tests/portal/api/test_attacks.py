@@ -133,7 +133,9 @@ def test_run_of_another_kind_or_submission_is_no_run_here(submission, people):
 
 
 def test_trained_attacker_that_is_not_strong_enough_is_called_so_in_api_and_page(client, people, submission):
-    training = EvaluationRun.objects.create(submission=submission, kind="training", recipe="x", parameters={"recipe": {}})
+    training = EvaluationRun.objects.create(
+        submission=submission, kind="training", recipe="x", parameters={"recipe": {}}
+    )
     attacked(submission)
     attacked(submission, trained=training, eers={AttackModel.SEMI_INFORMED: (74.0, 70.0, 78.0)})
     publish(submission)
