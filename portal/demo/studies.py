@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from textwrap import shorten
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Count
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import Truncator
 
 from listening.app.models import Study
 from listening.app.results.services import publish_results, start_analysis
@@ -228,7 +228,7 @@ def _designed(edition: Edition, plan: Plan, organizer: User, say: Screen, begins
             if relaxations and known is None:
                 say(f"{plan.title}: recordings run short, so the rules of its design are relaxed; its page says which")
             return study
-    say(f"{plan.title} is left out, for it needs more speech. {shorten(problems[0], LONGEST_REASON, placeholder=' …')}")
+    say(f"{plan.title} is left out, for it needs more speech. {Truncator(problems[0]).chars(LONGEST_REASON)}")
     return None
 
 

@@ -220,7 +220,7 @@ SORTING = ("sort", "argsort", "partition", "argpartition")
 
 
 def count_sorts(work, least):
-    """Sizes of all sorts of so many elements or more, whoever calls them: methods of C are seen, too."""
+    """The sizes of all sorts of at least so many elements, those that compiled code makes included."""
     seen = []
 
     def note(_frame, event, called):
