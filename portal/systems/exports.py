@@ -17,7 +17,7 @@ from typing import IO, Any
 from django.core.files.storage import default_storage
 from django.http import Http404
 
-from common.tables import Row, Table, latex_table, latex_text
+from common.tables import Cell, Row, Table, latex_table, latex_text
 from evaluation.app.attacks.selectors import AttackValues, judge_attacks, list_attacks
 from evaluation.app.attacks.trained import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
 from evaluation.app.measures.selectors import list_finished_runs, select_measures
@@ -103,15 +103,22 @@ def objective_as_latex(view: View) -> str:
 
 
 def _printed(table: Table) -> Table:
-    """The table without counts, and without headings over what is no number."""
+    """The table without counts, and without headings over what is no number; notes of a number stand beside it."""
     kept = [place for place, column in enumerate(table.columns) if column.key != "n"]
     columns = (table.columns[place] for place in kept)
     groups = (
-        replace(group, rows=tuple(Row(tuple(row.cells[place - 1] for place in kept[1:])) for row in group.rows))
+        replace(
+            group, rows=tuple(Row(tuple(_with_marks(row.cells[place - 1]) for place in kept[1:])) for row in group.rows)
+        )
         for group in table.groups
     )
     named = tuple(column if column.is_number else replace(column, heading="") for column in columns)
     return replace(table, columns=named, groups=tuple(groups))
+
+
+def _with_marks(cell: Cell) -> Cell:
+    """What a note says of the number is no less true in print, such as what the reversed sign reaches."""
+    return replace(cell, marks=(*cell.marks, cell.note), note="") if cell.note else cell
 
 
 # Attacks of the portal evaluation ------------------------------------------------------------------
