@@ -274,6 +274,11 @@ def choose_scorer(engine: str, preset: str = "", fitted: BackEnd | None = None) 
     return score
 
 
+def is_usual_preset(engine: str, preset: str) -> bool:
+    """Whether a preset names the way in which an encoder without a fitted back end compares anyway."""
+    return not preset or (preset == DEFAULT_PRESET and engine not in _OWN_WAYS)
+
+
 def require_preset(name: str, has_fitted: bool) -> ScoringOptions:
     """The way of comparing vectors of a name, where the encoder has all that it needs.
 

@@ -12,7 +12,7 @@ from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, describe_engine
 from evaluation.app.runs.services import choose_sets, find_engine, start_engine_run
 from evaluation.formats.results import Speech
-from evaluation.scoring.attack import choose_scorer, require_preset
+from evaluation.scoring.attack import choose_scorer, is_usual_preset, require_preset
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
@@ -52,8 +52,8 @@ def start_attack(
     else:
         chosen = find_engine(ATTACK, engine)
         run.engine = chosen.name
-        run.parameters = {"engine_key": chosen.key, "preset": preset}
         _require_preset(preset, engine=run.engine)
+        run.parameters = {"engine_key": chosen.key, "preset": "" if is_usual_preset(run.engine, preset) else preset}
     text = describe_engine(run)
     states = EvaluationContext(submission).trial_sets(with_originals=text.training is Speech.ORIGINAL)
     tests = choose_sets(ATTACK, states, data_sets)

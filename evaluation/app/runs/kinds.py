@@ -8,11 +8,12 @@ for pages and API how far the others are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 from evaluation.app.models import EvaluationRun
+from evaluation.attackers.trial_scores import PRESETS
 from evaluation.formats.results import Speech
 from evaluation.protocols.recipes import Recipe
 from portal.submissions.models import Submission
@@ -29,7 +30,8 @@ class RunKind:
         version: of its method, kept with each run; raised whenever the same input gives other numbers.
         job: kind of the job that computes its numbers and ends the run; others may stand in for it, such as on a
             graphics card.
-        counts_by: field of a run; of the runs of a submission with the same value the newest finished one counts.
+        counts_by: field of a run; of the runs of a submission with the same value the newest finished one counts, and
+            of attacks each that compares vectors in its own way (`name_preset`).
     """
 
     kind: EvaluationRun.Kind
@@ -100,6 +102,13 @@ CHAINED_KINDS: tuple[RunKind, ...] = (*ENGINE_KINDS, RETRAINED)
 CHAINED_JOBS = (*(name for one in ENGINE_KINDS for name in (one.data_set_job, one.job)), PHONE_TRAINING, RETRAINED.job)
 
 
+def name_preset(run: EvaluationRun) -> str:
+    """How an attack by a shipped encoder compares vectors (`evaluation.attackers.trial_scores.PRESETS`) where it was
+    asked for another way than the usual one; empty for all other runs. The name of a trained attacker tells its own.
+    """
+    return "" if "trained" in run.parameters else str(run.parameters.get("preset", ""))
+
+
 @dataclass(frozen=True)
 class EngineText:
     """What attacks or recognises in a run, for people.
@@ -153,7 +162,12 @@ def describe_engine(run: EvaluationRun) -> EngineText:
     engine = registry.engines().get(run.engine)
     if engine is None:
         return EngineText(run.engine, key, run.engine)
-    return EngineText(engine.name, key, engine.title, engine.description, engine.licence, engine.source)
+    text = EngineText(engine.name, key, engine.title, engine.description, engine.licence, engine.source)
+    if preset := name_preset(run):
+        compared = f"{text.description} Compared by the {PRESETS[preset].description}." if preset in PRESETS else ""
+        name, key, title = f"{text.name}-{preset}", f"{key}-{preset}", f"{text.title}, preset {preset}"
+        return replace(text, name=name, key=key, title=title, description=compared or text.description)
+    return text
 
 
 def describe_evaluators(recipe: Recipe) -> str:

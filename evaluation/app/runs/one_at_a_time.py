@@ -1,17 +1,20 @@
-"""Keeps a run from being started twice: while one is under way, another of its kind and engine is refused."""
+"""Keeps a run from being started twice: while one is under way, another of its kind, engine and preset is refused."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Q
+
 from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.kinds import name_preset
 from portal.jobs.models import State
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 
 
 def require_no_other(run: EvaluationRun, title: str) -> None:
-    """That no run of the same kind and engine over the submission is under way.
+    """That no run of the same kind, engine and way of comparing over the submission is under way.
 
     Raises:
         NotPossible: there is one; names the run by its title.
@@ -21,10 +24,15 @@ def require_no_other(run: EvaluationRun, title: str) -> None:
 
 
 def find_under_way(run: EvaluationRun) -> Any:
-    """The runs of the same kind and engine over a submission that have not ended.
+    """The runs of the same kind, engine and way of comparing over a submission that have not ended.
 
     The submission is locked: of two who press the button at once the second sees the run of the first.
     """
     Submission.objects.select_for_update().filter(pk=run.submission_id).first()
     same = EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, engine=run.engine)
-    return same.filter(job__state__in=(State.WAITING, State.RUNNING))
+    under_way = same.filter(job__state__in=(State.WAITING, State.RUNNING))
+    if preset := name_preset(run):
+        return under_way.filter(parameters__preset=preset)
+    # A trained attacker has its own way of comparing in its name.
+    usual = Q(parameters__preset="") | Q(parameters__preset__isnull=True) | Q(parameters__has_key="trained")
+    return under_way.filter(usual)

@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, MetricValue
-from evaluation.app.runs.kinds import CHAINED_JOBS, ENGINE_KINDS, EngineText, RunKind, describe_engine
+from evaluation.app.runs.kinds import CHAINED_JOBS, ENGINE_KINDS, EngineText, RunKind, describe_engine, name_preset
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.scoring.values import Basis, Number
 from portal.jobs.models import Job, State
@@ -40,7 +40,7 @@ def list_newest_finished(
     as_of: datetime | None = None,
     prefers: Callable[[EvaluationRun], bool] | None = None,
 ) -> list[EvaluationRun]:
-    """The runs that count: of each submission and `counts_by` the newest finished one, in one query.
+    """The runs that count: of each submission and what its kind counts by the newest finished one, in one query.
 
     Args:
         as_of: what had finished by then, for a frozen leaderboard; None for now.
@@ -65,12 +65,12 @@ def pick_newest_finished(
     prefers: Callable[[EvaluationRun], bool] | None = None,
 ) -> list[EvaluationRun]:
     """Those that count among runs with their jobs, the newest first; as `list_newest_finished` gives them."""
-    newest: dict[tuple[int, Any], EvaluationRun] = {}
+    newest: dict[tuple[int, Any, str], EvaluationRun] = {}
     for run in reversed(list(runs)):
         if run.kind != kind.kind or run.job is None or run.job.state != State.SUCCEEDED:
             continue
         if as_of is None or (run.job.finished_at is not None and run.job.finished_at <= as_of):
-            key = run.submission_id, getattr(run, kind.counts_by)
+            key = run.submission_id, getattr(run, kind.counts_by), name_preset(run)
             if prefers is None or prefers(run) or key not in newest or not prefers(newest[key]):
                 newest[key] = run
     return list(newest.values())
@@ -214,9 +214,9 @@ def group_unfinished(runs: Iterable[EvaluationRun]) -> EngineRuns:
 
     Of each engine only the newest run counts: what went wrong before it is past.
     """
-    newest: dict[str, EvaluationRun] = {}
+    newest: dict[tuple[str, str], EvaluationRun] = {}
     for run in runs:
-        newest.setdefault(run.engine, run)
+        newest.setdefault((run.engine, name_preset(run)), run)
     open_runs = [run for run in newest.values() if run.job is None or run.job.state != State.SUCCEEDED]
     chains: Mapping[int, list[Job]] = list_job_chains(open_runs) if open_runs else {}
     with_estimates(job for jobs in chains.values() for job in jobs)

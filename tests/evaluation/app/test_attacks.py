@@ -17,6 +17,7 @@ from evaluation.app.runs.feature_cache import vector_cache
 from evaluation.app.runs.selectors import list_jobs, measure_pace
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import AttackModel, Speech
+from evaluation.scoring.attack import is_usual_preset
 from evaluation.scoring.results.folders import read_results
 from evaluation.scoring.values import Basis
 from portal.challenges.models import TrialList
@@ -278,6 +279,33 @@ def test_attack_that_is_done_again_leaves_the_first_as_it_was(submission):
     assert first.pk != second.pk
     assert only(submission).run == second
     assert first.values.count() == second.values.count() > 0
+
+
+def test_attacks_that_compare_otherwise_stay_beside_the_usual_one(submission):
+    usual, similar = (
+        start_attack(submission=submission, engine=SPECTRUM, options={"preset": preset})
+        for preset in ("", "max-similarity")
+    )
+    with pytest.raises(NotPossible, match="under way already"):
+        start_attack(submission=submission, engine=SPECTRUM, options={"preset": "max-similarity"})
+    for run in (usual, similar):
+        run_chain(run)
+    first, second = list_attacks(submission)
+    assert [first.run, second.run] == [usual, similar]
+    assert (second.engine.title, second.engine.key) == (
+        f"{first.engine.title}, preset max-similarity",
+        f"{first.engine.key}-max-similarity",
+    )
+    assert "the enrolment vector that is most similar" in second.engine.description
+    again = attack(submission)
+    assert [one.run for one in list_attacks(submission)] == [again, similar]
+
+
+def test_preset_that_names_the_usual_way_of_an_encoder_is_the_usual_attack():
+    assert is_usual_preset("ge2e", "")
+    assert is_usual_preset("ge2e", "2024")
+    assert not is_usual_preset("ge2e", "max-similarity")
+    assert not is_usual_preset(SPECTRUM, "2024")  # which has a way of its own
 
 
 # What is wrong -------------------------------------------------------------------------------------
