@@ -31,7 +31,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PINS := --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --unsafe-package pip
 # What not every machine can have, each with a file of pins of its own, so that one that fails stops nothing else. The
 # order matters: what follows keeps to what was pinned before.
-PARTS := world torch whisper moonshine kokoro
+PARTS := world torch whisper moonshine kokoro sentry
 # The wheels of torch for Linux on the public index bring gigabytes of CUDA; here are those for the processor alone.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -157,6 +157,8 @@ $(VENV)/portal: $(VENV)/base $(PARTS:%=requirements/%.txt)
 		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
 	@$(INSTALL) --require-hashes --requirement requirements/kokoro.txt 2>/dev/null \
 		|| echo "hibari-tts could not be installed: the synthesiser Kokoro and the anonymiser t04 will not run."
+	@$(INSTALL) --require-hashes --requirement requirements/sentry.txt 2>/dev/null \
+		|| echo "sentry-sdk could not be installed: errors cannot be sent to Sentry."
 	@touch $@
 
 # The program of teams, of this checkout.

@@ -13,6 +13,7 @@ _PARTS = {
     "faster_whisper": "whisper",
     "moonshine_voice": "moonshine",
     "hibari": "kokoro",
+    "sentry_sdk": "sentry",
 }
 # The names in package registries that are not those of the import, for a program that was installed without the pins.
 _PROJECTS = {"hibari": "hibari-tts"}

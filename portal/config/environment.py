@@ -190,6 +190,22 @@ def _site(text: str) -> str:
     return text.rstrip("/")
 
 
+def _sentry_project(text: str) -> str:
+    if not text:
+        return text
+    expected = "https://KEY@HOST/NUMBER, as Sentry shows it under Client Keys"
+    try:
+        url = urlsplit(text)
+        sound = bool(url.hostname and url.username) and url.port != 0
+    except ValueError:
+        sound = False
+    if not sound or url.scheme not in {"http", "https"} or url.query or url.fragment:
+        raise ValueError(expected)
+    if not url.path.rpartition("/")[2].isdecimal():
+        raise ValueError(expected)
+    return text
+
+
 def _split(text: str, expected: str) -> SplitResult:
     """The parts of an address that names a host, a sound port and no path."""
     try:
@@ -256,6 +272,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "threads": _threads,
     "megabytes": _megabytes,
     "card jobs": _card_jobs,
+    "sentry project": _sentry_project,
 }
 with Path(__file__).with_name("variables.csv").open(encoding="utf-8", newline="") as _table:
     VARIABLES = tuple(

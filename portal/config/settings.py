@@ -363,6 +363,7 @@ SPECTACULAR_SETTINGS = {
 # Watching -----------------------------------------------------------------------------------------
 
 METRICS_TOKEN = ENVIRONMENT["METRICS_TOKEN"]
+SENTRY_DSN = ENVIRONMENT["SENTRY_DSN"]
 
 # Logs ---------------------------------------------------------------------------------------------
 

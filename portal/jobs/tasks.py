@@ -14,11 +14,12 @@ from contextlib import suppress
 from typing import Any
 
 from celery import bootsteps, current_app, shared_task
-from celery.signals import worker_init, worker_shutdown, worker_shutting_down
+from celery.signals import worker_init, worker_process_shutdown, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.db import Error, connection
 
 from portal.core.processes import UNTIL_IDLE
+from portal.core.sentry import flush_reports
 from portal.jobs import proof
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute, stop_between_items
@@ -110,6 +111,11 @@ def _begin(instance: Any = None, **_: object) -> None:
 @worker_shutting_down.connect
 def _release_jobs(**_: object) -> None:
     stop_between_items()
+
+
+@worker_process_shutdown.connect
+def _end_process(**_: object) -> None:
+    flush_reports()
 
 
 @worker_shutdown.connect

@@ -65,6 +65,14 @@ def problem(context):
     return {"ratio": 1 / context.parameters["divisor"]}
 
 
+@job_kind("test-told", title="Told", queue=Queue.CPU)
+def told(context):
+    """Fail with the sentence of the parameters, after a step whose name is the same."""
+    sentence = context.parameters["sentence"]
+    context.progress(sentence, 0, 1)
+    raise RuntimeError(sentence)
+
+
 @job_kind("test-death", title="Death", queue=Queue.CPU)
 def death(context):
     """End the own process as the kernel does when memory is short."""

@@ -112,7 +112,7 @@ def test_dockerfile_copies_and_starts_what_exists():
         if line[0] == "COPY" and not line[1].startswith("--from"):
             assert all((settings.BASE_DIR / source).exists() for source in line[1:-1]), line
     for file in re.findall(r"requirements/?[\w$]*\.txt", text):
-        for part in ("whisper", "moonshine", "kokoro"):
+        for part in ("whisper", "moonshine", "kokoro", "sentry"):
             assert (settings.BASE_DIR / file.replace("$part", part)).is_file()
     require_command(yaml.safe_load(re.search(r"^CMD (.+)$", text, re.MULTILINE)[1]))
 
