@@ -45,7 +45,7 @@ from portal.submissions.selectors import (
     relation_to,
     with_stopped,
 )
-from portal.submissions.services import EVALUABLE, withdrawal_problem
+from portal.submissions.services import EVALUABLE, evaluation_problem, withdrawal_problem
 from portal.submissions.uploads import (
     submission_problem,
     unfinished_corpora,
@@ -200,6 +200,8 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     files, groups = data_set_rows(submission), document_groups(submission)
     is_repeated = any(cause["code"] == "same-archive" for cause in submission.report_summary)
     accepted = [one for one in versions if one.version > submission.version and one.state in ACCEPTED]
+    can_evaluate = is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE
+    cannot_evaluate = evaluation_problem(submission) if can_evaluate else ""
     return {
         "submission": submission,
         "later": max(accepted, key=lambda one: one.version, default=None),
@@ -212,7 +214,8 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "hold": explain_hold(submission) if progress.is_active else "",
         "can_check": is_organizer and progress.check is not None and can_run_again(progress.check),
         "can_release": is_organizer and submission.is_held and submission.state == Submission.State.EVALUATED,
-        "can_evaluate": is_organizer and bool(submission.system.edition) and submission.state in EVALUABLE,
+        "can_evaluate": can_evaluate and not cannot_evaluate,
+        "cannot_evaluate": cannot_evaluate,
         "withdrawal_problem": withdrawal_problem(submission, relation),
         "report": report_sections(submission),
         "kept": "" if is_repeated else describe_kept(files or groups),

@@ -261,6 +261,16 @@ def check_again(*, submission: Submission, by: Any) -> Submission:
     return submission
 
 
+def evaluation_problem(submission: Submission) -> str:
+    """Why this submission may not be evaluated again now; empty where it may."""
+    edition = submission.system.edition
+    if edition is None or submission.state not in EVALUABLE:
+        return f"A submission that is {submission.get_state_display().lower()} cannot be evaluated."
+    if is_frozen(frozen_at=edition.frozen_at, evaluated_at=submission.evaluated_at):
+        return "The leaderboard of this edition was frozen with these numbers; unfreeze it before computing others."
+    return _explain_no_speech(submission)
+
+
 @transaction.atomic
 def evaluate_again(*, submission: Submission, by: Any) -> Submission:
     """Let an accepted submission be evaluated again; what was computed before stays beside it.
@@ -271,15 +281,10 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
     """
     submission = _locked(submission)
     refuse_removed([submission])
-    refuse_without_speech([submission])
+    if problem := evaluation_problem(submission):
+        raise NotPossible(problem)
     edition = submission.system.edition
-    if edition is None or submission.state not in EVALUABLE:
-        raise NotPossible(f"A submission that is {submission.get_state_display().lower()} cannot be evaluated.")
-    if is_frozen(frozen_at=edition.frozen_at, evaluated_at=submission.evaluated_at):
-        raise NotPossible(
-            "The leaderboard of this edition was frozen with these numbers; unfreeze it before computing others."
-        )
-    if edition.holds_evaluations:
+    if edition is not None and edition.holds_evaluations:
         submission.is_held = True
         submission.save(update_fields=["is_held"])
     accept_submission(submission=submission, note="To be evaluated again.", actor=by)
@@ -437,10 +442,16 @@ def refuse_without_speech(submissions: Iterable[Submission]) -> None:
         NotPossible: the speech of their edition was deleted on the date that its organizers chose.
     """
     for submission in submissions:
-        edition = submission.system.edition
-        if edition is not None and edition.speech_deleted_at and submission.files.filter(audio="").exists():
-            on = f"{edition.speech_deleted_at:%Y-%m-%d}"
-            raise NotPossible(f"The recordings of {submission} were deleted on {on}. Its numbers stay.")
+        if why := _explain_no_speech(submission):
+            raise NotPossible(why)
+
+
+def _explain_no_speech(submission: Submission) -> str:
+    """That the recordings of a submission were deleted; empty where they were not."""
+    edition = submission.system.edition
+    if edition is None or not edition.speech_deleted_at or not submission.files.filter(audio="").exists():
+        return ""
+    return f"The recordings of {submission} were deleted on {edition.speech_deleted_at:%Y-%m-%d}. Its numbers stay."
 
 
 def _locked(submission: Submission) -> Submission:

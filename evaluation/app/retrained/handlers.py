@@ -56,7 +56,7 @@ Heard = dict[tuple[Speech, Speech], dict[str, str]]
 
 
 @job_kind(
-    PHONE_TRAINING, title="Phone recogniser of one form of speech", queue=Queue.CPU, memory_mb=1000, uses_card=True
+    PHONE_TRAINING, title="Phone recogniser of one form of speech", queue=Queue.CPU, memory_mb=1300, uses_card=True
 )
 def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
     """Train on originals or on anonymised speech, whichever the job says; the weights go into the storage."""
