@@ -119,6 +119,11 @@ class MissingScope(exceptions.PermissionDenied):
         super().__init__(f"The access token lacks the scope {scopes}. Make one with it on your account page.")
 
 
+def answer_under_maintenance(sentence: str) -> HttpResponse:
+    """What every address of the API answers while there is maintenance; who asks is told when to ask again."""
+    return problem(503, sentence)
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """In place of Django's page for requests that reach no view: a problem document below /api/."""
     is_large = isinstance(exception, RequestDataTooBig)

@@ -93,6 +93,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "portal.core.maintenance.refuse_visitors",
     "portal.core.errors.show_error_pages",
     "portal.core.asking.AskFirst",
     "portal.accounts.middleware.require_second_factor",

@@ -17,6 +17,8 @@ if _missing := check_static_files():
     sys.stderr.write(f"{_missing}\n")
     sys.exit(4)  # gunicorn's own code of an application that cannot be loaded
 
+from portal.core.maintenance import keep_looking  # noqa: E402
 from portal.core.probes import keep_writing  # noqa: E402
 
+keep_looking()
 keep_writing()

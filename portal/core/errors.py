@@ -134,7 +134,7 @@ def show_error_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Cal
 
     def shown(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        if response.status_code not in {405, 503} or response.streaming or not _wants_page(request):
+        if response.status_code not in {405, 503} or response.streaming or not wants_page(request):
             return response
         is_text = response.get("Content-Type", "").startswith("text/plain")
         if response.content and not is_text:
@@ -159,5 +159,6 @@ def _say_storage_away(request: HttpRequest, exception: Exception) -> HttpRespons
     )
 
 
-def _wants_page(request: HttpRequest) -> bool:
+def wants_page(request: HttpRequest) -> bool:
+    """Whether a browser asks for a page, not a program for something else."""
     return not request.path.startswith("/api/") and "text/html" in request.headers.get("Accept", "")

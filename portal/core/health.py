@@ -30,6 +30,7 @@ from django.views.decorators.http import require_safe
 
 from portal.core.clock import read_clock
 from portal.core.labels import duration
+from portal.core.maintenance import find_maintenance
 from portal.core.models import Pulse
 from portal.core.storage import SPARE_BYTES, StorageAway
 
@@ -51,8 +52,18 @@ def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001
     """The web process can do its work: 200, or 503 with one sentence for each part that fails."""
     answers = check_all()
     failed = any(answers.values())
-    body = {"ready": not failed, "checks": {name: answer or "ok" for name, answer in answers.items()}}
+    body: dict[str, Any] = {"ready": not failed, "checks": {name: answer or "ok" for name, answer in answers.items()}}
+    if since := _find_maintenance():
+        body["maintenance"] = f"on since {since:%Y-%m-%d %H:%M} UTC"
     return JsonResponse(body, status=503 if failed else 200)
+
+
+def _find_maintenance() -> datetime | None:
+    try:
+        found = find_maintenance()
+    except DatabaseError:
+        return None
+    return found.since if found else None
 
 
 def health_check(name: str) -> Callable[[Check], Check]:

@@ -9,6 +9,7 @@ from django.db import DatabaseError
 
 from portal.core.health import check_all, health_check
 from portal.core.labels import duration
+from portal.core.maintenance import find_maintenance
 from portal.jobs.selectors import QueueState, queue_states
 
 
@@ -42,10 +43,11 @@ def check_all_beside(queues: Sequence[QueueState]) -> dict[str, str | None]:
 
 
 def explain_starved(queues: Iterable[QueueState]) -> str | None:
-    """Sentences on queues whose jobs nobody takes; None where there are none."""
+    """Sentences on queues whose jobs nobody takes; None where there are none, or maintenance holds all of them."""
     known = list(queues)
     starved = [_sentence(queue) for queue in known if queue.is_starved]
-    return " ".join([*starved, *(sentence for queue in known for sentence in queue.unable)]) or None
+    found = " ".join([*starved, *(sentence for queue in known for sentence in queue.unable)])
+    return found if found and find_maintenance() is None else None
 
 
 def _sentence(queue: QueueState) -> str:

@@ -13,6 +13,7 @@ from django.db.models import (
     Case,
     Count,
     DurationField,
+    Exists,
     ExpressionWrapper,
     F,
     Max,
@@ -30,6 +31,9 @@ from django.shortcuts import get_object_or_404
 
 from portal.core.clock import read_clock
 from portal.core.labels import time_left
+from portal.core.maintenance import KIND as MAINTENANCE
+from portal.core.maintenance import is_seen
+from portal.core.models import Pulse
 from portal.core.steps import Step
 from portal.jobs.kinds import describe_kind, kinds_that_come_first
 from portal.jobs.models import Job, JobEvent, Queue, State
@@ -134,6 +138,8 @@ def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
     waits = {job.pk: f"Waits until “{job.after.title}” has ended." for job in jobs if job.after and job not in ready}
     if not ready:
         return waits
+    if is_seen():
+        return waits | {job.pk: "Waits for the end of maintenance mode." for job in ready}
     living = [worker for worker in known_workers(now or read_clock()) if not worker.is_silent]
     full = find_teams_at_limit()
     for queue, team, kind, engine in {_needs(job) for job in ready}:
@@ -248,7 +254,7 @@ def count_ended() -> list[Ended]:
 
 
 def find_next(queue: str, capacity: Capacity | None = None) -> Any:
-    """The job of a queue that starts next, by its key; None where none may start. One query.
+    """The job of a queue that starts next, by its key; None where none may start, as during maintenance. One query.
 
     Args:
         capacity: of the machine that asks, which gets no job that needs more or another engine; None for any.
@@ -263,6 +269,7 @@ def find_next(queue: str, capacity: Capacity | None = None) -> Any:
     # What a caller is going to run itself was not sent.
     ready = Job.objects.filter(Q(sent_at=None) | Q(times_sent__gt=0), queue=queue, state=State.WAITING)
     ready = ready.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), cancel_requested_at=None)
+    ready = ready.exclude(Exists(Pulse.objects.filter(kind=MAINTENANCE)))
     if capacity is not None:
         ready = ready.exclude(kind__in=capacity.kinds_beyond())
         if capacity.engines is not None:

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from portal.core.clock import read_clock
 from portal.core.health import beat
+from portal.core.maintenance import find_maintenance
 from portal.jobs import services, workers
 from portal.jobs.models import Actor, Job, State
 from portal.jobs.retries import Limits, Verdict, judge_running
@@ -25,10 +26,14 @@ log = logging.getLogger(__name__)
 
 
 def sweep(now: datetime | None = None) -> int:
-    """One round; returns how many jobs it had to touch."""
+    """One round; returns how many jobs it had to touch. During maintenance it sends none."""
     now = now or read_clock()
     running = Job.objects.filter(state=State.RUNNING).values_list("pk", flat=True)
     touched = sum(_take_back(pk, now) for pk in list(running))
+    workers.forget_silent(now)
+    beat("scheduler")
+    if find_maintenance() is not None:
+        return touched
     services.leave_card(now)
     busy = set(Job.objects.filter(state=State.RUNNING).values_list("queue", flat=True))
     for job in Job.objects.filter(state=State.WAITING).select_related("after").order_by("waiting_since"):
@@ -39,8 +44,6 @@ def sweep(now: datetime | None = None) -> int:
             if not services.send(job):
                 break  # the queue is down; each further try would cost its time-out
             touched += 1
-    workers.forget_silent(now)
-    beat("scheduler")
     return touched
 
 

@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from listening.app.monitor.selectors import count_activity
 from portal.core.clock import read_clock
 from portal.core.health import check_all
+from portal.core.maintenance import find_maintenance
 from portal.jobs.selectors import count_ended, queue_states
 from portal.jobs.workers import known_workers
 
@@ -75,6 +76,7 @@ def _metrics_of_the_database() -> str:
             "Since a worker's last heartbeat.",
             (({"worker": one.name}, _seconds(one.silence)) for one in known_workers(now)),
         ),
+        _metric("maintenance", "gauge", "1 in maintenance mode.", [({}, float(find_maintenance() is not None))]),
         _metric("evaluators_active", "gauge", "Listening sessions seen within two minutes.", [({}, evaluators)]),
         _metric("answers", "gauge", "Answers of listening tests.", [({}, answers)]),
     ]

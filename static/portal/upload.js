@@ -10,7 +10,7 @@ const PART_BYTES = 64 * 2 ** 20;
 const RETRY_MS = [0, 500, 1000, 2000, 3000, 5000, 10000, 15000, 20000, 30000, 30000, 60000, 60000, 60000];
 const ASK_AGAIN_MS = [200, 1000, 3000, 6000];
 const RATE_OVER_MS = 8000;
-const WAITING = { 423: "An earlier connection is still closing.", 503: "Many send or take files just now; it is tried again." };
+const WAITING = { 423: "An earlier connection is still closing.", 503: "The portal is busy or under maintenance; it is tried again." };
 const ARRIVED_BUT_OFFLINE =
   "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look later.";
 const WORDS = { running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };

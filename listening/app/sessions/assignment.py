@@ -15,6 +15,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, Exists, F, IntegerField, OuterRef, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 
 from listening.app.models import Block, Session, SessionEvent, Study
 from listening.app.sessions.platforms import release_code
@@ -116,6 +117,15 @@ def release_block(session: Session, *, finished: bool) -> None:
         held.update(is_finished=True, lease_expires_at=None)
     else:
         held.update(holder=None, is_finished=False, lease_expires_at=None)
+
+
+def give_time_back(*, since: datetime, now: datetime) -> None:
+    """Let nobody lose a place for the time in which the portal answered nobody."""
+    lost = now - since
+    held = Block.objects.filter(lease_expires_at__gt=since, is_finished=False, holder__isnull=False)
+    held.update(lease_expires_at=F("lease_expires_at") + lost)
+    waiting = Session.objects.filter(state=Session.State.ACTIVE, held_block=None, block=None)
+    waiting.update(last_seen_at=Coalesce("last_seen_at", "started_at") + lost)
 
 
 def expire_leases(now: datetime, *, study: Study | None = None, but: Session | None = None) -> int:

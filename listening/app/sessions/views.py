@@ -71,6 +71,19 @@ def not_found(request: HttpRequest, status: int) -> HttpResponse:
     return response
 
 
+def under_maintenance(request: HttpRequest, again_s: int) -> HttpResponse:
+    """The page of evaluators while there is maintenance, in the language of their browser; it loads itself again.
+
+    It asks nothing of the database, which may be away.
+    """
+    language = pages.choose_language(request, texts.LANGUAGES)
+    shown = {"languages": pages.list_languages(texts.LANGUAGES, language, request.GET)}
+    with speak(None, language):
+        response = render(request, "listening/sessions/under_maintenance.html", shown, status=503)
+    response["Refresh"] = str(again_s)
+    return response
+
+
 def finish_response(response: HttpResponse, study: Study, *, may_submit: bool = False) -> HttpResponse:
     patch_cache_control(response, private=True, no_store=True)
     return allow_platform(response, study, may_submit=may_submit)

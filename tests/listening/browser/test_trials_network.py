@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from django.core.files.storage import default_storage
+from django.utils import timezone
 from playwright.sync_api import Error, expect
 
 from listening.app.models import Session
 from listening.app.sessions.selectors import clip_address
 from listening.stimuli.making import write_wav
+from portal.core import maintenance
 from portal.core.storage import store_bytes
+from portal.manage.maintenance import begin_maintenance, end_maintenance
 from tests.browsing import leap_until, wait_until
 from tests.listening.browser.trials import (
     answer,
@@ -257,6 +260,32 @@ def test_clips_that_the_connection_cut_off_are_not_broken(page):
     answer(page)
     stored(session, 3)
     events_of(session, "clip-retry", 0)
+
+
+def test_maintenance_in_mid_session_loses_no_answer_and_goes_on_by_itself(page, monkeypatch):
+    monkeypatch.setattr(maintenance, "AGAIN_S", 2)
+    page.clock.install()
+    session = make_session(make_study(trials=3))
+    open_trials(page, session)
+    answer(page, 4)
+    expect_number(page, 2)
+    stored(session, 3)
+    expect_ready(page)
+    begin_maintenance(message="", now=timezone.now())
+    maintenance.look()
+    answer(page, 6)
+    expect(page.locator("#saved")).to_have_text("No connection: saved on this device")
+    expect_number(page, 3)
+    page.reload()
+    expect(page.get_by_role("heading")).to_have_text(
+        "This study is paused just now. Please try again later with the same link."
+    )
+    assert {position for position, _ in stored(session, 3)} == {1}
+    end_maintenance(now=timezone.now())
+    maintenance.look()
+    expect_number(page, 3)  # the page loads itself again
+    answer(page, 8)
+    assert sorted({position for position, _ in stored(session, 9)}) == [1, 2, 3]
 
 
 def test_criterion_05_two_minutes_offline_in_mid_trial_lose_no_answer(page):

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import Error, connection
 
 from portal.core.health import require_database
+from portal.core.maintenance import find_maintenance
 from portal.core.probes import require_same_secret
 from portal.jobs.periodic_tasks import start_due_tasks
 from portal.jobs.sweeper import sweep
@@ -32,7 +33,8 @@ class Command(BaseCommand):
         while not stopping.is_set():
             try:
                 sweep()
-                start_due_tasks()
+                if find_maintenance() is None:
+                    start_due_tasks()
             except Error as error:
                 log.warning("The database did not answer (%s); trying again.", error)
                 connection.close()
