@@ -45,7 +45,7 @@ def signed_address(request: HttpRequest, key: str) -> str:
     """Address at which this session may fetch the stored file `key` for a while."""
     if not request.session.session_key:
         request.session.create()
-    token = signing.dumps([key, _session_mark(request)], salt=SALT, compress=True)
+    token = signing.dumps([key, _session_marks(request)[0]], salt=SALT, compress=True)
     return reverse("media", args=[token])
 
 
@@ -67,7 +67,7 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
         raise Http404("This address is not valid any more; reload the page that led here.") from error
     request.session.load()  # a session that has ended on the server loses its key here, whatever the cookie says
     is_closed = SESSION_KEY in request.session and not request.user.is_authenticated  # the account, since then
-    if is_closed or mark != _session_mark(request):
+    if is_closed or mark not in _session_marks(request):
         raise Http404(MISPLACED)
     try:
         response = _stored_response(request, key)
@@ -77,8 +77,11 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
     return response
 
 
-def _session_mark(request: HttpRequest) -> str:
-    return signing.Signer(salt=SALT).signature(request.session.session_key or "")[:16]
+def _session_marks(request: HttpRequest) -> list[str]:
+    """What binds an address to this session, by the secret key and by each former one."""
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    name = request.session.session_key or ""
+    return [signing.Signer(key=key, salt=SALT).signature(name)[:16] for key in keys]
 
 
 def _stored_response(request: HttpRequest, key: str) -> HttpResponseBase:

@@ -18,10 +18,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.core.management import CommandError
 from django.db import connection
-from django.utils.crypto import salted_hmac
 
 from portal.core.clock import read_clock
 from portal.core.health import beat
+from portal.core.keys import keyed_hashes
 from portal.core.models import Pulse
 from portal.core.storage import StorageAway, read_stored, replace_named
 
@@ -51,9 +51,9 @@ class Probe:
     secret: str
 
 
-def secret_fingerprint() -> str:
-    """The same for the same secret key, and nothing that tells the key."""
-    return salted_hmac("portal.core.probes", "fingerprint", algorithm="sha256").hexdigest()
+def secret_fingerprints() -> list[str]:
+    """The same for the same secret key, and nothing that tells the key; then those of former keys still accepted."""
+    return [mark.hex() for mark in keyed_hashes("portal.core.probes", "fingerprint")]
 
 
 def write_probe() -> None:
@@ -65,7 +65,7 @@ def write_probe() -> None:
     writer = _own_name()
     key, number = f"health/probe-{hashlib.sha256(writer.encode()).hexdigest()[:16]}", secrets.token_hex(16)
     replace_named(key, number.encode())
-    beat(writer, kind=KIND, key=key, number=number, secret=secret_fingerprint())
+    beat(writer, kind=KIND, key=key, number=number, secret=secret_fingerprints()[0])
 
 
 def _own_name() -> str:
@@ -102,7 +102,7 @@ def find_probes() -> list[Probe]:
 def find_problem(probes: list[Probe], now: datetime) -> str:
     """Why this process cannot work for these web servers; "" where it reads what they wrote."""
     for probe in probes:
-        if probe.secret != secret_fingerprint():
+        if probe.secret not in secret_fingerprints():
             return OTHER_KEY.format(writer=probe.writer)
         try:
             found = read_stored(probe.key)
@@ -126,5 +126,5 @@ def require_same_secret(*, is_web: bool = False) -> None:
     now = read_clock()
     for probe in find_probes():
         is_other = probe.writer != _own_name() and probe.at > now - CURRENT
-        if probe.secret != secret_fingerprint() and (is_other or not is_web):
+        if probe.secret not in secret_fingerprints() and (is_other or not is_web):
             raise CommandError(OTHER_KEY.format(writer=probe.writer))

@@ -19,8 +19,8 @@ from anonymization.app.models import AnonymizationRun
 from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key
 from evaluation.app.measures.services import start_measures
 from listening.app.models import ScreeningResult, Session, Study, Trial
-from listening.app.sessions.screening import sound_name
-from listening.app.sessions.selectors import clip_name
+from listening.app.sessions.screening import sound_names
+from listening.app.sessions.selectors import clip_names
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.client.wheel import build_wheel
@@ -766,8 +766,8 @@ def _of_a_listener() -> dict[str, list[Any]]:
         "listen:join": [session.study.link_key],
         "listen:withdraw-by-code": [],
         "listen:step": [session.token, "consent"],
-        "listen:sound": [session.token, sound_name(session, sound, 0)],
-        "listen:clip": [session.token, clip_name(session, trial, "a")],
+        "listen:sound": [session.token, sound_names(session, sound, 0)[0]],
+        "listen:clip": [session.token, clip_names(session, trial, "a")[0]],
     }
 
 

@@ -32,7 +32,7 @@ from listening.analysis.reading.ratings import ReadOptions, read_ratings
 from listening.app.models import Analysis, Participant, Session, Study
 from listening.app.results.inputs import listener_key, session_key
 from listening.app.results.services import start_analysis
-from listening.app.sessions.platforms import person_key
+from listening.app.sessions.platforms import person_keys
 from listening.app.studies.services import check_name
 from listening.tasks import RATED
 from portal.challenges.models import Edition
@@ -280,7 +280,7 @@ def _with_keys(study: Study, ratings: Ratings, now: datetime) -> Ratings:
     pairs = list(zip(ratings.listener.tolist(), ratings.session.tolist(), strict=True))
     finished = dict(zip(pairs, ratings.is_finished.tolist(), strict=True))
     people = {
-        token: Participant(study=study, person_key=person_key(study, token), platform_id=token[:LONGEST_TOKEN])
+        token: Participant(study=study, person_key=person_keys(study, token)[0], platform_id=token[:LONGEST_TOKEN])
         for token in dict.fromkeys(listener for listener, _ in pairs)
     }
     Participant.objects.bulk_create(people.values(), batch_size=ROWS_AT_ONCE)

@@ -98,7 +98,8 @@ def _is_stored(key: str) -> bool:
 def _planned(session: Session, block: selectors.PlannedBlock, name: str) -> tuple[selectors.PlannedTrial, str]:
     for planned in block.trials.values():
         for sample in planned.samples:
-            if constant_time_compare(selectors.clip_name(session, planned.trial, sample.slot), name):
+            names = selectors.clip_names(session, planned.trial, sample.slot)
+            if any(constant_time_compare(one, name) for one in names):
                 return planned, sample.slot
     raise _refused()
 

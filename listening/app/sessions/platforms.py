@@ -31,6 +31,7 @@ from django.utils.translation import gettext as _
 
 from listening.app.models import Session, Study
 from listening.app.studies.settings import PlanError, PlatformPlan, parse_platform
+from portal.core.keys import keyed_hashes
 
 # What Mechanical Turk gives as the assignment while a worker only looks at a task.
 MTURK_PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
@@ -113,9 +114,12 @@ def mturk_submit_address(given: str) -> str:
     return f"https://{url.netloc}/mturk/externalSubmit"
 
 
-def person_key(study: Study, person: str) -> str:
-    """The keyed hash by which exports name a person of this study; not to be undone without the portal's key."""
-    return salted_hmac("listening.person", f"{study.pk}:{study.platform}:{person}", algorithm="sha256").hexdigest()
+def person_keys(study: Study, person: str) -> list[str]:
+    """The keyed hash by which exports name a person of this study; not to be undone without the portal's key.
+
+    It is followed by those by former keys, under which the person may have come before.
+    """
+    return [mark.hex() for mark in keyed_hashes("listening.person", f"{study.pk}:{study.platform}:{person}")]
 
 
 def network_key(study: Study, address: str) -> str:

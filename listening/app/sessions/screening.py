@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 from django.http import Http404
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.crypto import constant_time_compare
 
 from listening.app.models import ScreeningResult, Session
 from listening.app.studies.settings import Screening
 from listening.stimuli import sound_checks
+from portal.core.keys import keyed_hashes
 
 Kind = ScreeningResult.Kind
 SOUND_ATTEMPTS = 3
@@ -56,7 +57,7 @@ def open_test(session: Session, kind: str, screening: Screening) -> Test:
         attempt = session.screening_results.filter(kind=kind).count() + 1
         made = {"secret": _new_secret(kind), "of": GROUPS if kind == Kind.SOUND else ROUNDS}
         row, _is_new = session.screening_results.get_or_create(kind=kind, attempt=attempt, defaults=made)
-    sounds = tuple(sound_name(session, row, place) for place in range(_sounds_of(kind)))
+    sounds = tuple(sound_names(session, row, place)[0] for place in range(_sounds_of(kind)))
     return Test(kind, row.attempt, attempts_at(kind, screening), sounds)
 
 
@@ -115,10 +116,13 @@ def list_unheard(session: Session, kind: str, attempt: str) -> list[int]:
     return [place + 1 for place in range(ROUNDS) if place not in sent]
 
 
-def sound_name(session: Session, row: ScreeningResult, place: int) -> str:
-    """The last part of a sound's address: opaque, and another one in every session and attempt."""
+def sound_names(session: Session, row: ScreeningResult, place: int) -> list[str]:
+    """What the last part of a sound's address may be, first by the secret key, then by former ones.
+
+    It is opaque, and another one in every session and attempt.
+    """
     value = f"{session.token}:{row.kind}:{row.attempt}:{place}"
-    return salted_hmac("listening.people.screening", value, algorithm="sha256").hexdigest()[:32]
+    return [mark.hex()[:32] for mark in keyed_hashes("listening.people.screening", value)]
 
 
 @transaction.atomic
@@ -132,7 +136,7 @@ def make_sound(session: Session, name: str) -> bytes:
         raise Http404
     for row in session.screening_results.select_for_update().filter(is_passed=None).exclude(kind=Kind.LANGUAGE):
         for place in range(_sounds_of(row.kind)):
-            if constant_time_compare(sound_name(session, row, place), name):
+            if any(constant_time_compare(one, name) for one in sound_names(session, row, place)):
                 if place not in (sent := row.secret.setdefault("sent", [])):
                     sent.append(place)
                     row.save(update_fields=["secret"])

@@ -19,7 +19,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils.crypto import salted_hmac
 
 from listening.app.models import Answer, Item, Session, Stimulus, Study, Trial
 from listening.app.sessions.payloads import Value
@@ -27,6 +26,7 @@ from listening.app.sessions.sql import Statement
 from listening.app.studies.rules import seconds_of_trial
 from listening.app.studies.settings import Question, Screening, parse_questionnaire, parse_screening
 from listening.tasks import COMPARING, Task
+from portal.core.keys import keyed_hashes
 
 Step = Session.Step
 STEPS = (Step.CONSENT, Step.QUESTIONS, Step.SOUND, Step.HEADPHONES, Step.ROLE_PLAY, Step.TRIALS)
@@ -211,10 +211,10 @@ def group_by_trial(rows: Iterable[Sequence[Any]]) -> dict[int, dict[str, int | N
     return answered
 
 
-def clip_name(session: Session, trial: Trial, slot: str) -> str:
-    """The last part of the address."""
-    mark = salted_hmac(SALT, f"{session.token}/{trial.pk}/{slot}", algorithm="sha256").digest()
-    return urlsafe_b64encode(mark)[:NAME_LENGTH].decode()
+def clip_names(session: Session, trial: Trial, slot: str) -> list[str]:
+    """What the last part of the address may be: first by the secret key, then by former ones."""
+    marks = keyed_hashes(SALT, f"{session.token}/{trial.pk}/{slot}")
+    return [urlsafe_b64encode(mark)[:NAME_LENGTH].decode() for mark in marks]
 
 
 def _read_block(session: Session) -> PlannedBlock:
@@ -241,7 +241,7 @@ def _plan(session: Session, row: Trial, tasks: tuple[str, ...]) -> PlannedTrial:
 
 def clip_address(session: Session, trial: Trial, slot: str) -> str:
     """Where this session fetches the sound of a slot of a trial; worthless in any other session."""
-    return reverse("listen:clip", args=[session.token, clip_name(session, trial, slot)])
+    return reverse("listen:clip", args=[session.token, clip_names(session, trial, slot)[0]])
 
 
 def sample_seconds(stimulus: Stimulus) -> float:

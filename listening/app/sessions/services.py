@@ -33,7 +33,7 @@ from listening.app.sessions.assignment import (
     network_share,
     note,
 )
-from listening.app.sessions.platforms import Arrival, ArrivalError, person_key
+from listening.app.sessions.platforms import Arrival, ArrivalError, person_keys
 from listening.app.sessions.selectors import STEPS, list_steps, read_screening, session_for
 from listening.app.studies.rules import CONSENT_FIELDS, NETWORKS_OF_A_STUDY
 from listening.app.studies.selectors import ShownText, expected_effort, newest_text, shown_text
@@ -149,7 +149,9 @@ def find_session(study: Study, arrival: Arrival) -> Session | None:
     """The newest session that the person who came has under this submission; None where they have none."""
     if not arrival.person:
         return None
-    found = Session.objects.filter(participant__study=study, participant__person_key=person_key(study, arrival.person))
+    found = Session.objects.filter(
+        participant__study=study, participant__person_key__in=person_keys(study, arrival.person)
+    )
     newest = found.filter(is_preview=False).order_by("-pk").first()
     return newest if newest is not None and _is_alike(newest, arrival.data) else None
 
@@ -200,8 +202,8 @@ def _check_starts(study: Study, network: str, now: datetime) -> None:
 def _join(
     study: Study, arrival: Arrival, proof: str, *, language: str, agent: str, network: str, now: datetime
 ) -> Session:
-    key = person_key(study, arrival.person) if arrival.person else secrets.token_hex(32)
-    participant = study.participants.select_for_update(no_key=True).filter(person_key=key).first()
+    keys = person_keys(study, arrival.person) if arrival.person else [secrets.token_hex(32)]
+    participant = study.participants.select_for_update(no_key=True).filter(person_key__in=keys).first()
     if participant is not None:
         newest = participant.sessions.filter(is_preview=False).order_by("-pk").first()
         if newest is not None and _is_alike(newest, arrival.data):
@@ -209,7 +211,7 @@ def _join(
         if newest is not None:
             _make_way(newest, proof, now)
     _check_starts(study, network, now)
-    participant = participant or study.participants.create(person_key=key, platform_id=arrival.person)
+    participant = participant or study.participants.create(person_key=keys[0], platform_id=arrival.person)
     device = {"agent": agent[:LONGEST_AGENT]}
     return _begin(study, participant, language=language, device=device, network=network, data={})
 

@@ -1,0 +1,100 @@
+"""A new secret key beside the former one: sessions, links and evaluators go on; without the former one they end."""
+
+import pytest
+from django.contrib.auth.tokens import default_token_generator
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.core.management import CommandError
+from django.core.signing import BadSignature, Signer
+
+from listening.app.sessions.platforms import person_keys
+from listening.app.sessions.selectors import clip_names
+from portal.accounts.models import User
+from portal.core import probes
+from portal.core.media import signed_address
+from tests.listening.answering import hear
+from tests.listening.factories import make_session, make_study
+from tests.listening.visits import Visit
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+NEW = "a-new-secret-key-of-the-portal"
+CASES = pytest.mark.parametrize("keeps", [True, False], ids=["with the former key", "without it"])
+
+
+@pytest.fixture
+def rotate(settings, keeps):
+    def change():
+        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY] if keeps else []
+        settings.SECRET_KEY = NEW
+
+    return change
+
+
+@CASES
+def test_who_is_logged_in_stays_logged_in(client, rotate, keeps):
+    client.force_login(make_organizer())
+    rotate()
+    assert (client.get("/corpora/").status_code == 200) is keeps
+    assert (client.get("/corpora/").status_code == 200) is keeps
+
+
+@CASES
+def test_links_in_mails_stay_valid(rotate, keeps):
+    user = User.objects.create_user("somebody@example.org", "a-long-password-17")
+    link, token = Signer(salt="teams.registration").sign("7"), default_token_generator.make_token(user)
+    rotate()
+    assert default_token_generator.check_token(user, token) is keeps
+    if keeps:
+        assert Signer(salt="teams.registration").unsign(link) == "7"
+    else:
+        with pytest.raises(BadSignature):
+            Signer(salt="teams.registration").unsign(link)
+
+
+@CASES
+def test_signed_audio_of_a_visitor_stays_valid_in_its_session_alone(client, rf, rotate, keeps):
+    key = default_storage.save("audio/kept.wav", ContentFile(b"RIFF"))
+    session = client.session
+    session.save()
+    request = rf.get("/")
+    request.session = session
+    client.cookies["sessionid"] = session.session_key
+    address = signed_address(request, key)
+    rotate()
+    assert (client.get(address).status_code == 200) is keeps
+    client.cookies.clear()
+    assert client.get(address).status_code == 404
+
+
+@CASES
+def test_recordings_of_an_open_page_of_an_evaluator_stay_there(client, rotate, keeps):
+    session = make_session(make_study())
+    hear(session)
+    trial = session.block.trials.get(position=1)
+    before = clip_names(session, trial, "a")[0]
+    rotate()
+    assert clip_names(session, trial, "a")[0] != before
+    for name, is_there in ((before, keeps), (clip_names(session, trial, "a")[0], True)):
+        assert (client.get(f"/listen/{session.token}/clips/{name}").status_code == 200) is is_there
+
+
+@CASES
+def test_person_who_returns_by_the_link_has_the_same_session(rotate, keeps):
+    study = make_study()
+    known = Visit(study, {"person": "P7"}).session
+    assert known.participant.person_key == person_keys(study, "P7")[0]
+    rotate()
+    assert (Visit(study, {"person": "P7"}).session == known) is keeps
+
+
+@CASES
+def test_worker_with_the_new_key_starts_beside_a_web_server_with_the_former_one(rotate, keeps):
+    probes.write_probe()
+    rotate()
+    if keeps:
+        probes.require_same_secret()
+        assert probes.find_problem(probes.find_probes(), probes.read_clock()) == ""
+        return
+    with pytest.raises(CommandError, match=r"^PORTAL_SECRET_KEY is not that of the web server"):
+        probes.require_same_secret()
