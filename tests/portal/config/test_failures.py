@@ -1,0 +1,143 @@
+"""The twelve failures of the operator's manual: each is brought about, and the product says what the manual quotes."""
+
+import re
+from collections import namedtuple
+from datetime import timedelta
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import OperationalError, connection
+from django.utils import timezone
+
+from portal.config.environment import SettingsError, read_environment
+from portal.core import health, probes
+from portal.core.models import Pulse
+from portal.jobs import runner, workers
+from portal.jobs.checks import check_workers
+from portal.jobs.models import Job
+from portal.jobs.services import claim_job, create_job
+
+pytestmark = pytest.mark.django_db
+ROW = re.compile(r"^\| (?!sentence|---)(.+?) \| (.+) \|$", re.MULTILINE)
+
+
+@pytest.fixture
+def sentences(settings):
+    settings.PROGRAM = "voiceprivacy"
+    manual = (settings.BASE_DIR / "docs" / "operator.md").read_text()
+    rows = ROW.findall(manual.partition("## Twelve failures")[2].partition("\n## ")[0])
+    assert all(cure for _, cure in rows)
+    return [sentence for sentence, _ in rows]
+
+
+def lack_migrations(patch, settings):
+    patch.setattr(health.MigrationExecutor, "migration_plan", lambda *_: [None] * 3)
+    return health.check_migrations()
+
+
+def lose_database(patch, settings):
+    def refuse():
+        raise OperationalError("connection refused")
+
+    patch.setattr(connection, "ensure_connection", refuse)
+    return health.check_database()
+
+
+def lose_queue(patch, settings):
+    settings.CELERY_BROKER_URL, settings.CELERY_BROKER_TRANSPORT_OPTIONS = "redis://127.0.0.1:1/0", {"max_retries": 0}
+    return health.check_queue()
+
+
+def end_scheduler(patch, settings):
+    Pulse.objects.create(name="scheduler", at=timezone.now() - timedelta(hours=1))
+    return health.check_scheduler()
+
+
+def make_late_job(**fields):
+    job = create_job(kind="test-done", title="Late", parameters={})
+    Job.objects.filter(pk=job.pk).update(waiting_since=timezone.now() - timedelta(minutes=9), **fields)
+
+
+def have_no_worker(patch, settings):
+    make_late_job(queue="gpu")
+    return check_workers()
+
+
+def have_a_worker_that_hangs(patch, settings):
+    make_late_job()
+    details = {"queues": ["cpu"], "processes": 2}
+    Pulse.objects.create(name="box 1", kind=workers.KIND, at=timezone.now(), details=details)
+    return check_workers()
+
+
+def fill_disk(patch, settings):
+    patch.setattr(health.shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(5))
+    return health.check_disk()
+
+
+def lose_files(patch, settings):
+    def refuse(*_):
+        raise OSError("Read-only file system")
+
+    patch.setattr(default_storage, "save", refuse)
+    return health.check_files()
+
+
+def have_other_files(patch, settings):
+    probes.write_probe()
+    [probe] = probes.find_probes()
+    default_storage.delete(probe.key)
+    return probes.find_problem([probe], timezone.now())
+
+
+def have_another_key(patch, settings):
+    probes.write_probe()
+    settings.SECRET_KEY = "another-key"
+    return probes.find_problem(probes.find_probes(), timezone.now())
+
+
+def take_much_memory(patch, settings):
+    def end(code):
+        raise SystemExit(code)
+
+    patch.setattr(runner.os, "_exit", end)
+    patch.setattr(connection, "close", lambda: None)
+    job = claim_job(create_job(kind="test-done", title="Large", parameters={}).pk)
+    with pytest.raises(SystemExit):
+        runner.Watch(runner.JobContext(job))._end_process(10**9)
+    job.refresh_from_db()
+    return job.failure
+
+
+def misspell_setting(patch, settings):
+    with pytest.raises(SettingsError) as raised:
+        read_environment({"PORTAL_DEBUGG": "true"})
+    return str(raised.value).splitlines()[1]
+
+
+FAILURES = (
+    lack_migrations,
+    lose_database,
+    lose_queue,
+    end_scheduler,
+    have_no_worker,
+    have_a_worker_that_hangs,
+    fill_disk,
+    lose_files,
+    have_other_files,
+    have_another_key,
+    take_much_memory,
+    misspell_setting,
+)
+
+
+def test_manual_has_as_many_failures_as_are_brought_about(sentences):
+    assert len(sentences) == len(FAILURES) == 12
+
+
+@pytest.mark.parametrize("number", range(len(FAILURES)), ids=[one.__name__ for one in FAILURES])
+def test_product_says_the_sentence_of_the_manual(monkeypatch, settings, sentences, number):
+    said = FAILURES[number](monkeypatch, settings)
+    monkeypatch.undo()
+    expected = ".+".join(map(re.escape, sentences[number].split("…")))
+    assert re.fullmatch(expected, said), (sentences[number], said)
