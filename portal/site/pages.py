@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet, Window
 from django.http import Http404
 from django.utils import timezone
 
@@ -127,8 +127,8 @@ def home_page(user: Any) -> dict[str, Any]:
     page["main"] = led[0].edition if led and not page["steps"] else None
     if user.is_organizer or user.is_staff:
         active = listed_jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
-        jobs = with_estimates(active[:SHOWN])
-        page |= {"jobs": jobs, "job_table": jobs_table(jobs), "jobs_under_way": active.count()}
+        jobs: Any = with_estimates(active.annotate(under_way=Window(Count("pk")))[:SHOWN])
+        page |= {"jobs": jobs, "job_table": jobs_table(jobs), "jobs_under_way": jobs[0].under_way if jobs else 0}
     if user.is_organizer:
         corpora, systems = summaries(corpora_for(user).filter(archived_at=None)), list(listed_systems_for(user))
         baselines = [system for system in systems if system.edition_id is None]

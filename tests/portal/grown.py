@@ -12,11 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.app.models import (
-    Flag,
-    Item,
-    Study,
-)
+from evaluation.app.models import EvaluationRun
+from listening.app.models import Flag, Item, Study
 from portal.challenges.models import Corpus, DataSet, Edition
 from portal.client.wheel import build_wheel
 from portal.core.models import AuditEvent
@@ -29,10 +26,10 @@ from tests.listening.results.analysed import add_analysis
 from tests.listening.watched import finished_session
 from tests.portal.api.calls import Challenge
 from tests.portal.factories import make_job, make_operator, make_submission, make_team, make_team_system
+from tests.portal.measured import measured
 from tests.portal.objective import make_objective_run, ranked_numbers
 from tests.portal.test_nobody_else import kind_of, names_of, patterns
 
-TRIALS = 52
 ROLES = ("visitor", "member", "organizer", "operator")
 # Files that hold the whole of something, which grow with it, and the pages that count all that is deleted or archived.
 WHOLE = {
@@ -51,14 +48,17 @@ OF_TRANSACTIONS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 STATES = "WHEN 7 THEN 'active' WHEN 8 THEN 'expired' WHEN 9 THEN 'technical'"
 # Addresses that are mailed, and whatever is no address.
 OF_NOTHING = {"account_confirm_email", "account_reset_password_from_key", "api:nothing"}
-ITEM_SETS = 200  # different trials of a study: `TRIALS` times so many
+ITEM_SETS = 200  # different trials of a study: a session's trials times so many
 FOUND = {"holds": True, "task": "naturalness", "length": 40, "of": 52, "median_share": 0.5, "limit": 0.9}
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) "
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is. `files`: those of each system but the first, which has one of every utterance."""
+    """How much there is. `files`: those of each system but the first, which has one of every utterance.
+
+    `sets`: data sets of the corpus; the jobs of measures come on top of `jobs`. `trials`: of each session.
+    """
 
     sessions: int = 1000
     utterances: int = 60_000
@@ -66,6 +66,8 @@ class Size:
     jobs: int = 5000
     files: int = 1500
     others: int = 40  # corpora, editions and studies beside
+    sets: int = 3
+    trials: int = 52
 
 
 def copy(row, count, source="n", where="TRUE", **changes):
@@ -111,15 +113,22 @@ class GrownChallenge(Challenge):
     def grow_corpus(self):
         corpus = self.edition.corpus
         people = list(corpus.speakers.order_by("pk"))
-        each = self.size.utterances // (2 * len(people))
         in_set = DataSet.utterances.through._meta.db_table
-        for data_set in corpus.data_sets.all():
-            first = data_set.utterances.order_by("pk").first()
-            for speaker in people:
-                if data_set.role == "trial" and not data_set.name.endswith(f"_{speaker.gender}"):
-                    continue
-                name = f"'{data_set.name}-{speaker.name}-' || n.i"
-                copy(first, each, name=name, speaker=str(speaker.pk))
+        for number in range(corpus.data_sets.count(), self.size.sets):
+            more = corpus.data_sets.create(name=f"tones_{number}_trials_{'mf'[number % 2]}", role="trial")
+            self.runs.append(measured(self.system, more))
+        sets = list(corpus.data_sets.all())
+        heard = [
+            (one, speaker)
+            for one in sets
+            for speaker in people
+            if one.role != "trial" or one.name.endswith(f"_{speaker.gender}")
+        ]
+        first = corpus.utterances.order_by("pk").first()
+        for data_set, speaker in heard:
+            name = f"'{data_set.name}-{speaker.name}-' || n.i"
+            copy(first, self.size.utterances // len(heard), name=name, speaker=str(speaker.pk))
+        for data_set in sets:
             run(
                 f"INSERT INTO {in_set} (dataset_id, utterance_id) SELECT {data_set.pk}, id FROM challenges_utterance"
                 f" WHERE name LIKE '{data_set.name}-%'"
@@ -127,27 +136,38 @@ class GrownChallenge(Challenge):
 
     def grow_files(self):
         """Of the first system a file of every utterance, measured."""
-        for measured in self.runs:
-            file = self.submission.files.filter(data_set=measured.data_set).first()
-            copy_files(file, self.submission, measured.data_set)
-            measure = measured.measures.first()
-            source = (
-                f"(SELECT id FROM submissions_submittedfile WHERE submission_id = {self.submission.pk}"
-                f" AND data_set_id = {measured.data_set_id} AND id NOT IN"
-                f" (SELECT file_id FROM evaluation_utterancemeasure WHERE run_id = {measured.pk})) f"
-            )
-            copy(measure, 1, source, file="f.id", pitch_correlation="(f.id % 1000) / 1000.0")
+        file = self.submission.files.first()
+        for of_set in self.runs:
+            copy_files(file, self.submission, of_set.data_set)
+            self.copy_measures(of_set)
+
+    def copy_measures(self, run):
+        """A measure of each file of the submission and set of a run that has none yet."""
+        source = (
+            f"(SELECT id FROM submissions_submittedfile WHERE submission_id = {run.submission_id}"
+            f" AND data_set_id = {run.data_set_id} AND id NOT IN"
+            f" (SELECT file_id FROM evaluation_utterancemeasure WHERE run_id = {run.pk})) f"
+        )
+        measure = self.runs[0].measures.order_by("pk").first()
+        copy(measure, 1, source, run=str(run.pk), file="f.id", pitch_correlation="(f.id % 1000) / 1000.0")
 
     def grow_systems(self):
-        numbers = ranked_numbers(self.edition, eer=20.0, wer=9.0)
+        of_system = ranked_numbers(self.edition, eer=20.0, wer=9.0)
         file = self.submission.files.first()
         trials = list(self.edition.corpus.data_sets.filter(role="trial"))
         for _ in range(self.size.systems - 1):
             submission = make_submission(make_team_system(make_team(self.edition)))
-            make_objective_run(submission, numbers)
+            make_objective_run(submission, of_system)
             for data_set in trials:
+                of_set = measured(submission.system, data_set)
                 copy_files(file, submission, data_set, self.size.files // len(trials))
+                self.copy_measures(of_set)
         self.other = submission
+        without = EvaluationRun.objects.filter(kind=EvaluationRun.Kind.MEASURES, values=None)
+        numbers = ", ".join(map(str, without.values_list("pk", flat=True)))
+        others = f"(SELECT id FROM evaluation_evaluationrun WHERE id IN ({numbers})) r"
+        for value in self.runs[0].values.all():
+            copy(value, 1, others, run="r.id")
         for _ in range(self.edition.submissions_per_team):
             make_submission(self.system, state=Submission.State.REFUSED)
         Upload.objects.bulk_create(
@@ -166,7 +186,7 @@ class GrownChallenge(Challenge):
     def grow_study(self):
         systems = Submission.objects.filter(system__edition=self.edition, state="evaluated").order_by("system")
         study = self.study = make_study(
-            edition=self.edition, evaluators=2, trials=TRIALS, systems=1, certificate={"parts": [{}]}
+            edition=self.edition, evaluators=2, trials=self.size.trials, systems=1, certificate={"parts": [{}]}
         )
         of_study = [study.systems.create(submission=one, code=one.system.label) for one in systems]
         items = list(study.items.order_by("pk"))

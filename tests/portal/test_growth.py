@@ -1,7 +1,7 @@
 """Pages of a challenge that has grown: none needs more than 20 queries, nor work that grows with all there is.
 
 The addresses are those that the portal has. What a page costs is counted, not timed: queries, rows that come from the
-database, and steps of SQLite. `benchmarks.pages` tells the seconds.
+database, and steps of SQLite. `benchmarks.scale` tells seconds and memory, and has more files.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from django.db import connection, transaction
 
-from tests.portal.grown import ROLES, WHOLE, GrownChallenge, clients, count_queries
+from tests.portal.grown import ROLES, WHOLE, GrownChallenge, Size, clients, count_queries
 
 pytestmark = [
     pytest.mark.django_db,
@@ -66,7 +66,7 @@ def measure(client, address):
 @pytest.fixture(scope="module")
 def grown(django_db_setup, django_db_blocker):
     with django_db_blocker.unblock(), transaction.atomic():
-        yield GrownChallenge()
+        yield GrownChallenge(Size(sets=16))
         transaction.set_rollback(True)
 
 

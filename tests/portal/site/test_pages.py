@@ -199,7 +199,7 @@ def test_home_query_count_does_not_grow(client, organizer, django_assert_num_que
         make_job(title=f"Job {number}")
         make_job("failed", failure="It failed.")
         make_edition(organizers=[organizer])
-    _count_queries(client, django_assert_num_queries, "/", 22 + _clock())  # with what jobs wait for
+    _count_queries(client, django_assert_num_queries, "/", 21 + _clock())  # with what jobs wait for
 
 
 def test_home_of_an_organizer_has_editions_with_what_waits_in_them(client, organizer):
@@ -920,6 +920,17 @@ def test_failures_leave_the_home_page_when_they_are_fixed_or_old(organizer):
     own = make_job("failed", kind="measure", parameters={"run": 2}, failure_actor="operator", created_by=organizer)
     assert open_failures(organizer, now) == [own, again, recent]
     assert len(open_failures(make_operator(), now)) == 4
+
+
+@pytest.mark.parametrize("jobs", [1, 9])
+def test_home_query_count_does_not_grow_with_jobs(client, organizer, django_assert_num_queries, jobs):
+    for state in ("waiting", "failed", "succeeded"):
+        for _ in range(jobs):
+            make_job(state)
+    client.get("/")
+    _count_queries(client, django_assert_num_queries, "/", 18 + _clock())
+    page = read_page(client.get("/"))
+    assert (">All 9 jobs under way</a>" in page) is (jobs == 9)
 
 
 def test_home_shows_what_the_systems_reached(client, organizer):
