@@ -53,6 +53,14 @@ FURTHER = (
     ("zebra_population", ""),
     ("zebra_individual", ""),
 )
+RANKS = "rank_disclosure"
+# What a reader of attacks needs of privacy beyond the EER; the page of the system and the downloads have the rest, and
+# beside an EER above 50 % stands the reversed sign.
+BEYOND_READ = ("accepted_at_1_percent", "accepted_at_01_percent", RANKS, "worst_speaker_eer", "mean_speaker_eer")
+BEYOND_CAPTIONS = {
+    True: "By attack model and attacker; each trial set, and unprotected speech, in the folds below.",
+    False: "By attack model and attacker.",
+}
 VOICES = (("gain_of_voice_distinctiveness", "official"), ("de_identification", "official"))
 
 
@@ -65,6 +73,7 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
     uploaded = load_numbers(view) if view.system.edition and not _is_by_portal(view) else None
     estimator = estimator_for(view)
     attackers = list_attackers(found, uploaded, estimator)
+    beyond = beyond_tables(attackers)
     further, voices, extras = further_table(attackers, estimator), voices_table(attackers), extras_table(attackers)
     return view.context | {
         "runs": runs,
@@ -73,7 +82,8 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "reading": _reading(view, attackers, estimator),
         "has_uploaded": any(not attacker.is_own for attacker in attackers),
         "further": further if further.groups else None,
-        "beyond": beyond_table(attackers),
+        "beyond": beyond[0] if beyond else None,
+        "beyond_sets": beyond[1:],
         "beyond_figures": [
             figure
             for one in found
@@ -327,22 +337,45 @@ def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
     return _attackers_table(attackers, columns, "further", "Further measures")
 
 
-def beyond_table(attackers: Sequence[Attacker]) -> Table:
-    """Privacy beyond the EER by the portal's attackers, rows as in `further_table`."""
-    measured = {identity.metric for one in attackers for identity in one.numbers}
-    columns = [(metric, "") for metric in (*tables.BEYOND_SHOWN, tables.CHANCE_RANKS) if metric in measured]
-    return _attackers_table(attackers, columns, "beyond", "Privacy beyond the EER")
+def beyond_tables(attackers: Sequence[Attacker]) -> list[Table]:
+    """Privacy beyond the EER by the portal's attackers, rows as in `further_table`: averages, then each trial set.
+
+    Of one trial set only that set; averages without unprotected speech, which each set has; `BEYOND_READ` alone, for
+    downloads have every measure.
+    """
+    own = [one for one in attackers if one.is_own]
+    places = list_places(attackers)
+    averages, sets = ([one for one in places if one.is_average is kind] for kind in (True, False))
+    parts = [averages, *([one] for one in sets)] if averages and len(sets) > 1 else [[one] for one in sets]
+    found = []
+    for number, part in enumerate(parts):
+        of_part = {one.data_set for one in part}
+        measured = {identity.metric for one in own for identity in one.numbers if identity.data_set in of_part}
+        columns = [(metric, "") for metric in BEYOND_READ if metric in measured]
+        titles = ", ".join(_title_of(one) for one in part)
+        attacks = [one for one in AttackModel if not part[0].is_average or one is not AttackModel.UNPROTECTED]
+        table = _attackers_table(attackers, columns, f"beyond-{number}", titles, part, attacks)
+        if table.groups:
+            found.append(replace(table, caption="" if number else BEYOND_CAPTIONS[part[0].is_average]))
+    return found
 
 
-def _attackers_table(attackers: Sequence[Attacker], columns: Sequence[tuple[str, str]], name: str, title: str) -> Table:
+def _attackers_table(
+    attackers: Sequence[Attacker],
+    columns: Sequence[tuple[str, str]],
+    name: str,
+    title: str,
+    places: Iterable[Place] | None = None,
+    attacks: Iterable[AttackModel] = AttackModel,
+) -> Table:
     own = [attacker for attacker in attackers if attacker.is_own]
     groups = []
-    for place in list_places(attackers):
+    for place in list_places(attackers) if places is None else places:
         rows = []
-        for attack, attacker in product(AttackModel, own):
+        for attack, attacker in product(attacks, own):
             numbers = [attacker.number(place, metric, by, attack) for metric, by in columns]
             if any(numbers):
-                cells = (_with_few(number, attacker, place, attack) for number in numbers)
+                cells = (_with_notes(number, attacker, place, attack) for number in numbers)
                 rows.append(number_row(f"{attack}, {attacker.title}", cells, _count(numbers, place)))
         if rows:
             groups.append(number_group(_title_of(place), rows))
@@ -464,8 +497,12 @@ def _judged(cell: Cell, number: Number | None, attacker: Attacker, place: Place,
     return tables.mark_weak(tables.mark_turned(cell, number, turned), attacker.verdicts.get(place.data_set))
 
 
-def _with_few(number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:
+def _with_notes(number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:
+    """A number with what limits it: too few targets for linkability, the disclosure that shuffled identities have."""
     cell = _cell(number)
-    if number is None or number.identity.metric != "linkability":
+    metric = number.identity.metric if number else ""
+    if metric == RANKS:
+        return tables.add_chance(cell, attacker.number(place, tables.CHANCE_RANKS, "", attack))
+    if metric != "linkability":
         return cell
     return tables.mark_few_targets(cell, (attacker.targets or {}).get((place.data_set, str(attack))))

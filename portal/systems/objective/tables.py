@@ -263,11 +263,9 @@ class TableMaker:
                 }
                 if any(found.values()):
                     cells = [self._cell(found[key]) for key in shown]
-                    by_chance = found[CHANCE_RANKS]
-                    if by_chance is not None and "rank_disclosure" in shown:
+                    if "rank_disclosure" in shown:
                         place = shown.index("rank_disclosure")
-                        said = f"{decimals(by_chance.value, by_chance.metric.decimals)} by chance"
-                        cells[place] = add_note(cells[place], said)
+                        cells[place] = add_chance(cells[place], found[CHANCE_RANKS])
                     shares = [decimals(one.value, 0) for key in SHARES if (one := found[key])]
                     cells.append(Cell(", ".join(shares)))
                     sign = found.get("better_sign_eer")
@@ -349,6 +347,13 @@ class TableMaker:
         caption = "By trial set; n counts utterances with a pitch correlation. Unrelated: what warping gives by chance."
         heads = [metric_label(*VOICES[place]) for place in used]
         return number_table("voices", "Utility: intonation and voices", caption, heads, groups)
+
+
+def add_chance(cell: Cell, by_chance: Number | None) -> Cell:
+    """A disclosure of ranks with the one that shuffled identities have."""
+    if by_chance is None:
+        return cell
+    return add_note(cell, f"{decimals(by_chance.value, by_chance.metric.decimals)} by chance")
 
 
 def mark_turned(cell: Cell, number: Number | None, turned: Number | None) -> Cell:
