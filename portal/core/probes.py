@@ -12,10 +12,13 @@ import logging
 import secrets
 import socket
 import threading
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.core.files.storage import default_storage
 from django.core.management import CommandError
 from django.db import connection
 
@@ -23,9 +26,11 @@ from portal.core.clock import read_clock
 from portal.core.health import beat
 from portal.core.keys import keyed_hashes
 from portal.core.models import Pulse
-from portal.core.storage import StorageAway, read_stored, replace_named
+from portal.core.storage import StorageAway, delete_old, read_stored, replace_named
 
 KIND = "probe"
+FOLDER = "health"  # of the stored files
+LEFT_AFTER_S = 86_400.0
 EVERY_S = 60.0
 CURRENT = timedelta(seconds=3 * EVERY_S)  # a web server that wrote within this time is running
 FORGOTTEN_AFTER = timedelta(days=30)
@@ -63,7 +68,7 @@ def write_probe() -> None:
         StorageAway, OSError: the file cannot be written.
     """
     writer = _own_name()
-    key, number = f"health/probe-{hashlib.sha256(writer.encode()).hexdigest()[:16]}", secrets.token_hex(16)
+    key, number = f"{FOLDER}/probe-{hashlib.sha256(writer.encode()).hexdigest()[:16]}", secrets.token_hex(16)
     replace_named(key, number.encode())
     beat(writer, kind=KIND, key=key, number=number, secret=secret_fingerprints()[0])
 
@@ -89,6 +94,21 @@ def keep_writing() -> threading.Thread:
     thread = threading.Thread(target=write, name="probes", daemon=True)
     thread.start()
     return thread
+
+
+def forget_probes(now: datetime) -> int:
+    """Delete what web servers wrote that are gone for a month, and what killed checks of health left; how many files.
+
+    The row goes last, so that a process that dies in between leaves nothing that nobody finds again.
+    """
+    old = Pulse.objects.filter(kind=KIND, at__lte=now - FORGOTTEN_AFTER)
+    known = set(Pulse.objects.filter(kind=KIND).exclude(pk__in=old).values_list("details__key", flat=True))
+    with suppress(FileNotFoundError):
+        stored = [f"{FOLDER}/{name}" for name in default_storage.listdir(FOLDER)[1]]
+        left = [key for key in stored if key not in known and delete_old(key, time.time() - LEFT_AFTER_S)]
+        old.delete()
+        return len(left)
+    return 0
 
 
 def find_probes() -> list[Probe]:

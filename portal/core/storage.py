@@ -11,9 +11,11 @@ import errno
 import hashlib
 import io
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -28,6 +30,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 from speech.audio.files import AudioError, read_pcm16, write_flac16
 
 CHUNK_BYTES = 1 << 20
+DRAFT = re.compile(r"\.[0-9a-f]{32}\.part")
 SPARE_BYTES = 1 << 30  # of the disk, which the portal keeps free
 Samples = npt.NDArray[np.int16]
 
@@ -107,8 +110,19 @@ class AtomicFileSystemStorage(FileSystemStorage):
         if aside.stat().st_mtime >= before:
             aside.replace(path)
             return False
-        aside.unlink()
+        aside.unlink(missing_ok=True)
         return True
+
+    def delete_drafts(self, before: float) -> int:
+        """Delete what processes that were killed had half written before this time, in seconds since 1970; how many."""
+        count = 0
+        for place, _, names in os.walk(self.location):
+            for path in (Path(place, name) for name in names if DRAFT.fullmatch(name)):
+                with suppress(FileNotFoundError):  # it was completed just now
+                    if path.stat().st_mtime < before:
+                        path.unlink()
+                        count += 1
+        return count
 
     def adopt(self, source: Path, name: str) -> None:
         """Move a complete file of this machine to the name of its content: a rename where nothing forbids it."""

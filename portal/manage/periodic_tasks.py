@@ -9,13 +9,15 @@ from datetime import timedelta
 from django.core.files.storage import default_storage
 
 from portal.core.clock import read_clock
-from portal.core.storage import delete_old
+from portal.core.probes import forget_probes
+from portal.core.storage import delete_old, is_local, portal_files
 from portal.jobs.periodic_tasks import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
 from portal.manage.alerts import tell_operators
 from portal.manage.retention import announce_deletions, delete_due_speech
 from portal.manage.services import delete_unneeded_files
+from portal.manage.sweep import time_of_sweep
 
 DRAWING_KEPT_S = 30 * 86_400.0
 
@@ -41,6 +43,14 @@ def delete_drawings() -> None:
     with suppress(FileNotFoundError):
         for name in default_storage.listdir(FOLDER)[1]:
             delete_old(f"{FOLDER}/{name}", time.time() - DRAWING_KEPT_S)
+
+
+@periodic_task(every=timedelta(days=1))
+def delete_leftovers() -> None:
+    """Delete what killed processes had half written into the store, and probes of web servers that are gone."""
+    if is_local():  # a bucket has whole files only
+        portal_files.delete_drafts(time_of_sweep())
+    forget_probes(read_clock())
 
 
 @periodic_task(every=timedelta(hours=1))

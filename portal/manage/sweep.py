@@ -27,13 +27,12 @@ from evaluation.app.models import EvaluationRun
 from portal.challenges.models import DataFile
 from portal.core.models import AuditEvent
 from portal.core.removal import delete_unheld_files, list_folder, list_held_files, measure_file
-from portal.core.storage import delete_old, is_older
+from portal.core.storage import DRAFT, delete_old, is_older
 
 KEPT_S = 86_400.0
 AT_ONCE = 500
 F0 = "derived/f0"
 CONTENT = "content"
-DRAFT = re.compile(r"\.[0-9a-f]{32}\.part")
 KEY = re.compile(r"(?:derived/f0/[^/\"]{1,100}/)?content/[0-9a-f]{2}/[0-9a-f]{64}[.\w-]*")
 
 

@@ -51,6 +51,7 @@ from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobCancelled, JobContext, JobReleased
 from portal.jobs.services import send
+from portal.submissions.leftovers import tidy_machine
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, Upload
 from portal.submissions.requirements import (
     Inheritance,
@@ -88,6 +89,7 @@ Row = TypeVar("Row", SubmittedFile, SubmittedDocument)
 @job_kind("intake", title="Check of a submission", queue=Queue.INTAKE, comes_first=True)
 def run_intake(context: JobContext) -> dict[str, Any]:
     """Body of the job; returns how the check ended."""
+    tidy_machine()
     submission = load_submission(context.parameters["submission"])
     staging = Staging(submission)
     if submission.state not in CHECKABLE:  # an earlier attempt came to its end, or the team withdrew it

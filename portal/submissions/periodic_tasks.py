@@ -2,88 +2,38 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
 from django.conf import settings
 from django.core.files.storage import default_storage
-from django.db.models import Q
 from django.utils import timezone
 
-from portal.challenges.handlers import unpacking_folder
 from portal.core import upload_files
 from portal.core.storage import delete_old, is_local
-from portal.jobs.models import Job, State
 from portal.jobs.periodic_tasks import periodic_task
-from portal.submissions import staging
-from portal.submissions.models import Submission, Upload
-from portal.submissions.services import CHECKABLE
+from portal.submissions import leftovers
 from portal.submissions.uploads import expire_uploads
-
-STRAY_AFTER_S = 3600.0
-NEEDED = (Upload.State.RECEIVING, Upload.State.REFUSED, Upload.State.COMPLETE)
-CHECKED = Q(submission__isnull=False) & ~Q(submission__state__in=CHECKABLE)
-UNDER_WAY = (State.WAITING, State.RUNNING)
 
 
 @periodic_task(every=timedelta(minutes=10))
 def tidy_uploads() -> None:
     """Give up unfinished uploads whose time is over, and remove what a killed process left of those given up."""
     expire_uploads(timezone.now())
-    remove_strays(Path(settings.UPLOAD_DIR))
+    leftovers.remove_strays(Path(settings.UPLOAD_DIR))
     if not is_local():
         _remove_stored_strays()
 
 
 @periodic_task(every=timedelta(minutes=10))
-def tidy_staging() -> None:
-    """Remove what was staged of archives whose check will never go on."""
-    for folder in staging.folders():
-        if not Submission.objects.filter(pk=staging.submission_of(folder), state__in=CHECKABLE).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@periodic_task(every=timedelta(minutes=10))
-def tidy_unpacked() -> None:
-    """Remove what was unpacked of archives of corpora by jobs that have ended."""
-    folders = {path.name: path for path in unpacking_folder().glob("*") if _identity(path.name)}
-    going_on = Job.objects.filter(pk__in=folders, state__in=UNDER_WAY).values_list("pk", flat=True)
-    for name in folders.keys() - set(map(str, going_on)):
-        shutil.rmtree(folders[name], ignore_errors=True)
-
-
-def remove_strays(folder: Path) -> int:
-    """Remove files that no upload needs; young ones may belong to a request that is just being answered."""
-    files = {path.name: path for path in folder.iterdir() if time.time() - path.stat().st_mtime > STRAY_AFTER_S}
-    strays = _find_strays(files)
-    for name in strays:
-        files[name].unlink(missing_ok=True)
-    return len(strays)
+def tidy_checks() -> None:
+    """Remove what was staged or unpacked of archives whose check or import will never go on."""
+    leftovers.tidy_staging()
+    leftovers.tidy_unpacked()
 
 
 def _remove_stored_strays() -> None:
     """The same for uploads in the bucket; one that is just being completed is not in it yet under its name."""
-    for name in _find_strays(default_storage.listdir(upload_files.FOLDER)[1]):
-        delete_old(f"{upload_files.FOLDER}/{name}", time.time() - STRAY_AFTER_S)
-
-
-def _find_strays(names: Iterable[str]) -> set[str]:
-    """The names of files that no upload needs."""
-    uploads = {name: _identity(name) for name in names}
-    known = Upload.objects.filter(pk__in=filter(None, uploads.values()), state__in=NEEDED).exclude(CHECKED)
-    importing = Job.objects.filter(kind="import-corpus", state__in=UNDER_WAY)
-    waiting = [job.parameters["upload"] for job in importing if "upload" in job.parameters]
-    known = known.exclude(~Q(pk__in=waiting), edition=None, state=Upload.State.COMPLETE, expires_at__lte=timezone.now())
-    needed = set(known.values_list("pk", flat=True))
-    return {name for name, pk in uploads.items() if pk not in needed}
-
-
-def _identity(name: str) -> UUID | None:
-    try:
-        return UUID(name.removeprefix(".").partition(".")[0])
-    except ValueError:
-        return None
+    for name in leftovers.find_strays(default_storage.listdir(upload_files.FOLDER)[1]):
+        delete_old(f"{upload_files.FOLDER}/{name}", time.time() - leftovers.STRAY_AFTER_S)

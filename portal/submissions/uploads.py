@@ -27,6 +27,7 @@ from portal.core.storage import StorageAway
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.submissions import receiving, rules
+from portal.submissions.leftovers import tidy_machine
 from portal.submissions.models import Submission, System, Upload
 from portal.submissions.receiving import Checksum, Part, Read, Reason, UploadError
 from portal.submissions.services import baseline_problem, create_submission, create_system, start_intake
@@ -173,6 +174,7 @@ def _corpus_problem(by: Any, name: str) -> str:
 
 
 def _require_room(unfinished: QuerySet[Upload], largest: int, size: int, now: datetime) -> None:
+    tidy_machine()
     begun = unfinished.aggregate(count=Count("pk"), bytes=Sum("size", default=0))
     refusal = rules.unfinished_problem(largest, size, unfinished=begun["count"], reserved=begun["bytes"])
     _require(refusal, Reason.FORBIDDEN)

@@ -1,7 +1,10 @@
 """Stored files that nothing needs go once they are old; whatever somebody needs, or stores just now, stays."""
 
 import os
+import subprocess
+import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,10 +17,13 @@ from evaluation.app.measures.services import start_measures
 from evaluation.app.models import EvaluationRun
 from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Edition, Utterance
+from portal.core import probes
+from portal.core.models import Pulse
 from portal.core.removal import find_kind, list_held_files
-from portal.core.storage import store_bytes
+from portal.core.storage import AtomicFileSystemStorage, store_bytes
 from portal.jobs.runner import execute
 from portal.manage import sweep
+from portal.manage.periodic_tasks import delete_leftovers
 from portal.manage.services import delete_unneeded_files, remove
 from portal.submissions.models import Submission
 from tests.listening.factories import make_study
@@ -172,3 +178,59 @@ def test_dry_run_lists_files_with_their_bytes_and_deletes_none(folder, capsys):
     call_command("sweep")
     assert "Deleted 1 files that nothing needs: 0.0 MB are free." in capsys.readouterr().out
     assert not Path(folder, key).exists()
+
+
+WRITE_FOR_EVER = """
+import itertools, sys
+from django.conf import settings
+settings.configure()
+from django.core.files.base import File
+from portal.core.storage import AtomicFileSystemStorage
+
+class Endless(File):
+    def chunks(self, chunk_size=None):
+        for _ in itertools.count():
+            yield b"speech" * 1000
+            print("writing", flush=True)
+
+AtomicFileSystemStorage(location=sys.argv[1]).save("content/ab/one.flac", Endless(None, "one.flac"))
+"""
+
+
+def test_half_written_file_of_a_killed_process_is_deleted_a_day_later(tmp_path, settings):
+    command = [sys.executable, "-c", WRITE_FOR_EVER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=settings.BASE_DIR) as process:
+        assert process.stdout.readline() == b"writing\n"
+        process.kill()
+    [draft] = (path for path in tmp_path.rglob("*") if path.is_file())
+    kept = tmp_path / "content" / "ab" / "other.flac"
+    kept.write_bytes(b"kept")
+    os.utime(kept, (0, 0))
+    files = AtomicFileSystemStorage(location=tmp_path)
+    assert (files.delete_drafts(sweep.time_of_sweep()), draft.exists()) == (0, True)
+    os.utime(draft, (0, 0))
+    assert (files.delete_drafts(sweep.time_of_sweep()), draft.exists(), kept.exists()) == (1, False, True)
+
+
+def test_scheduler_deletes_drafts_and_old_probes(folder, settings):
+    now = timezone.now()
+    probes.write_probe()
+    [mine] = probes.find_probes()
+    settings.ADDRESS = "gone.example:8000"
+    probes.write_probe()
+    gone = Pulse.objects.get(name__contains="gone.example")
+    Pulse.objects.filter(pk=gone.pk).update(at=now - timedelta(days=31))
+    names = [mine.key, gone.details["key"], "health/left-by-a-killed-check", "health/young"]
+    for name in names[2:]:
+        default_storage.save(name, ContentFile(b"ok"))
+    draft = Path(default_storage.path("content")) / "ab" / f".{'0' * 32}.part"
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    draft.write_bytes(b"half")
+    for path in (draft, *(default_storage.path(name) for name in names[:3])):
+        os.utime(path, (0, 0))
+    delete_leftovers()
+    assert [default_storage.exists(name) for name in names] == [True, False, False, True]
+    assert (draft.exists(), list(Pulse.objects.filter(kind=probes.KIND).values_list("details__key", flat=True))) == (
+        False,
+        [mine.key],
+    )

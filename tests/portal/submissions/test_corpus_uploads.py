@@ -17,8 +17,8 @@ from portal.challenges.models import Corpus
 from portal.challenges.services import start_import
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
+from portal.submissions.leftovers import remove_strays, tidy_unpacked
 from portal.submissions.models import Upload
-from portal.submissions.periodic_tasks import remove_strays, tidy_unpacked
 from portal.submissions.uploads import upload_path
 from tests.portal.factories import make_organizer, make_user
 from tests.portal.intake.packing import pack_tar, pack_zip, wav

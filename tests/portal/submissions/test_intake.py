@@ -30,7 +30,7 @@ from portal.jobs.services import claim_job, request_cancel
 from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
 from portal.submissions.models import Submission, SubmittedDocument, System
-from portal.submissions.periodic_tasks import tidy_staging, tidy_uploads
+from portal.submissions.periodic_tasks import tidy_checks, tidy_uploads
 from portal.submissions.requirements import describe_requirements
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
@@ -690,7 +690,7 @@ def test_scheduler_tidies_up_after_a_withdrawn_check_and_nothing_else(team, memb
         os.utime(upload_path(submission.upload), (0, 0))
     withdraw(submission=withdrawn, by=None, relation=Relation.TEAM)
     tidy_uploads()
-    tidy_staging()
+    tidy_checks()
     assert staging.folders() == [staging.Staging(waiting).folder]
     assert upload_path(waiting.upload).exists()
     assert not upload_path(withdrawn.upload).exists()

@@ -18,8 +18,9 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from portal.submissions import receiving
+from portal.submissions.leftovers import remove_strays
 from portal.submissions.models import Submission, System, Upload
-from portal.submissions.periodic_tasks import remove_strays, tidy_uploads
+from portal.submissions.periodic_tasks import tidy_uploads
 from portal.submissions.uploads import hash_upload, upload_path
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 
@@ -328,7 +329,7 @@ def test_strays_are_removed_and_what_is_needed_stays(sender, tmp_path, monkeypat
     for path in (needed, *strays):
         path.write_bytes(b"x")
     assert remove_strays(tmp_path) == 0  # all are young
-    monkeypatch.setattr("portal.submissions.periodic_tasks.STRAY_AFTER_S", -1.0)
+    monkeypatch.setattr("portal.submissions.leftovers.STRAY_AFTER_S", -1.0)
     assert remove_strays(tmp_path) == 2
     assert list(tmp_path.iterdir()) == [needed]
 

@@ -1,0 +1,93 @@
+"""What killed processes left on a machine: staged and unpacked files of checks that never go on, bytes of lost uploads.
+
+The scheduler removes them on its own machine. With a bucket every machine has a data folder of its own: there a worker
+does it before it checks an archive, and a web server before it receives one.
+Public: `tidy_staging`, `tidy_unpacked`, `remove_strays`, `find_strays`, `tidy_machine`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from portal.challenges.handlers import unpacking_folder
+from portal.core.storage import is_local
+from portal.jobs.models import Job, State
+from portal.submissions import staging
+from portal.submissions.models import Submission, Upload
+from portal.submissions.services import CHECKABLE
+
+STRAY_AFTER_S = 3600.0
+MACHINE_EVERY_S = 600.0
+NEEDED = (Upload.State.RECEIVING, Upload.State.REFUSED, Upload.State.COMPLETE)
+CHECKED = Q(submission__isnull=False) & ~Q(submission__state__in=CHECKABLE)
+UNDER_WAY = (State.WAITING, State.RUNNING)
+
+
+@dataclass
+class _Machine:
+    tidied_at: float | None = None
+
+
+_machine = _Machine()
+
+
+def tidy_machine() -> None:
+    """Tidy up this machine where it has a data folder of its own, every ten minutes at most."""
+    now = time.monotonic()
+    if is_local() or (_machine.tidied_at is not None and now - _machine.tidied_at < MACHINE_EVERY_S):
+        return
+    _machine.tidied_at = now
+    tidy_staging()
+    tidy_unpacked()
+    remove_strays(Path(settings.UPLOAD_DIR))
+
+
+def tidy_staging() -> None:
+    """Remove what was staged of archives whose check will never go on."""
+    for folder in staging.folders():
+        if not Submission.objects.filter(pk=staging.submission_of(folder), state__in=CHECKABLE).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def tidy_unpacked() -> None:
+    """Remove what was unpacked of archives of corpora by jobs that have ended."""
+    folders = {path.name: path for path in unpacking_folder().glob("*") if _identity(path.name)}
+    going_on = Job.objects.filter(pk__in=folders, state__in=UNDER_WAY).values_list("pk", flat=True)
+    for name in folders.keys() - set(map(str, going_on)):
+        shutil.rmtree(folders[name], ignore_errors=True)
+
+
+def remove_strays(folder: Path) -> int:
+    """Remove files that no upload needs; young ones may belong to a request that is just being answered."""
+    files = {path.name: path for path in folder.iterdir() if time.time() - path.stat().st_mtime > STRAY_AFTER_S}
+    strays = find_strays(files)
+    for name in strays:
+        files[name].unlink(missing_ok=True)
+    return len(strays)
+
+
+def find_strays(names: Iterable[str]) -> set[str]:
+    """The names of files that no upload needs."""
+    uploads = {name: _identity(name) for name in names}
+    known = Upload.objects.filter(pk__in=filter(None, uploads.values()), state__in=NEEDED).exclude(CHECKED)
+    importing = Job.objects.filter(kind="import-corpus", state__in=UNDER_WAY)
+    waiting = [job.parameters["upload"] for job in importing if "upload" in job.parameters]
+    known = known.exclude(~Q(pk__in=waiting), edition=None, state=Upload.State.COMPLETE, expires_at__lte=timezone.now())
+    needed = set(known.values_list("pk", flat=True))
+    return {name for name, pk in uploads.items() if pk not in needed}
+
+
+def _identity(name: str) -> UUID | None:
+    try:
+        return UUID(name.removeprefix(".").partition(".")[0])
+    except ValueError:
+        return None
