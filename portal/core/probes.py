@@ -39,8 +39,8 @@ OTHER_FILES = (
     "same place on every machine, or PORTAL_DATA_DIR to one folder that all of them mount. It takes no job until then."
 )
 OTHER_KEY = (
-    "PORTAL_SECRET_KEY is not that of {writer}. Set the same one on every machine; after a change of the key start the "
-    "web server first."
+    "PORTAL_SECRET_KEY is not that of {writer}. Set the same one on every machine; while it changes, name the "
+    "former one in PORTAL_SECRET_KEY_FALLBACKS."
 )
 log = logging.getLogger(__name__)
 
