@@ -10,7 +10,9 @@ Sources: Bisani & Ney, "Bootstrap estimates for confidence intervals in ASR perf
 errors, paired differences); Bolle, Ratha & Pankanti, "Error analysis of pattern recognition systems: the subsets
 bootstrap", Computer Vision and Image Understanding 93 (2004) (verification, by subject); Efron & Tibshirani, "An
 Introduction to the Bootstrap" (1993), chapters 13 and 14 (intervals); Hesterberg, "What teachers should know about the
-bootstrap", The American Statistician 69 (2015), section 5.3.1 (expanded percentile interval).
+bootstrap", The American Statistician 69 (2015), section 5.3.1 (expanded percentile interval); Owen, "The pigeonhole
+bootstrap", The Annals of Applied Statistics 1 (2007) (resamples of two crossed factors count what their pairs vary by
+three times); Efron & Stein, "The jackknife estimate of variance", The Annals of Statistics 9 (1981) (twice).
 
 G_VD and De-Identification with other speakers: bootstrap over the rows and columns of similarity matrices.
 
@@ -25,8 +27,8 @@ matrices", Interspeech 2020, and the VoicePrivacy 2022 evaluation plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Literal
 
@@ -42,6 +44,7 @@ Counts = NDArray[np.int64]
 Method = Literal["expanded", "percentile", "basic", "bca", "logit"]
 # A measure at its bound has no logit; it counts as this share of a speaker away from it.
 _FROM_BOUND = 1 / 8
+PAIR_DRAWS = 100
 Drawing = Literal["models and speakers", "trial speakers"]
 
 DETECTION_MEASURES: Mapping[str, Callable[[calibration.SortedScores], float]] = {
@@ -89,6 +92,16 @@ class SpeakerDraws:
     speakers: tuple[str, ...]
     counts: Counts
 
+    def draw_pairs(self) -> Iterator[Counts]:
+        """How often each pair of speakers occurs where pairs alone vary: symmetric, 0 or 2 times, a speaker's own once.
+
+        The same for each measure of these draws, `PAIR_DRAWS` times.
+        """
+        random, n = np.random.default_rng(self.counts[0]), len(self.speakers)
+        for _ in range(PAIR_DRAWS):
+            upper = np.triu(random.integers(0, 2, (n, n), dtype=np.int64), 1)
+            yield 2 * (upper + upper.T) + np.eye(n, dtype=np.int64)
+
     def positions(self, names: ArrayLike) -> NDArray[np.intp]:
         """Where the speakers stand in a row of `counts`.
 
@@ -119,6 +132,9 @@ class Replicates:
             it.
         bounds: the range of a measure that lies near one end of it as a rule; None of all others. It has the interval
             ``logit``.
+        crossed: shape (values,), the measure where only that varies which two speakers have in common, such as the
+            trials of one against the model of the other; empty of a measure of single speakers. Resamples count the
+            variance of these three times, the jackknife twice; ``expanded`` and ``logit`` count it once.
     """
 
     estimate: float
@@ -126,6 +142,7 @@ class Replicates:
     draws: tuple[SpeakerDraws, ...]
     left_out: tuple[calibration.Floats, ...]
     bounds: tuple[float, float] | None = None
+    crossed: calibration.Floats = field(default_factory=lambda: np.empty(0))
 
     def interval(self, level: float = 0.95, method: Method = "expanded") -> Interval:
         """The interval that covers the measure.
@@ -133,9 +150,11 @@ class Replicates:
         ``percentile`` takes quantiles of the resamples (Bisani & Ney 2004); ``basic`` mirrors them at the estimate and
         may leave the range of the measure; ``bca`` corrects them for bias and skewness (Efron 1987). With few speakers
         all of them are too short: resamples of n speakers vary by (n − 1) / n of the variance, and n speakers show
-        that variance only roughly. ``expanded`` takes quantiles further out by both (Hesterberg 2015). ``logit`` is
-        Student's interval of the logit of the measure's place between its bounds, with the larger one of the standard
-        errors of jackknife and resamples: it never leaves the bounds, and is wider towards the far one.
+        that variance only roughly. ``expanded`` takes quantiles further out by both (Hesterberg 2015), and brings them
+        nearer to the estimate by what pairs of speakers are counted too often (`crossed`). ``logit`` is Student's
+        interval of the logit of the measure's place between its bounds, with the larger one of the standard errors of
+        jackknife and resamples, each without what pairs are counted too often: it never leaves the bounds, and is wider
+        towards the far one.
 
         Raises:
             MetricInputError: a level outside of (0, 1), an unknown method, ``logit`` of a measure without bounds, an
@@ -157,6 +176,9 @@ class Replicates:
         elif method not in ("percentile", "basic"):
             raise MetricInputError(f"Expected the method expanded, percentile, basic, bca or logit, found {method!r}.")
         lower, upper = (float(limit) for limit in np.quantile(defined, tails))
+        if method == "expanded":
+            scale = self._scale(defined)
+            lower, upper = (self.estimate + scale * (limit - self.estimate) for limit in (lower, upper))
         if method == "basic":
             lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
         return Interval(self.estimate, lower, upper, level, method, int(defined.size), undefined)
@@ -180,6 +202,16 @@ class Replicates:
                 f"for the set and {defined.size} defined resamples."
             )
         return defined
+
+    def _crossed_variance(self) -> float:
+        known = self.crossed[np.isfinite(self.crossed)]
+        return float(np.var(known)) if known.size > 1 else 0.0
+
+    def _scale(self, defined: calibration.Floats) -> float:
+        """By how much the interval is narrower once what pairs vary by counts once, and not three times."""
+        widening, _ = self._student(0.5)
+        whole, crossed = widening**2 * float(np.var(defined)), self._crossed_variance()
+        return math.sqrt(min(max(whole - 2 * crossed, crossed) / whole, 1.0)) if whole > 0 else 1.0
 
     def _expanded(self, tail: float) -> float:
         """The tail of the resamples to take instead: Φ(√(n / (n − 1)) t), t Student's quantile."""
@@ -208,8 +240,9 @@ class Replicates:
             raise MetricInputError("Expected a measure with bounds for the interval of its logit, found one without.")
         lowest, highest = self.bounds
         widening, quantile = self._student(tail)
-        jackknife = math.sqrt(sum(_jackknife_variance(part) for part in self.left_out))
-        error = max(jackknife, widening * float(np.std(defined))) / (highest - lowest)
+        jackknife = sum(_jackknife_variance(part) for part in self.left_out)
+        resamples, crossed = widening**2 * float(np.var(defined)), self._crossed_variance()
+        error = math.sqrt(max(jackknife - crossed, resamples - 2 * crossed, crossed)) / (highest - lowest)
         nearest = _FROM_BOUND / sum(len(draws.speakers) for draws in self.draws)
         share = min(max((self.estimate - lowest) / (highest - lowest), nearest), 1 - nearest)
         reach = quantile * error / (share * (1 - share))
@@ -301,14 +334,20 @@ def bootstrap_detection(
     speaker, model = draws.positions(trial_speakers)[order], draws.positions(models)[order]
     model[trials.is_target | (drawing == "trial speakers")] = -1  # times 1: these follow their speaker alone
 
-    def measure(counts: Counts) -> list[float]:
-        drawn = trials.repeat(counts[speaker] * np.append(counts, 1)[model])
+    def measure(times: Counts) -> list[float]:
+        drawn = trials.repeat(times)
         if not 0 < drawn.n_target < drawn.values.size:
             return [np.nan] * len(measures)
         return [DETECTION_MEASURES[name](drawn) for name in measures]
 
-    columns = np.array([measure(counts) for counts in count_rows(draws)]).T
-    return {name: make_replicates(column, draws) for name, column in zip(measures, columns, strict=True)}
+    columns = np.array([measure(counts[speaker] * np.append(counts, 1)[model]) for counts in count_rows(draws)]).T
+    if drawing == "trial speakers":
+        return {name: make_replicates(column, draws) for name, column in zip(measures, columns, strict=True)}
+    crossed = np.array([measure(np.where(model < 0, 1, pairs[speaker, model])) for pairs in draws.draw_pairs()]).T
+    return {
+        name: make_replicates(column, draws, pairs)
+        for name, column, pairs in zip(measures, columns, crossed, strict=True)
+    }
 
 
 def bootstrap_ratio(
@@ -368,11 +407,15 @@ def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
         for draws, without in zip(part.draws, part.left_out, strict=True):
             left_out[id(draws)] += weight * (without - part.estimate)
     resampled = np.sum([weight * part.resampled for weight, part in parts], axis=0)
+    varied = [weight * (part.crossed - part.estimate) for weight, part in parts if part.crossed.size]
+    if len({one.size for one in varied}) > 1:
+        raise MetricInputError("Expected parts with one number of draws of pairs, found several.")
+    crossed = estimate + np.sum(varied, axis=0) if varied else np.empty(0)
     bounds = None
     ranges = [(weight, part.bounds) for weight, part in parts if part.bounds is not None and weight > 0]
     if len(ranges) == len(parts):
         bounds = sum(weight * low for weight, (low, _) in ranges), sum(weight * high for weight, (_, high) in ranges)
-    return Replicates(estimate, resampled, tuple(all_draws.values()), tuple(left_out.values()), bounds)
+    return Replicates(estimate, resampled, tuple(all_draws.values()), tuple(left_out.values()), bounds, crossed)
 
 
 def difference(first: Replicates, second: Replicates) -> Replicates:
@@ -395,11 +438,14 @@ def count_rows(draws: SpeakerDraws) -> Counts:
     return np.concatenate([everyone, everyone - np.eye(n, dtype=np.int64), draws.counts])
 
 
-def make_replicates(values: calibration.Floats, draws: SpeakerDraws) -> Replicates:
-    """Values in the order of `count_rows`."""
+def make_replicates(
+    values: calibration.Floats, draws: SpeakerDraws, crossed: calibration.Floats | None = None
+) -> Replicates:
+    """Values in the order of `count_rows`, and those where pairs alone vary."""
     resamples = 1 + len(draws.speakers)
     values = np.where(np.isfinite(values), values, np.nan)
-    return Replicates(float(values[0]), values[resamples:], (draws,), (values[1:resamples],))
+    pairs = np.empty(0) if crossed is None else np.where(np.isfinite(crossed), crossed, np.nan)
+    return Replicates(float(values[0]), values[resamples:], (draws,), (values[1:resamples],), crossed=pairs)
 
 
 def _validate_targets(is_target: ArrayLike) -> calibration.Flags:

@@ -13,8 +13,9 @@ Sources: share of targets found at few false alarms: VoxGuard, arXiv 2509.18413;
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,7 +99,8 @@ class RankDisclosure:
         is_fitted: whether by a beta-binomial, because there are fewer than 10 utterances for each rank.
         mean_bit: divergence of the ranks from even ones, 0 to log2 of the speakers.
         worst_bit: disclosure of the rank that says most.
-        shuffled_bit: the mean disclosure where identities are exchanged, the bias of a sample of this size.
+        shuffled: shape (`SHUFFLES`,), disclosures where identities are exchanged; `shuffled_bit` is their mean, the
+            bias of a sample of this size.
         n_left_out: utterances of enrolled speakers that were not compared with every model, and so have no rank.
     """
 
@@ -107,8 +109,12 @@ class RankDisclosure:
     is_fitted: bool
     mean_bit: float
     worst_bit: float
-    shuffled_bit: float
+    shuffled: Floats
     n_left_out: int
+
+    @property
+    def shuffled_bit(self) -> float:
+        return float(self.shuffled.mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +261,7 @@ def measure_ranks(trials: Trials, random: np.random.Generator) -> RankDisclosure
     shuffled = _disclosures(np.array(list(exchanged), np.float64), is_fitted)[1]
     chances, mean = _disclosures(counts[None, :].astype(np.float64), is_fitted)
     worst = float(np.log2(size * chances.max()))
-    return RankDisclosure(counts, chances[0], is_fitted, float(mean[0]), worst, float(shuffled.mean()), left_out)
+    return RankDisclosure(counts, chances[0], is_fitted, float(mean[0]), worst, shuffled, left_out)
 
 
 def fit_beta_binomial(counts: ArrayLike) -> Floats:
@@ -499,25 +505,41 @@ def _resampled_acceptance(
     targets = -values[is_target]
     above = np.minimum(above, np.searchsorted(targets, -values[others], "left"))
     first, second = model[others], speaker[others]
-    tail = min(others.size, int(0.05 * others.size) + 1000)
-    pairs = np.zeros((len(draws.speakers),) * 2)
-    np.add.at(pairs, (first, second), 1)
-    rows = count_rows(draws)
-    totals = ((rows @ pairs) * rows).sum(axis=1)
-    shares = {key: np.full(len(rows), np.nan) for key in exposure.accepted}
-    if not shares:
+    keys, tail = tuple(exposure.accepted), slice(min(others.size, int(0.05 * others.size) + 1000))
+    if not keys:
         return {}
-    for place, (counts, total) in enumerate(zip(rows, totals, strict=True)):
-        found = np.concatenate([[0], np.cumsum(counts[own])])
+
+    def measure(targets: Codes, count: Callable[[slice], Codes], total: float) -> list[float]:
+        """The shares at each rate. `targets`, `count`: how often each target and each nontarget of a slice occurs."""
+        found = np.concatenate([[0], np.cumsum(targets)])
         if not total or not found[-1]:
-            continue
-        alarms = np.cumsum(counts[first[:tail]] * counts[second[:tail]])
+            return [np.nan] * len(keys)
+        alarms = np.cumsum(count(tail))
         if alarms[-1] <= max(FALSE_ALARM_RATES.values()) * total + _SLACK:
-            alarms = np.cumsum(counts[first] * counts[second])
-        for key, share in shares.items():
-            refused = np.searchsorted(alarms, FALSE_ALARM_RATES[key] * total + _SLACK, "right")
-            share[place] = 100 * found[above[refused]] / found[-1]
-    return {key: make_replicates(share, draws) for key, share in shares.items()}
+            alarms = np.cumsum(count(slice(None)))
+        limits = (FALSE_ALARM_RATES[key] * total + _SLACK for key in keys)
+        return [100 * found[above[np.searchsorted(alarms, limit, "right")]] / found[-1] for limit in limits]
+
+    occurring = np.zeros((len(draws.speakers),) * 2)
+    np.add.at(occurring, (first, second), 1)
+    rows = count_rows(draws)
+    totals = ((rows @ occurring) * rows).sum(axis=1)
+
+    def count_speakers(counts: Codes, part: slice) -> Codes:
+        return counts[first[part]] * counts[second[part]]
+
+    def count_pairs(counts: Codes, part: slice) -> Codes:
+        return counts[first[part], second[part]]
+
+    resampled = [
+        measure(counts[own], partial(count_speakers, counts), total) for counts, total in zip(rows, totals, strict=True)
+    ]
+    everyone = np.ones(own.size, np.int64)
+    crossed = [
+        measure(everyone, partial(count_pairs, pairs), float((pairs * occurring).sum())) for pairs in draws.draw_pairs()
+    ]
+    columns = zip(keys, np.array(resampled).T, np.array(crossed).T, strict=True)
+    return {key: make_replicates(shares, draws, varied) for key, shares, varied in columns}
 
 
 def _resampled_ranks(trials: Trials, draws: SpeakerDraws, ranks: RankDisclosure) -> Replicates:
@@ -525,6 +547,7 @@ def _resampled_ranks(trials: Trials, draws: SpeakerDraws, ranks: RankDisclosure)
 
     Drawn speakers make ranks uneven by chance: the resamples lie above the measure on average, and are moved down by
     as much. Their quantiles would be too narrow where most speakers are found: few that are not decide the measure.
+    A disclosure is about a sum of squares: what it varies by where identities are exchanged is counted three times.
     """
     table, true, _ = _score_table(trials)
     size = len(trials.models)
@@ -535,5 +558,5 @@ def _resampled_ranks(trials: Trials, draws: SpeakerDraws, ranks: RankDisclosure)
     mean = np.where(rows.sum(axis=1) > 0, _disclosures(rows, ranks.is_fitted)[1], np.nan)
     found = make_replicates(mean, draws)
     bias = np.nanmean(found.resampled) - found.estimate if np.isfinite(found.resampled).any() else 0.0
-    resampled = np.maximum(found.resampled - bias, 0.0)
-    return replace(found, estimate=ranks.mean_bit, resampled=resampled, bounds=(0.0, math.log2(size)))
+    resampled, bounds = np.maximum(found.resampled - bias, 0.0), (0.0, math.log2(size))
+    return replace(found, estimate=ranks.mean_bit, resampled=resampled, bounds=bounds, crossed=ranks.shuffled)

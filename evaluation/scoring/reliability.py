@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaluation.formats.results import AttackModel
-from evaluation.scoring.values import ObjectiveValues
-
 NOT_RELIABLE = "not reliable"
 RELIABLE = "reliable"
 HIGHEST_OWN_EER = 20.0
@@ -82,25 +79,6 @@ def judge_attack(strength: AttackStrength) -> Reliability:
         UNHEARD: strength.unheard_voices,
     }
     return Reliability(tuple(_reasons(strength)), tuple(what for what, known in unknown.items() if known is None))
-
-
-def judge_values(values: ObjectiveValues, metric: str, estimator: str, data_set: str) -> Reliability:
-    """The verdict on the semi-informed attack behind an EER by the other numbers of the same data set or average.
-
-    Nothing speaks against an attack that was not made.
-    """
-
-    def read(name: str, by: str, attack: AttackModel) -> float | None:
-        found = values.number(name, by, data_set=data_set, attack_model=attack)
-        return found.value if found else None
-
-    eer = read(metric, estimator, AttackModel.SEMI_INFORMED)
-    if eer is None:
-        return Reliability((), ())
-    weaker = (read(metric, estimator, of) for of in (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED))
-    frozen = min((one for one in weaker if one is not None), default=None)
-    inverted = read("inverted_targets", "", AttackModel.SEMI_INFORMED)
-    return judge_attack(AttackStrength(eer, frozen, inverted_targets=inverted))
 
 
 def _reasons(strength: AttackStrength) -> Iterator[str]:

@@ -20,6 +20,7 @@ from common.rounding import has_width
 from evaluation.formats.results import CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, Metric, find_metric
 from evaluation.protocols.recipes import Average, Gate, Recipe, Track
+from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
 
 # Which speech trains the evaluator, enrols its speakers and is tested; the first of each is the one that is averaged.
 ATTACKS: Mapping[AttackModel, tuple[Speech, Speech, Speech]] = {
@@ -195,6 +196,8 @@ class ObjectiveValues:
         numbers: by identity. Of values that were asked for the ranking only, those that it needs.
         missing: what the recipe asks for and is not there.
         computed_by: the portal's engines behind them with their versions, in words; empty where the team computed.
+        rests_on: the portal's own runs behind them, by primary key.
+        verdicts: by data set on the portal's own semi-informed attack, where one of these is such an attack.
     """
 
     submission: int
@@ -203,6 +206,8 @@ class ObjectiveValues:
     numbers: Mapping[NumberIdentity, Number] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
     computed_by: str = ""
+    rests_on: tuple[int, ...] = ()
+    verdicts: Mapping[str, Reliability] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -262,6 +267,38 @@ class ObjectiveValues:
         """The weighted average of a split by the recipe; arguments as in `number`."""
         return self.number(metric, estimator, data_set=f"{AVERAGE}{split}", **test)
 
+    def judge_attack(self, metric: str, estimator: str, data_set: str) -> Reliability:
+        """The verdict on the semi-informed attack behind an EER of a data set or of an average.
+
+        It is the one on the portal's own attack; of other attacks it follows from the other numbers of the same data
+        set. Nothing speaks against an attack that was not made.
+        """
+        if data_set in self.verdicts:
+            return self.verdicts[data_set]
+
+        def read(name: str, by: str, attack: AttackModel) -> float | None:
+            found = self.number(name, by, data_set=data_set, attack_model=attack)
+            return found.value if found else None
+
+        eer = read(metric, estimator, AttackModel.SEMI_INFORMED)
+        if eer is None:
+            return Reliability((), ())
+        weaker = (read(metric, estimator, of) for of in (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED))
+        frozen = min((one for one in weaker if one is not None), default=None)
+        inverted = read("inverted_targets", "", AttackModel.SEMI_INFORMED)
+        return judge_attack(AttackStrength(eer, frozen, inverted_targets=inverted))
+
+    def judge_average(self, metric: str, estimator: str, split: str, track: Track) -> Reliability:
+        """The verdict on the semi-informed attacks behind an average EER: on the average, and on each set that enters.
+
+        One set with an unreliable attack makes the average unreliable; its reasons begin with the name of the set.
+        """
+        whole = self.judge_attack(metric, estimator, f"{AVERAGE}{split}")
+        sets = list_averaged_sets(track, metric, split)
+        parts = {name: self.judge_attack(metric, estimator, name) for name in sets}
+        reasons = [f"{name}: {reason}" for name, verdict in parts.items() for reason in verdict.reasons]
+        return Reliability((*whole.reasons, *reasons), whole.unknown)
+
     def gate_values(self, gate: Gate) -> dict[str, float]:
         """The value of each data set of a gate that there is, such as the 12 of ρF0."""
         names = dict.fromkeys(name for group in gate.groups for name in group)
@@ -301,6 +338,11 @@ def with_speech(
     else:
         training = None
     return replace(identity, training=training, enrolment=enrolment, speech=speech)
+
+
+def list_averaged_sets(track: Track, metric: str, split: str) -> list[str]:
+    """The data sets that enter the average of a metric over a split."""
+    return [name for one in track.averages if one.metric == metric for name in one.weights.get(split, {})]
 
 
 def averaged_attacks(recipe: Recipe) -> tuple[AttackModel, ...]:

@@ -17,6 +17,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 from django.urls import reverse
 
+from evaluation.app.attacks.selectors import add_verdicts
 from evaluation.app.objective.selectors import Extent, read_objective_values
 from evaluation.app.portal_evaluation.selectors import read_originals
 from evaluation.app.retrained.selectors import METRIC as PHONES
@@ -30,7 +31,7 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
-from evaluation.scoring.reliability import Reliability, judge_values
+from evaluation.scoring.reliability import Reliability
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion
@@ -385,7 +386,8 @@ def load_entries(edition: Edition, *, with_retrained: bool = True) -> tuple[tupl
     """
     track, policy = track_of(edition), policy_by(edition, {})
     submissions = submissions_on_leaderboard(edition)
-    values = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
+    read = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
+    values = add_verdicts(read, submissions, edition.frozen_at)
     phones = read_phone_averages(submissions, policy.split, edition.frozen_at) if with_retrained else {}
     languages, attack = list_language_columns(edition, policy), AttackModel(policy.attack_model)
     entries = []
@@ -447,7 +449,7 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         averages={key: found for key, found in present.items() if key not in utilities} | beyond | predicted,
         missing={column.key: _missing(values, column.metric) for column in columns},
         lower_attack=(lower[0], Measured(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
-        weak_attack=judge_average(values, policy).reasons,
+        weak_attack=judge_average(values, policy, track).reasons,
     )
 
 
@@ -466,15 +468,15 @@ def find_lower_attack(values: ObjectiveValues, policy: LeaderboardPolicy) -> tup
     return attack, number
 
 
-def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy) -> Reliability:
-    """Whether the attack behind the average EER that decides is strong enough, by the other averages at hand.
+def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy, track: Track) -> Reliability:
+    """Whether the attacks behind the average EER that decides are strong enough.
 
     Nothing speaks against attacks that were not trained on anonymised speech.
     """
     if AttackModel(policy.attack_model) is not AttackModel.SEMI_INFORMED:
         return Reliability((), ())
     decides = policy.privacy
-    return judge_values(values, decides.metric, decides.estimator, f"{AVERAGE}{policy.split}")
+    return values.judge_average(decides.metric, decides.estimator, policy.split, track)
 
 
 def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, Measured]]:

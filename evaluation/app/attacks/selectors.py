@@ -5,12 +5,15 @@ Numbers follow the same rule of visibility as objective ones (`portal.submission
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
+
 from evaluation.app.models import EvaluationRun, ScoreSet
+from evaluation.app.objective.selectors import estimator_of
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, EngineText, describe_engine
 from evaluation.app.runs.portal_results import archive_key
@@ -123,6 +126,36 @@ def read_attacks(submission: Submission, runs: list[EvaluationRun], numbers: Num
     return [_read_values(run, recipe, numbers.get(run.pk, {}), score_sets.get(run.pk, [])) for run in runs]
 
 
+def add_verdicts(
+    values: Mapping[int, ObjectiveValues], submissions: Sequence[Submission], as_of: datetime | None = None
+) -> dict[int, ObjectiveValues]:
+    """The numbers with the verdicts on the portal's own trained attacks that they rest on: at most three queries.
+
+    Args:
+        values: by submission, as `read_objective_values` gives them.
+        submissions: of editions.
+        as_of: as `list_attacks` takes it.
+    """
+    recipes = {one.pk: one.system.edition.recipe for one in submissions if one.system.edition}
+    attacked = [one for one in submissions if one.pk in recipes and values[one.pk].rests_on]
+    runs = list_newest_finished(ATTACK, attacked, as_of) if attacked else []
+    if not any("trained" in run.parameters for run in runs):
+        return dict(values)
+    numbers = read_numbers(runs, Q(metric__in=["eer", "inverted_targets"]))
+    found = dict(values)
+    of_submission: dict[int, list[AttackValues]] = {}
+    for run in runs:
+        made = _read_values(run, recipes[run.submission_id], numbers.get(run.pk, {}), [])
+        of_submission.setdefault(run.submission_id, []).append(made)
+    systems = _find_trained_on(runs)
+    for submission in attacked:
+        attacks = of_submission.get(submission.pk, [])
+        verdicts = _judge_attacks(attacks, estimator_of(recipes[submission.pk]), systems)
+        ranked = (verdicts[run] for run in values[submission.pk].rests_on if run in verdicts)
+        found[submission.pk] = replace(values[submission.pk], verdicts=next(ranked, {}))
+    return found
+
+
 def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, dict[str, Reliability]]:
     """Whether each trained attacker is strong enough, by its run and the data set.
 
@@ -130,17 +163,29 @@ def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, di
         found: every attack on a submission: those of frozen encoders and of other seeds are what it is held against.
         estimator: of the equal error rates.
     """
+    return _judge_attacks(found, estimator, _find_trained_on([one.run for one in found]))
+
+
+def _find_trained_on(attacks: Iterable[EvaluationRun]) -> dict[int, int]:
+    """By key of a training the system whose speech it used; a query where there are trained attackers."""
+    trainings = {run.parameters["trained"] for run in attacks if "trained" in run.parameters}
+    if not trainings:
+        return {}
+    return dict(EvaluationRun.objects.filter(pk__in=trainings).values_list("pk", "submission__system"))
+
+
+def _judge_attacks(
+    found: Sequence[AttackValues], estimator: str, systems: Mapping[int, int]
+) -> dict[int, dict[str, Reliability]]:
     semi = AttackModel.SEMI_INFORMED
     frozen = [one for one in found if one.engine.training is Speech.ORIGINAL]
     trained = [one for one in found if one.engine.training is Speech.ANONYMISED]
-    trainings = {one.run.parameters.get("trained") for one in trained}
-    systems = dict(EvaluationRun.objects.filter(pk__in=trainings).values_list("pk", "submission__system"))
     verdicts: dict[int, dict[str, Reliability]] = {}
     for attack in trained:
         training, scoring = _way_of(attack)
         seeds = [one for one in trained if _way_of(one) == (training, scoring)]
         result = attack.run.job.result if attack.run.job else {}
-        for data_set in dict.fromkeys(one.data_set for one in attack.score_sets):
+        for data_set in dict.fromkeys(one.data_set for one in attack.numbers if one.metric == "eer"):
             eer = attack.values.number("eer", estimator, data_set=data_set, attack_model=semi)
             if eer is None:
                 continue

@@ -15,7 +15,8 @@ from typing import Any
 from common.progress import ignore_progress
 from evaluation.app.measures.selectors import list_finished_runs
 from evaluation.app.models import EvaluationRun, ScoreSet, UtteranceMeasure
-from evaluation.app.objective.services import draw_det_figures, edition_of, list_parts, settle_objective
+from evaluation.app.objective.selectors import list_parts
+from evaluation.app.objective.services import draw_det_figures, edition_of, settle_objective
 from evaluation.app.runs.context import EvaluationContext, track_of
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, VERSION
 from evaluation.app.runs.portal_results import PortalResults

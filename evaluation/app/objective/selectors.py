@@ -32,6 +32,7 @@ from evaluation.scoring.values import (
     Missing,
     Number,
     ObjectiveValues,
+    list_averaged_sets,
     number_words,
     read_missing,
     required_numbers,
@@ -49,7 +50,7 @@ ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 class Extent(StrEnum):
     """How much of a submission's numbers to read."""
 
-    RANKED = "ranked"  # averages, and the data sets of gates and of languages
+    RANKED = "ranked"  # averages, the sets whose attacks they rest on, and the data sets of gates and of languages
     ALL = "all"
 
 
@@ -102,6 +103,7 @@ def read_objective_values(
             numbers=select_complete(of_run, missing, edition.recipe, track_of(edition)) if edition else of_run,
             missing=missing,
             computed_by=_computed_by(run) if run else "",
+            rests_on=tuple(list_parts(run)) if run else (),
         )
     return found
 
@@ -146,20 +148,28 @@ def _computed_by(run: EvaluationRun) -> str:
     return by_engines(run.parameters.get("engines", {}))
 
 
+def list_parts(run: EvaluationRun) -> list[int]:
+    """The portal's own runs that an objective run rests on, by primary key."""
+    return list(run.parameters.get("parts", []))
+
+
 def list_score_sets(values: ObjectiveValues) -> list[ScoreSet]:
     """The verification tests whose scores are kept."""
     return list(ScoreSet.objects.filter(run=values.run)) if values.run else []
 
 
 def _needed(editions: Iterable[Edition], others: Iterable[int]) -> Q:
-    """Averages, every data set of a gate's metric, of a track with several languages every data set, and of the runs of
-    other versions all that enters an average."""
+    """Averages, what judges the attacks behind the EER that ranks, every data set of a gate's metric, of a track with
+    several languages every data set, and of the runs of other versions all that enters an average."""
     wanted, averaged = Q(data_set__startswith=AVERAGE), set[str]()
     for edition in editions:
         averaged |= {one.metric for one in list_averages(track_of(edition))}
         if len({*track_of(edition).languages, *track_of(edition).surprise_languages}) > 1:
             wanted |= Q(metric__in=averaged, data_set__in=list(edition.recipe.data_sets))
         ranking = track_of(edition).ranking
+        if ranking:
+            sets = list_averaged_sets(track_of(edition), ranking.privacy.metric, ranking.split)
+            wanted |= Q(metric__in=[ranking.privacy.metric, "inverted_targets"], data_set__in=sets)
         for gate in ranking.gates if ranking else ():
             names = {name for group in gate.groups for name in group}
             wanted |= Q(metric=gate.metric, estimator=gate.estimator, data_set__in=names)

@@ -93,11 +93,6 @@ def describe_parts(parts: Sequence[EvaluationRun]) -> dict[str, Any]:
     return {"parts": [one.pk for one in parts], "engines": engines}
 
 
-def list_parts(run: EvaluationRun) -> list[int]:
-    """The portal's own runs that an objective run rests on, by primary key."""
-    return list(run.parameters.get("parts", []))
-
-
 @transaction.atomic
 def settle_objective(job: Job) -> None:
     """Carry a submission on once the job of its newest objective run has ended, and tell its team."""

@@ -6,6 +6,7 @@ from evaluation.formats.results import AttackModel, Speech, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.rankings import Place
+from evaluation.protocols.recipes import Track
 from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard, find_lower_attack, judge_average
@@ -13,17 +14,19 @@ from portal.leaderboard.tables import limit_in_words
 from portal.systems.objective.tables import AVERAGE_DIGITS, Standing, round_number
 
 
-def answer(values: ObjectiveValues, standing: Standing, leaderboard: Leaderboard | None, key: str) -> list[str]:
+def answer(
+    values: ObjectiveValues, standing: Standing, track: Track, leaderboard: Leaderboard | None, key: str
+) -> list[str]:
     """Privacy, utility and rank in sentences made from the numbers.
 
     Args:
         leaderboard: of the edition, where this reader sees it and it shows this submission; None otherwise.
         key: of the system there.
     """
-    return [_privacy(values, standing), _utility(values, standing.policy), _rank(standing, leaderboard, key)]
+    return [_privacy(values, standing, track), _utility(values, standing.policy), _rank(standing, leaderboard, key)]
 
 
-def _privacy(values: ObjectiveValues, standing: Standing) -> str:
+def _privacy(values: ObjectiveValues, standing: Standing, track: Track) -> str:
     policy, privacy = standing.policy, standing.privacy
     if standing.average is None:
         return f"Its privacy is not known: the average {privacy.label} is missing."
@@ -34,7 +37,7 @@ def _privacy(values: ObjectiveValues, standing: Standing) -> str:
     eer = _read(standing.average, "%", named="95 % interval ")
     said = f"The {policy.attack_model} attacker has an equal error rate of {eer}"
     known = f", against {_read(unprotected, '%', short=True)} on original speech" if unprotected else ""
-    weak = judge_average(values, policy)
+    weak = judge_average(values, policy, track)
     doubt = "" if weak.is_reliable else f" That attack is {weak.word}: {' '.join(weak.reasons)}"
     more = f"{_turned(values, policy)}{doubt}{_lower(values, policy)}"
     lower = find_lower_attack(values, policy)

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.http import HttpRequest
 
+from evaluation.app.attacks.selectors import add_verdicts
 from evaluation.app.measures import selectors
 from evaluation.app.models import ScoreSet
 from evaluation.app.objective.selectors import (
@@ -114,7 +115,8 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
 
 def load_numbers(view: View) -> ObjectiveValues:
     """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
-    return read_objective_values([view.submission], as_of=view.as_of)[view.submission.pk]
+    found = read_objective_values([view.submission], as_of=view.as_of)
+    return add_verdicts(found, [view.submission], view.as_of)[view.submission.pk]
 
 
 def read_standing(view: View, values: ObjectiveValues) -> Standing:
@@ -129,7 +131,8 @@ def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[s
         return []
     edition = edition_of(view.system)
     is_on_leaderboard = edition.published_at is not None and not view.query
-    return answer(values, standing, _ranked(edition) if is_on_leaderboard else None, view.system.name)
+    ranked = _ranked(edition) if is_on_leaderboard else None
+    return answer(values, standing, track_of(edition), ranked, view.system.name)
 
 
 def _ranked(edition: Edition) -> Leaderboard:

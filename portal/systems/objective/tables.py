@@ -19,9 +19,10 @@ from evaluation.metrics.disclosure import FEW_TARGETS, TARGETS_PER_BIN
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
-from evaluation.scoring.reliability import Reliability, judge_values
+from evaluation.scoring.reliability import Reliability
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.values import (
+    AVERAGE,
     BEYOND,
     DETECTION,
     PREDICTED,
@@ -197,7 +198,10 @@ class TableMaker:
         cell = mark_turned(cell, number, turned)
         if identity.attack_model is not AttackModel.SEMI_INFORMED:
             return cell
-        return mark_weak(cell, judge_values(self.values, "eer", identity.estimator, identity.data_set))
+        if not number.is_average:
+            return mark_weak(cell, self.values.judge_attack("eer", identity.estimator, identity.data_set))
+        split = identity.data_set.removeprefix(AVERAGE)
+        return mark_weak(cell, self.values.judge_average("eer", identity.estimator, split, self.track))
 
     def _notes(self, number: Number) -> tuple[list[str], bool]:
         notes, is_unlike = [], False

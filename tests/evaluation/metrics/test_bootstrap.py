@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from common.errors import MetricInputError
 from evaluation.metrics.bootstrap import (
     DETECTION_MEASURES,
+    PAIR_DRAWS,
     Replicates,
     SpeakerDraws,
     bootstrap_de_identification,
@@ -430,3 +432,68 @@ def test_interval_of_the_logit_needs_bounds_and_a_sum_of_bounded_measures_has_th
     assert weighted_sum([(0.25, bounded), (0.75, replace(bounded, bounds=(0.0, 4.0)))]).bounds == (0.0, 3.5)
     assert weighted_sum([(0.5, bounded), (0.5, free)]).bounds is None
     assert weighted_sum([(1.0, bounded), (-1.0, bounded)]).bounds is None
+
+
+# Pairs of speakers ---------------------------------------------------------------------------------
+
+
+def test_pairs_occur_both_ways_alike_and_are_drawn_again_the_same():
+    draws = draw_speakers(SPEAKERS, 5, np.random.default_rng(4))
+    found, again = (np.array(list(draws.draw_pairs())) for _ in range(2))
+    assert found.shape == (PAIR_DRAWS, 4, 4)
+    assert (found == again).all()
+    assert (found == found.transpose(0, 2, 1)).all()
+    assert (np.diagonal(found, axis1=1, axis2=2) == 1).all()
+    assert set(np.unique(found).tolist()) == {0, 1, 2}
+    assert found[:, 0, 1].mean() == pytest.approx(1, abs=0.4)
+
+
+def test_interval_counts_what_pairs_vary_by_once_where_nothing_else_varies():
+    """Scores in which only pairs of speakers differ: resamples vary by far more than the measure does."""
+    random = np.random.default_rng(31)
+    names = np.array([f"s{number:02}" for number in range(12)])
+    model, said = (column.ravel() for column in np.meshgrid(np.arange(12), np.repeat(np.arange(12), 9)))
+    own = np.linspace(-1.5, 1.5, 108).reshape(9, 12).T.ravel()  # about the same of each speaker
+    estimates, counted, corrected = [], [], []
+    for _ in range(60):
+        scores = random.normal(size=(12, 12))[model, said]
+        scores[model == said] = own
+        draws = draw_speakers(names, 100, random)
+        columns = scores, model == said, names[model], names[said]
+        found = bootstrap_detection(*columns, draws, measures=["kaldi_eer"])["kaldi_eer"]
+        interval, plain = found.interval(), replace(found, crossed=np.empty(0)).interval()
+        estimates.append(found.estimate)
+        counted.append(12 / 11 * np.var(found.resampled))
+        corrected.append(counted[-1] * ((interval.upper - interval.lower) / (plain.upper - plain.lower)) ** 2)
+    truth = np.var(estimates)
+    assert np.mean(counted) > 2 * truth
+    assert np.mean(corrected) == pytest.approx(truth, rel=0.25)
+
+
+def test_measures_of_single_speakers_have_no_pairs_and_sums_have_those_of_their_parts():
+    draws = draw_speakers(SPEAKERS, 6, np.random.default_rng(2))
+    scores, is_target = np.array([3.0, 1.0, 2.0, 0.5, 1.5, 0.0]), np.array([True, False] * 3)
+    models, said = ["a", "b", "b", "c", "c", "a"], ["a", "a", "b", "b", "c", "c"]
+    [eer] = bootstrap_detection(scores, is_target, models, said, draws, measures=["kaldi_eer"]).values()
+    words = bootstrap_mean([1.0, 0.0, 0.5, 0.25], SPEAKERS, draws)
+    assert (eer.crossed.size, words.crossed.size) == (PAIR_DRAWS, 0)
+    both = weighted_sum([(100.0, eer), (1.0, words)])
+    assert both.crossed == pytest.approx(100 * eer.crossed + words.estimate, nan_ok=True)
+    fixed = bootstrap_detection(
+        scores, is_target, models, said, draws, measures=["kaldi_eer"], drawing="trial speakers"
+    )
+    assert fixed["kaldi_eer"].crossed.size == 0
+    with pytest.raises(MetricInputError, match="one number of draws of pairs"):
+        weighted_sum([(1.0, eer), (1.0, replace(eer, crossed=eer.crossed[:3]))])
+
+
+def test_interval_of_the_logit_counts_pairs_once_and_never_less_than_that():
+    draws = draw_speakers([f"s{number}" for number in range(10)], 50, np.random.default_rng(1))
+    left_out, resampled = np.linspace(0.9, 1.1, 10), np.linspace(0.4, 1.6, 50)
+    found = Replicates(1.0, resampled, (draws,), (left_out,), bounds=(0.0, 4.0))
+    whole = 10 / 9 * np.var(resampled)
+    for crossed, variance in ((whole / 4, whole / 2), (whole, whole)):
+        values = np.array([1.0 - math.sqrt(crossed), 1.0 + math.sqrt(crossed)])
+        interval = replace(found, crossed=values).interval(method="logit")
+        reach = float(stdtrit(9, 0.975)) * math.sqrt(variance) / 4 / (0.25 * 0.75)
+        assert interval.upper == pytest.approx(4 / (1 + math.exp(math.log(3) - reach)))

@@ -113,6 +113,28 @@ def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and
     assert "With the sign of the scores reversed wherever that helps the attacker, it is 26.0 %." in text
 
 
+def test_single_set_with_an_unreliable_attack_is_named_beside_an_average_that_hides_it(client, edition):
+    system = make_team_system(make_team(edition))
+    submission = make_submission(system, state="evaluated", evaluated_at=timezone.now())
+    further = [
+        number(edition, "eer", "kaldi", data_set, value, attack="lazy-informed")
+        for data_set, value in (("libri_test_trials_f", 12.0), ("libri_test_trials_m", 40.0), ("average_test", 33.0))
+    ]
+    inverted = number(edition, "inverted_targets", "", "libri_test_trials_m", 71.0)
+    make_objective_run(submission, [*ranked_numbers(edition, eer=30.0, wer=8.0), *further, inverted])
+    [row] = [one for one in leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"] if one["rank"]]
+    weak = [
+        "libri_test_trials_f: It is weaker than an attacker that was not trained on such speech: 30.0 % against 12.0 %.",
+        "libri_test_trials_m: It is misled: 71 % of targets lie below the median nontarget, above 60 %.",
+    ]
+    assert sorted(row["weak_attack"]) == weak
+    assert row["doubts"] == ["not reliable"]
+    for address in (f"/editions/{edition.name}/leaderboard/", f"/systems/{system.name}/"):
+        page = client.get(address).content.decode().replace("\xa0", " ")
+        assert "not reliable" in page
+        assert [one for one in weak if one not in page] == []
+
+
 def test_track_of_several_languages_has_columns_of_each_on_request(client):
     edition = make_edition(protocol="2026", track="track2", published_at=timezone.now())
     submission = make_submission(make_team_system(make_team(edition)))
