@@ -70,11 +70,12 @@ test-embedded: $(VENV)/dev $(VENV)/models browser
 	@echo "Running the tests on SQLite and the folder queue"
 	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
 
-# They wait a third of their time, so they run beside the others.
+# They wait a third of their time, so they run beside the others. Their makes have no share in the jobs of this one: with
+# it they would wait for the slot that the tests beside them hold.
 test-others:
 	@echo "Running beside them the tests with processes of their own, then those on PostgreSQL and Redis"
-	@$(MAKE) --no-print-directory $(ORDERED) test-processes
-	@$(MAKE) --no-print-directory $(ORDERED) test-services
+	@MAKEFLAGS= $(MAKE) --no-print-directory $(ORDERED) test-processes
+	@MAKEFLAGS= $(MAKE) --no-print-directory $(ORDERED) test-services
 
 test-processes: $(VENV)/dev $(VENV)/models browser
 	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)

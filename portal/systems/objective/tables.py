@@ -225,9 +225,19 @@ class TableMaker:
         if average.metric in DETECTION:
             tests = {str(attack): {"attack_model": attack} for attack in averaged_attacks(self.recipe)}
         for title, test in tests.items():
-            found = [self.values.average(average.metric, average.estimator, split=split, **test) for split in splits]
-            if any(found):
-                yield number_row(title, [self._cell(one, AVERAGE_DIGITS) for one in found])
+            cells = [self._average_cell(average, split, test) for split in splits]
+            if any(cell.text or cell.note for cell in cells):
+                yield number_row(title, cells)
+
+    def _average_cell(self, average: Average, split: str, test: Mapping[str, Any]) -> Cell:
+        """An average; without it, of which of its data sets there is no number where there are some."""
+        found = self.values.average(average.metric, average.estimator, split=split, **test)
+        if found:
+            return self._cell(found, AVERAGE_DIGITS)
+        sets = average.weights.get(split, {})
+        known = {name for name in sets if self.values.number(average.metric, average.estimator, data_set=name, **test)}
+        absent = [name for name in sets if name not in known]
+        return Cell("–", note=f"no number of {', '.join(absent)}") if known and absent else Cell()
 
     # Data sets -------------------------------------------------------------------------------------
 

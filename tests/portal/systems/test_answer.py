@@ -4,12 +4,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from evaluation.app.runs.context import track_of
+from evaluation.scoring.values import list_averaged_sets
 from portal.leaderboard.exports import leaderboard_as_latex, leaderboard_rows
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer as leaderboard_answer
 from portal.submissions.models import System
-from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system
+from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
+from tests.portal.objective import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 
@@ -78,3 +81,16 @@ def test_unpublished_leaderboard_tells_no_rank(client):
     own = Client()
     own.force_login(organizer)
     assert page_of(own, "T01-p1").context["answer"][2] == "It meets 2 of 4 conditions."
+
+
+def test_average_that_lacks_a_data_set_says_which(client):
+    edition = make_edition(published_at=timezone.now())
+    system = make_team_system(make_team(edition), "p1")
+    submission = make_submission(system, state="evaluated", evaluated_at=timezone.now())
+    lazy = number(edition, "eer", "kaldi", "libri_test_trials_f", 12.0, attack="lazy-informed")
+    make_objective_run(submission, [*ranked_numbers(edition, eer=20.0, wer=8.0), lazy])
+    page = text_of(client.get(f"/systems/{system.name}/"))
+    sets = list_averaged_sets(track_of(edition), "eer", "test")
+    absent = [name for name in sets if name != "libri_test_trials_f"]
+    assert f"no number of {', '.join(absent)}" in page
+    assert page.count("no number of") == 1
