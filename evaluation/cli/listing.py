@@ -25,6 +25,7 @@ ESTIMATORS = (
     ("WER", "tglarge", "rescored by the large language model; counts in 2020 and 2022"),
     ("WER", "tgsmall", "first pass with the small language model"),
     ("interval", "expanded", "quantiles of resampled speakers, widened for few speakers (default)"),
+    ("interval", "logit", "Student's interval on the logit scale, of EERs and rank disclosures (their default)"),
     ("interval", "percentile", "the same quantiles for any number of speakers; also basic and bca"),
 )
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Literal
 
@@ -56,6 +56,7 @@ DETECTION_MEASURES: Mapping[str, Callable[[calibration.SortedScores], float]] = 
         calibration.pool_adjacent_violators(scores.is_target), scores.is_target
     ),
 }
+EQUAL_ERROR_RATES = frozenset({"kaldi_eer", "rocch_eer", "speechbrain_eer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ class Replicates:
             hold these very objects.
         left_out: for each of `draws`, shape (speakers,), the measure without that speaker; ``bca`` and ``logit`` need
             it.
-        bounds: the range of a measure that lies near one end of it as a rule; None of all others. It has the interval
-            ``logit``.
+        bounds: the range of a measure that few speakers make lopsided, such as an EER; it has the interval ``logit``.
+            None of all others.
         crossed: shape (values,), the measure where only that varies which two speakers have in common, such as the
             trials of one against the model of the other; empty of a measure of single speakers. Resamples count the
             variance of these three times, the jackknife twice; ``expanded`` and ``logit`` count it once.
@@ -341,11 +342,11 @@ def bootstrap_detection(
         return [DETECTION_MEASURES[name](drawn) for name in measures]
 
     columns = np.array([measure(counts[speaker] * np.append(counts, 1)[model]) for counts in count_rows(draws)]).T
-    if drawing == "trial speakers":
-        return {name: make_replicates(column, draws) for name, column in zip(measures, columns, strict=True)}
-    crossed = np.array([measure(np.where(model < 0, 1, pairs[speaker, model])) for pairs in draws.draw_pairs()]).T
+    crossed = np.empty((len(measures), 0))
+    if drawing == "models and speakers":
+        crossed = np.array([measure(np.where(model < 0, 1, pairs[speaker, model])) for pairs in draws.draw_pairs()]).T
     return {
-        name: make_replicates(column, draws, pairs)
+        name: replace(make_replicates(column, draws, pairs), bounds=(0.0, 1.0) if name in EQUAL_ERROR_RATES else None)
         for name, column, pairs in zip(measures, columns, crossed, strict=True)
     }
 

@@ -124,7 +124,8 @@ def test_single_set_with_an_unreliable_attack_is_named_beside_an_average_that_hi
     make_objective_run(submission, [*ranked_numbers(edition, eer=30.0, wer=8.0), *further, inverted])
     [row] = [one for one in leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"] if one["rank"]]
     weak = [
-        "libri_test_trials_f: It is weaker than an attacker that was not trained on such speech: 30.0 % against 12.0 %.",
+        "libri_test_trials_f: It is weaker than an attacker that was not trained on such speech: "
+        "30.0 % against 12.0 %.",
         "libri_test_trials_m: It is misled: 71 % of targets lie below the median nontarget, above 60 %.",
     ]
     assert sorted(row["weak_attack"]) == weak

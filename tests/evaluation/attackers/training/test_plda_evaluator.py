@@ -148,7 +148,7 @@ def test_attack_compares_by_the_back_end_of_the_training(
     rows = [one for one in answer.json["numbers"] if (one["metric"], one["estimator"]) == ("eer", "kaldi")]
     assert len({one["attack_model"] for one in rows}) == attacks
     assert Path(answer.json["results"]).name == f"results-trained-seed-1{'.orig' if trained_on == 'original' else ''}"
-    stored = read_vectors(next(iter(tmp_path.glob("vectors-anonymised-*.npz"))))
+    stored = read_vectors(next(iter(tmp_path.glob("vectors-anonymised-trained-*.npz"))))
     enrolled = [stored[f"s4-{number}"] for number in "01"]
     back_end = read_back_end(folder)
     score = back_end.model_factors(np.mean(enrolled, axis=0, dtype=np.float64)[None], np.array([2]))
