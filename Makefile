@@ -71,11 +71,12 @@ test-embedded: $(VENV)/dev $(VENV)/models browser
 	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
 
 # They wait a third of their time, so they run beside the others. Their makes have no share in the jobs of this one: with
-# it they would wait for the slot that the tests beside them hold.
+# it they would wait for the slot that the tests beside them hold. Other flags stay, such as that of a dry run.
+ALONE = MAKEFLAGS="$(filter-out -j% --jobserver%,$(MAKEFLAGS))" $(MAKE) --no-print-directory
 test-others:
 	@echo "Running beside them the tests with processes of their own, then those on PostgreSQL and Redis"
-	@MAKEFLAGS= $(MAKE) --no-print-directory $(ORDERED) test-processes
-	@MAKEFLAGS= $(MAKE) --no-print-directory $(ORDERED) test-services
+	@$(ALONE) $(ORDERED) test-processes
+	@$(ALONE) $(ORDERED) test-services
 
 test-processes: $(VENV)/dev $(VENV)/models browser
 	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)

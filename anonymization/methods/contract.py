@@ -419,6 +419,7 @@ Process = Callable[[Samples, int, Mapping[str, float], Options, int], Samples]
 class Described:
     """What a method of this package says of itself; the attributes are those of the protocol.
 
+    pipeline: its parts. fidelity: ``published``, or ``lite`` for a method of lighter or other parts than the published.
     `anonymize` and `anonymize_batch` look at what is asked for, `_anonymize` does the work for one utterance.
     """
 
@@ -432,6 +433,7 @@ class Described:
     needs_gpu: bool = field(default=False, kw_only=True)
     keeps_duration: bool = field(default=True, kw_only=True)
     pipeline: tuple[Block, ...] = field(default=(), kw_only=True)
+    fidelity: str = field(default="", kw_only=True)
 
     def missing(self) -> str:
         return ""
@@ -458,8 +460,7 @@ class Described:
         return [self._anonymize(item, rate, settled, threads) for item in items]
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
-        """One utterance; voice and options are in order, options complete."""
-        raise NotImplementedError
+        raise NotImplementedError  # for one utterance; voice and options are in order, options complete
 
 
 @dataclass(frozen=True)

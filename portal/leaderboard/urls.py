@@ -39,7 +39,19 @@ published = (
     "published",
 )
 
+anonymizers = (
+    [
+        path("", views.method_comparison, name="comparison"),
+        path("anonymizers.csv", views.methods_csv, name="csv"),
+        path("anonymizers.json", views.methods_json, name="json"),
+        path("anonymizers.tex", views.methods_latex, name="latex"),
+        path("figures/<slug:figure>.<str:extension>", views.method_figure, name="figure"),
+    ],
+    "anonymizers",
+)
+
 urlpatterns = [
     path("editions/<slug:edition>/leaderboard/", include(leaderboards)),
     path("published-results/", include(published)),
+    path("anonymizers/", include(anonymizers)),
 ]

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from anonymization.methods.measured import read_measurements
 from common.tables import DataTable, latex_table
 from portal.accounts.access import member_page, open_read
 from portal.challenges.models import Edition
@@ -22,7 +23,7 @@ from portal.core.fields import posted, show_form
 from portal.core.mail import if_mailed
 from portal.core.media import CONTENT_TYPES, secured
 from portal.core.panels import make_panels, panel_data
-from portal.leaderboard import exports, pages, policy_pages, published_pages, services, version_pages
+from portal.leaderboard import exports, method_pages, pages, policy_pages, published_pages, services, version_pages
 from portal.leaderboard.figures import draw_file, figure_file
 from portal.leaderboard.forms import FreezeForm, PolicyForm, VersionForm
 from portal.leaderboard.selectors import (
@@ -127,6 +128,34 @@ def published_figure(request: HttpRequest, figure: str, extension: str) -> HttpR
     """A figure of the published results, as asked for in the address."""
     drawing = published_pages.list_published_drawings(published_pages.read_choice(request.GET)).get(figure)
     return _figure_response(request, partial(draw_file, drawing, extension), f"published-{figure}.{extension}")
+
+
+@open_read
+def method_comparison(request: HttpRequest) -> HttpResponse:
+    return render(request, "leaderboard/methods.html", method_pages.methods_page())
+
+
+@open_read
+def methods_csv(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    return csv_response("anonymizers.csv", method_pages.method_rows())
+
+
+@open_read
+def methods_json(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    head, *rows = method_pages.method_rows()
+    return json_response("anonymizers.json", {"methods": DataTable(tuple(head), rows).records()})
+
+
+@open_read
+def methods_latex(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    table = method_pages.numbers_table(read_measurements())
+    return latex_response("anonymizers.tex", "\n".join([*latex_table(table, table.title), ""]))
+
+
+@open_read
+def method_figure(request: HttpRequest, figure: str, extension: str) -> HttpResponse:
+    drawing = method_pages.list_method_drawings().get(figure)
+    return _figure_response(request, partial(draw_file, drawing, extension), f"anonymizers-{figure}.{extension}")
 
 
 def _figure_response(request: HttpRequest, draw: Callable[..., bytes], filename: str) -> HttpResponse:

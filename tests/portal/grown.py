@@ -330,6 +330,7 @@ class GrownChallenge(Challenge):
             "docs": {"name": "2022"},
             "downloads": {"name": build_wheel().name},
             "published": {"figure": "plane", "extension": "svg"},
+            "anonymizers": {"figure": "ignorant", "extension": "svg"},
             "manage": {"kind": "editions", "key": edition.name, "pk": 1},
             **dict.fromkeys(("editions", "leaderboard", "listeners"), of_edition),
             "studies": of_results

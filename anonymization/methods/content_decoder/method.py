@@ -100,11 +100,7 @@ class Pool:
 class _Conversion(Described, ABC):
     """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
     network and a vocoder. Timing, pauses and the course of the melody stay.
-
-    fidelity: whether it is the published system, or one of lighter parts.
     """
-
-    fidelity: str = field(kw_only=True)
 
     def plan_voices(
         self,

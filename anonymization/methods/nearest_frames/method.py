@@ -45,11 +45,9 @@ class NearestFrames(Described):
     """Each frame of speech becomes the mean of the frames of a target speaker that sound most like it by Whisper's
     encoder, and HiFi-GAN makes speech of it. What stays of the speaker is the timing and the loudness.
 
-    fidelity: whether it is the published system, or one of lighter parts; pool: the targets, None before `prepare`; the
-    other attributes are those of `TargetedAnonymizer`.
+    pool: the targets, None before `prepare`; the other attributes are those of `TargetedAnonymizer`.
     """
 
-    fidelity: str = field(kw_only=True)
     pool: TargetPool | None = field(default=None, repr=False, kw_only=True)
     _kept: dict[tuple[str, float], FramePool] = field(default_factory=dict, repr=False, compare=False)
 

@@ -58,13 +58,12 @@ class RecognizeAndSpeak(Described):
 
     recognizer: a name of `speech.recognizers.registry`; concentration: of the Dirichlet distribution of the shares,
     small where few voices make a mixture, large where the parts are nearly equal; n_voices: that make a mixture, 0 for
-    all; fidelity: whether it is the published system, or one of lighter parts.
+    all.
     """
 
     recognizer: str = field(kw_only=True)
     concentration: float = field(default=1.0, kw_only=True)
     n_voices: int = field(default=0, kw_only=True)
-    fidelity: str = field(kw_only=True)
 
     def missing(self) -> str:
         return recognizers.explain_missing(recognizers.find_engine(self.recognizer)) or kokoro.missing()

@@ -85,7 +85,7 @@ def draw_pipeline(method: Anonymizer | None) -> dict[str, Any] | None:
     arrows += [_to(last.middle, last.bottom, synthesis.y), _to(voice.middle, voice.bottom, synthesis.y)]
     arrows.append(_to(output.middle, synthesis.bottom, output.y))
     fidelity = getattr(method, "fidelity", "")
-    told = "lite: other models than those of the published system" if fidelity == "lite" else fidelity
+    told = "lite: it has lighter or other parts than the published system" if fidelity == "lite" else fidelity
     return {
         "width": _WIDTH,
         "height": output.bottom + _EDGE,

@@ -1,0 +1,158 @@
+"""The anonymisers that come with the portal, compared: their parts, and what was measured of all on the same speech."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+
+from anonymization.methods.contract import Anonymizer, Block, keeps_duration
+from anonymization.methods.measured import Measured, Measurements, find_measured, read_measurements
+from anonymization.methods.registry import methods
+from common.rounding import fixed
+from common.tables import Cell, Column, Table, number_table, plain_table
+from evaluation.figures.tradeoff import SystemPoint
+from evaluation.metrics.catalogue import WER
+from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key
+from portal.leaderboard.pages import above_chance_note
+from portal.leaderboard.selectors import ShownAverage
+from speech.encoders import registry as encoders
+from speech.recognizers import registry as recognizers
+
+SLOTS = ("content", "voice", "prosody", "synthesis")
+# Of the attacker, as `Measured` names them.
+ATTACKS = ("ignorant", "lazy_informed")
+_ORIGINAL = "Original speech"
+_NUMBERS = ("rho_f0", "gvd_db", "work_per_second")
+_WORDS = ShownAverage("wer", WER, "")
+
+
+def methods_page() -> dict[str, Any]:
+    found = read_measurements()
+    return {
+        "figures": [_figure(drawing) for drawing in list_method_drawings().values()],
+        "numbers": numbers_table(found),
+        "parts": _parts_table(),
+        "about": f"Measured {found.date}: {found.speech}. Words by {recognizers.find_engine(found.recognizer).title}. "
+        "Work: processor time for a second of speech.",
+    }
+
+
+def list_method_drawings() -> dict[str, Drawing]:
+    """EER against word errors by slug, one figure an attack, by the first encoder, which no method uses."""
+    found, measured = read_measurements(), list(_measured())
+    encoder = found.encoders[0]
+    original = SystemPoint(_ORIGINAL, 100 * found.unprotected[encoder], 100 * found.word_errors, "original")
+    drawings = {}
+    for attack in ATTACKS:
+        points = tuple(
+            SystemPoint(method.name, 100 * getattr(one, attack)[encoder], 100 * one.word_errors, link="#numbers")
+            for method, one in measured
+        )
+        slug = attack.replace("_", "-")
+        drawings[slug] = Drawing(slug, _WORDS, points=(original, *points))
+    return drawings
+
+
+def method_rows() -> Iterator[Sequence[Any]]:
+    """Parts and numbers of each method, with every digit; the names of the columns first. Error rates are shares."""
+    found = read_measurements()
+    rates = [f"{attack}_{name}" for attack in ATTACKS for name in found.encoders]
+    parts = [name for slot in SLOTS for name in (slot, f"{slot}_state")]
+    yield ("method", "title", "version", "fidelity", "keeps_duration", *parts, "word_errors", *rates, *_NUMBERS)
+    yield _ORIGINAL, *[None] * (4 + len(parts)), found.word_errors, *_original_rates(found), *[None] * len(_NUMBERS)
+    for method in methods():
+        one, own = find_measured(method), _parts(method)
+        yield (
+            *(method.name, method.title, method.version, getattr(method, "fidelity", ""), keeps_duration(method)),
+            *(getattr(own.get(slot), name, None) for slot in SLOTS for name in ("title", "state")),
+            one and one.word_errors,
+            *(one and getattr(one, attack).get(name) for attack in ATTACKS for name in found.encoders),
+            *(one and getattr(one, name) for name in _NUMBERS),
+        )
+
+
+def numbers_table(found: Measurements) -> Table:
+    """What was measured, the original speech first."""
+    heads = ["Method", f"{WER.label}, %"]
+    heads += [_attack_title(attack, name) for name in found.encoders for attack in ATTACKS]
+    original = [_ORIGINAL, _percent(found.word_errors)]
+    for name in found.encoders:
+        original += [_percent(found.unprotected[name]), "–"]
+    rows = [[*original, "1", "0", "–"], *(_numbers(method, one, found) for method, one in _measured())]
+    return number_table("Measured on the same speech", [*heads, "ρF0", "G_VD, dB", "Work, s"], rows, styles="pin")
+
+
+def _numbers(method: Anonymizer, one: Measured, found: Measurements) -> list[str]:
+    rates = [_percent(getattr(one, attack)[name]) for name in found.encoders for attack in ATTACKS]
+    end = [fixed(one.rho_f0, 2), fixed(one.gvd_db, 1), fixed(one.work_per_second, 3)]
+    return [method.name, _percent(one.word_errors), *rates, *end]
+
+
+def _attack_title(attack: str, encoder: str) -> str:
+    return f"EER {attack.replace('_', '-')}, {encoders.find_engine(encoder).title}, %"
+
+
+def _original_rates(found: Measurements) -> Iterator[float | None]:
+    for attack in ATTACKS:
+        for name in found.encoders:
+            yield found.unprotected[name] if attack == ATTACKS[0] else None
+
+
+def _parts_table() -> Table:
+    columns = [Column("method", "Method"), *(Column(slot, slot.capitalize(), kind="text") for slot in SLOTS)]
+    rows: list[list[Cell | str]] = []
+    for method in methods():
+        own = _parts(method)
+        marks = [getattr(method, "fidelity", ""), "" if keeps_duration(method) else "other duration"]
+        first = Cell(method.name, title=method.title, marks=tuple(mark for mark in marks if mark))
+        parts = (own.get(slot) for slot in SLOTS)
+        rows.append([first, *(f"{part.title} ({part.state})" if part else "not told" for part in parts)])
+    return plain_table("Parts of each method", columns, rows, styles="pin dense")
+
+
+def _parts(method: Anonymizer) -> dict[str, Block]:
+    return {part.slot: part for part in getattr(method, "pipeline", ())}
+
+
+def _measured() -> Iterator[tuple[Anonymizer, Measured]]:
+    for method in methods():
+        if (one := find_measured(method)) is not None:
+            yield method, one
+
+
+def _figure(drawing: Drawing) -> dict[str, Any]:
+    """A figure as `components/figure.html` takes it."""
+    mark = figure_key(drawing.description(), "svg").rpartition("/")[2][:12]
+
+    def address(extension: str, **form: str) -> str:
+        return f"{reverse('anonymizers:figure', args=[drawing.slug, extension])}?{urlencode({'v': mark} | form)}"
+
+    encoder = encoders.find_engine(read_measurements().encoders[0]).title
+    alt = f"EER of the {drawing.slug} attacker against word errors of {len(drawing.points)} kinds of speech."
+    rows = ((one.name, fixed(one.eer, 1), fixed(one.utility, 1)) for one in drawing.points)
+    return {
+        "title": f"Privacy against word errors, {drawing.slug} attacker",
+        "caption": f"EER by {encoder}. Right: more private; below: more words kept."
+        f"{above_chance_note(one.eer for one in drawing.points)}",
+        "alt": f"{alt} The numbers follow as a table.",
+        "numbers": number_table("The figure in numbers", ["Method", "EER, %", "WER, %"], rows, styles=""),
+        "drawn": {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, alt).items()},  # noqa: S308
+        "key": drawing.key,
+        "size": drawing.size(),
+        "image": address("svg"),
+        "dark": address("svg", theme="dark"),
+        "narrow": {
+            "size": drawing.size(narrow=True),
+            "image": address("svg", shape=NARROW),
+            "dark": address("svg", shape=NARROW, theme="dark"),
+        },
+        "downloads": [{"url": address(one), "label": one.upper()} for one in ("svg", "pdf", "png")],
+    }
+
+
+def _percent(share: float) -> str:
+    return fixed(100 * share, 1)

@@ -1,0 +1,63 @@
+"""The page that compares the anonymisers: figures, table and files hold what was measured, once for each method."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.urls import reverse
+
+from anonymization.methods.measured import read_measurements
+from anonymization.methods.registry import methods
+from portal.leaderboard import method_pages
+
+pytestmark = pytest.mark.django_db
+
+
+def test_page_shows_parts_and_numbers_of_every_method(client):
+    page = client.get(reverse("anonymizers:comparison")).content.decode()
+    for method in methods():
+        assert page.count(f">{method.name}") >= 2, method.name
+        for part in method.pipeline:
+            assert part.title in page.replace("&amp;", "&"), part.title
+
+
+def test_files_have_every_digit_of_what_was_measured(client):
+    found = read_measurements()
+    answer = client.get(reverse("anonymizers:json")).content
+    [original, *rows] = json.loads(answer)["methods"]
+    assert (original["word_errors"], original["ignorant_ge2e"]) == (found.word_errors, found.unprotected["ge2e"])
+    by_name = {row["method"]: row for row in rows}
+    assert list(by_name) == [method.name for method in methods()]
+    for name, one in found.methods.items():
+        row = by_name[name]
+        assert row["word_errors"] == one.word_errors
+        assert row["lazy_informed_wespeaker-resnet34"] == one.lazy_informed["wespeaker-resnet34"]
+        assert (row["rho_f0"], row["gvd_db"]) == (one.rho_f0, one.gvd_db)
+    lines = list(csv.DictReader(io.StringIO(client.get(reverse("anonymizers:csv")).content.decode())))
+    assert [line["method"] for line in lines[1:]] == list(by_name)
+    assert [line["fidelity"] for line in lines[1:]] == [by_name[name]["fidelity"] for name in by_name]
+    assert {row["fidelity"] for row in rows} == {"published", "lite"}
+    latex = client.get(reverse("anonymizers:latex")).content.decode()
+    assert all(name.replace("_", r"\_") in latex for name in by_name)
+
+
+def test_each_attack_has_a_figure_with_the_original_speech_and_every_method():
+    drawings = method_pages.list_method_drawings()
+    assert list(drawings) == ["ignorant", "lazy-informed"]
+    found = read_measurements()
+    for slug, drawing in drawings.items():
+        original, *points = drawing.points
+        assert original.kind == "original"
+        assert original.eer == 100 * found.unprotected["wespeaker-resnet34"]
+        rates = {point.name: point.eer for point in points}
+        kept = {
+            name: 100 * getattr(one, slug.replace("-", "_"))["wespeaker-resnet34"]
+            for name, one in found.methods.items()
+        }
+        assert rates == kept
+
+
+def test_unknown_figure_is_not_found(client):
+    answer = client.get(reverse("anonymizers:figure", args=["oracle", "svg"]))
+    assert "missing=1" in answer["Location"]
