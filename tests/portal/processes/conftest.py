@@ -2,12 +2,15 @@
 
 import os
 import sys
+import uuid
 from itertools import chain
 
+import psycopg
 import pytest
 
 from portal.jobs.models import Job, State
 from tests.portal.processes.programs import Portal, empty_queue, end_all_programs
+from tests.services import DATABASE_URL, missing_servers
 
 # What takes longest comes first; then what works with the programs that stand, before what ends them.
 ORDER = ("test_from_zero", "test_whole_study", "test_journey", "test_documentation", "standing", "unattended", "alone")
@@ -79,3 +82,22 @@ def standing(portal):
     """A worker with two processes and a scheduler."""
     portal.stand()
     return portal
+
+
+@pytest.fixture
+def new_database():
+    """Addresses of new databases on PostgreSQL, which go with the test."""
+    if missing := missing_servers():
+        pytest.skip(missing[0])
+    names = []
+
+    def make():
+        names.append(f"restored_{uuid.uuid4().hex[:12]}")
+        with psycopg.connect(DATABASE_URL, autocommit=True) as server:
+            server.execute(f'CREATE DATABASE "{names[-1]}"')
+        return f"{DATABASE_URL.rpartition('/')[0]}/{names[-1]}"
+
+    yield make
+    with psycopg.connect(DATABASE_URL, autocommit=True) as server:
+        for name in names:
+            server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

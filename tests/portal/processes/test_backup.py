@@ -1,82 +1,17 @@
 """Backups restored by real programs into another data folder and database, where people go on."""
 
 import json
-import os
-import subprocess
-import sys
-import uuid
 
-import psycopg
 import pytest
 import requests
 from django.conf import settings
 
 from tests.portal.backups import RECEIVED, back_up, begin_work, read_dump
-from tests.portal.processes.programs import PATIENCE_S, free_port, wait_until
-from tests.services import DATABASE_URL, missing_servers
+from tests.portal.processes.other_portal import OtherPortal
+from tests.portal.processes.programs import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OF_TESTS = ("django_content_type", "auth_permission")  # these know the app of the tests, too
-
-
-class Portal:
-    """Another portal: its own data folder and database."""
-
-    def __init__(self, folder, database_url=""):
-        self.folder = folder
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PORTAL_", "DJANGO_"))}
-        clean |= {"PORTAL_DATA_DIR": str(folder), "PORTAL_ADDRESS": f"127.0.0.1:{free_port()}"}
-        self.environment = clean | ({"PORTAL_DATABASE_URL": database_url} if database_url else {})
-
-    @property
-    def address(self):
-        return f"http://{self.environment['PORTAL_ADDRESS']}"
-
-    def run(self, *words):
-        """Exit code and what it says."""
-        answer = subprocess.run(
-            [sys.executable, "-m", "portal.config", *map(str, words)],
-            cwd=settings.BASE_DIR,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        return answer.returncode, answer.stdout + answer.stderr
-
-    def start_web(self):
-        command = [sys.executable, "-m", "portal.config", "web"]
-        server = subprocess.Popen(command, cwd=settings.BASE_DIR, env=self.environment)
-
-        def is_live():
-            try:
-                return requests.get(f"{self.address}/health/live", timeout=5).ok
-            except requests.RequestException:
-                assert server.poll() is None
-                return False
-
-        wait_until(is_live, "the web server")
-        return server
-
-
-@pytest.fixture
-def new_database():
-    """Addresses of new databases on PostgreSQL, which go with the test."""
-    if missing := missing_servers():
-        pytest.skip(missing[0])
-    names = []
-
-    def make():
-        names.append(f"restored_{uuid.uuid4().hex[:12]}")
-        with psycopg.connect(DATABASE_URL, autocommit=True) as server:
-            server.execute(f'CREATE DATABASE "{names[-1]}"')
-        return f"{DATABASE_URL.rpartition('/')[0]}/{names[-1]}"
-
-    yield make
-    with psycopg.connect(DATABASE_URL, autocommit=True) as server:
-        for name in names:
-            server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 def go_on(portal, session, upload, token):
@@ -108,7 +43,7 @@ def compare(first, second):
 def test_interrupted_restore_goes_on_and_so_do_people(tmp_path):
     begun = begin_work()
     back_up(tmp_path / "backups", with_secret=True)
-    portal = Portal(tmp_path / "other")
+    portal = OtherPortal(tmp_path / "other")
     [content, *_] = sorted(path for path in (tmp_path / "backups" / "content").rglob("*") if path.is_file())
     aside = content.rename(tmp_path / "aside")
     code, said = portal.run("restore", tmp_path / "backups")
@@ -131,7 +66,7 @@ def test_backup_is_restored_to_postgresql_and_brought_up_to_date(new_database, t
     older = dict(summary["migrations"]) | {"listening": "0005_archives"}
     assert older != dict(summary["migrations"])
     file.write_text(json.dumps(summary | {"migrations": sorted(map(list, older.items()))}))
-    portal = Portal(tmp_path / "other", new_database())
+    portal = OtherPortal(tmp_path / "other", new_database())
     code, said = portal.run("restore", tmp_path / "backups")
     assert (code, "The backup holds no secret key. Give this portal that of the old one" in said) == (0, True), said
     code, said = portal.run("verify")
