@@ -74,13 +74,12 @@ def export_edition(name: str, place: Path, *, with_audio: bool, now: datetime, p
         raise CommandError(f"There is no edition {name}. Editions: {names}.")
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise CommandError(f"{place}: expected an empty folder or none, found other files. Name another.")
-    folder = ContentFolder(place)
-    folder.content.mkdir(mode=0o700, parents=True)
-    place.chmod(0o700)
-    done = Exported()
+    folder, done = ContentFolder(place), Exported()
     with one_moment():
         rows = carried_rows(edition, with_audio=with_audio)
         _require_rest(edition, rows)
+        folder.content.mkdir(mode=0o700, parents=True)
+        place.chmod(0o700)
         keys = sorted(set(_list_keys(rows, with_audio=with_audio)))
         with gzip.open(place / ROWS, "wt", encoding="utf-8", compresslevel=6) as file:
             done.rows = write_rows(file, rows, with_audio=with_audio, progress=progress)
