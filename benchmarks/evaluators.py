@@ -5,9 +5,9 @@ Run from the root of the repository: ``python -m benchmarks.evaluators`` (SQLite
 generator. Afterwards the database is compared with what was acknowledged: no answer may be lost, doubled or foreign,
 every trial must be answered in a finished block, and a block must have been held by one person at a time. Prints the
 throughput, the median and the 95th percentile of an answer, and their ratio to a bare view that writes one row and was
-asked by the same evaluators in the same moments; budget 2 for the median. At the end it prints the processor time of
-the portal's processes for an answer: pages, recordings, signs of life and a request of the bare view included, a
-database on PostgreSQL not.
+asked by the same evaluators in the same moments; budget 2 for the median. At the end it prints what an answer to a
+trial takes: processor time of the portal's processes and growth of the database, with pages, recordings, signs of life
+and what the bare view does; the processor time of PostgreSQL is not in it.
 """
 
 from __future__ import annotations
@@ -64,13 +64,29 @@ def main() -> int:
 
         call_command("migrate", verbosity=0)
         study = _make_study(options.evaluators, options.trials)
+        before = measure_database()
         with _portal() as portal:
             status = _measure(study, portal.address, Path(folder) / "answers.jsonl", options)
         from listening.app.models import Answer
 
         answered = Answer.objects.values("session", "trial").distinct().count()
-        print(f"processor time of the portal for an answer: {1000 * portal.used_s / answered:.0f} ms")
+        print(
+            f"of an answer: {1000 * portal.used_s / answered:.0f} ms of the portal's processor time, "
+            f"{(measure_database() - before) / answered:,.0f} bytes of the database"
+        )
         return status
+
+
+def measure_database() -> int:
+    """Bytes of the database's pages."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        else:
+            cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
 
 
 def _make_study(evaluators: int, trials: int) -> Any:

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.evaluators import measure_database
+
 CORPUS = Path("demo/corpus")
 METHOD = "mcadams-2022"
 BY_SPEECH = ("intake", "measure", "vectors", "hypotheses")  # the work of all others does not grow with the speech
@@ -121,7 +123,7 @@ def _submit(edition: Any, number: int) -> Taken:
     taken = Taken(archive_bytes=packed.tell(), recordings=len(made.speech))
     taken.speech_s = sum(samples.size for samples in made.speech.values()) / archives.RATE_HZ
     team = make_team(edition, owner=make_user(), name=f"Team {number}")
-    before = _measure_files(), _measure_database()
+    before = _measure_files(), measure_database()
     submission = submit(team, packed.getvalue())
     while job := _find_ready():
         began = _work_s()
@@ -133,7 +135,7 @@ def _submit(edition: Any, number: int) -> Taken:
     assert not Job.objects.filter(state=State.WAITING).exclude(kind="mail").exists(), "a job waits for ever"
     submission.refresh_from_db()
     assert submission.state == "evaluated", f"{submission.state}: {submission.report_summary}"
-    taken.files_bytes, taken.database_bytes = _measure_files() - before[0], _measure_database() - before[1]
+    taken.files_bytes, taken.database_bytes = _measure_files() - before[0], measure_database() - before[1]
     return taken
 
 
@@ -155,17 +157,6 @@ def _measure_files() -> int:
     from django.core.files.storage import default_storage
 
     return sum(path.stat().st_size for path in Path(default_storage.path("")).rglob("*") if path.is_file())
-
-
-def _measure_database() -> int:
-    from django.db import connection
-
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
-        else:
-            cursor.execute("SELECT pg_database_size(current_database())")
-        return int(cursor.fetchone()[0])
 
 
 def _describe(taken: Taken, engines: tuple[str, ...]) -> None:
