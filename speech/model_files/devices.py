@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,17 +34,45 @@ def require_torch_device(device: Device) -> None:
         )
 
 
+class _TorchThreads:
+    """How many calls hold torch at a number of threads, and what it had before the first of them."""
+
+    def __init__(self) -> None:
+        self._lock, self._calls, self._before = threading.Lock(), 0, 1
+
+    def take(self, threads: int) -> None:
+        import torch
+
+        with self._lock:
+            if not self._calls:
+                self._before = torch.get_num_threads()
+            self._calls += 1
+            torch.set_num_threads(threads)
+
+    def give_back(self) -> None:
+        import torch
+
+        with self._lock:
+            self._calls -= 1
+            if not self._calls:
+                torch.set_num_threads(self._before)
+
+
+_torch_threads = _TorchThreads()
+
+
 @contextmanager
 def use_torch_threads(threads: int) -> Iterator[None]:
-    """Torch at that many threads; with one it starts none of its own, so that a process may fork afterwards."""
-    import torch
+    """Torch at that many threads; with one it starts none of its own, so that a process may fork afterwards.
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    The number counts for the whole process: of calls side by side the last one gives back what was before the first.
+    Otherwise one that ends would let another go on with more threads.
+    """
+    _torch_threads.take(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _torch_threads.give_back()
 
 
 def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> InferenceSession:

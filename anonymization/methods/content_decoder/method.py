@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.content_decoder.noise import add_noise
+from anonymization.methods.content_decoder.reflections import fit_reflections
 from anonymization.methods.contract import (
     Described,
     Item,
@@ -156,7 +157,7 @@ class PooledVoices(_Conversion):
         return missing_packages(self.title, "safetensors") or missing(self.title, *models)
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
-        pool, draw = read_pool(), _draw(request, "pool")
+        pool, draw = read_pool(), _draw(request.key, "pool")
         rows = _rows_of_gender(pool, request) if self.same_gender else np.arange(len(pool.names))
         if self.farthest < 1 and (vector := _own_vector(request.recordings)) is not None:
             nearness = pool.vectors[rows] @ vector
@@ -170,28 +171,14 @@ class PooledVoices(_Conversion):
         return read_pool().voice(voice.mixture)
 
 
-@dataclass(frozen=True)
-class NoisyVectors(_Conversion):
-    """What is said is taken from the middle of a recogniser, and spoken anew by a network and a vocoder in the
-    speaker's own voice with adversarial noise: the vector of the voice is moved until a classifier takes it for
-    somebody else's. Timing, pauses and the course of the melody stay.
-    """
+class _MovedVectors(_Conversion, ABC):
+    """Voices that are the speaker's own vector, moved."""
 
     makes_vectors: ClassVar[bool] = True
 
     def missing(self) -> str:
         models = (*_MODELS, _SPEAKER_ENCODER)
         return missing_packages(self.title, "safetensors") or missing(self.title, *models)
-
-    def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
-        """Of a speaker without any recording that can be heard, the mean voice of the gender gets the noise."""
-        pool = read_pool()
-        vectors = pool.vectors[_rows_of_gender(pool, request)].astype(np.float64)
-        own = _own_vector(request.recordings)
-        start = vectors.mean(axis=0) if own is None else own.astype(np.float64)
-        strength = cast("float", complete_options(self, request.options)["strength"])
-        noisy = add_noise(start / np.linalg.norm(start), vectors, strength, _draw(request, "noise"))
-        return PseudoSpeaker(request.key, {}, vector=write_vector(noisy))
 
     def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
         """F0 is that of the speakers of the pool who are nearest to the vector."""
@@ -203,9 +190,59 @@ class NoisyVectors(_Conversion):
         return vector, float(mean), float(spread)
 
 
-def _draw(request: VoiceRequest, what: str) -> np.random.Generator:
-    """Chance that follows from the key of a request."""
-    digest = hashlib.sha256(f"{request.key}|{what}".encode()).digest()
+@dataclass(frozen=True)
+class NoisyVectors(_MovedVectors):
+    """What is said is taken from the middle of a recogniser, and spoken anew by a network and a vocoder in the
+    speaker's own voice with adversarial noise: the vector of the voice is moved until a classifier takes it for
+    somebody else's. Timing, pauses and the course of the melody stay.
+    """
+
+    def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
+        """Of a speaker without any recording that can be heard, the mean voice of the gender gets the noise."""
+        vectors, start = _own_and_pool(request)
+        strength = cast("float", complete_options(self, request.options)["strength"])
+        noisy = add_noise(start, vectors, strength, _draw(request.key, "noise"))
+        return PseudoSpeaker(request.key, {}, vector=write_vector(noisy))
+
+
+@dataclass(frozen=True)
+class ReflectedVectors(_MovedVectors):
+    """What is said is taken from the middle of a recogniser, and spoken anew by a network and a vocoder. All speakers
+    of a role and split have their own voices, mapped by one chain of reflections that takes each away from all
+    originals and keeps the distances between speakers. Timing, pauses and the course of the melody stay.
+    """
+
+    def plan_voices(
+        self,
+        requests: Sequence[VoiceRequest],
+        pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the pool is the method's own
+    ) -> list[PseudoSpeaker]:
+        """One map for all requests; another one for other speakers, roles, splits or seeds."""
+        whole = read_pool().vectors.astype(np.float64)
+        keys = "|".join(sorted(request.key for request in requests))
+        fitted = fit_reflections(whole / np.linalg.norm(whole, axis=1, keepdims=True), _draw(keys, "reflections"))
+        starts = [_own_and_pool(request)[1] for request in requests]
+        return [
+            PseudoSpeaker(request.key, {}, vector=write_vector(fitted.apply(start)))
+            for request, start in zip(requests, starts, strict=True)
+        ]
+
+    def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
+        return self.plan_voices([request])[0]
+
+
+def _own_and_pool(request: VoiceRequest) -> tuple[Floats, Floats]:
+    """The vectors of the pool of a speaker's gender, and the speaker's own of length 1, or the mean of the former."""
+    pool = read_pool()
+    vectors = pool.vectors[_rows_of_gender(pool, request)].astype(np.float64)
+    own = _own_vector(request.recordings)
+    start = vectors.mean(axis=0) if own is None else own.astype(np.float64)
+    return vectors, start / np.linalg.norm(start)
+
+
+def _draw(key: str, what: str) -> np.random.Generator:
+    """Chance that follows from the key of a request, or from those of all."""
+    digest = hashlib.sha256(f"{key}|{what}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
@@ -291,4 +328,5 @@ def _speaker_encoder() -> SpeakerEncoder:
     return encoders.load(_SPEAKER_ENCODER)
 
 
-METHODS = tuple((PooledVoices if "n_mixed" in about else NoisyVectors)(**about) for about in read_methods(__file__))
+_CLASSES: dict[str, type[_Conversion]] = {"t18-noise": NoisyVectors, "ohnn": ReflectedVectors}
+METHODS = tuple(_CLASSES.get(about["name"], PooledVoices)(**about) for about in read_methods(__file__))

@@ -1,4 +1,4 @@
-"""ASR-BN, B1 and T18 lite: how voices are planned and F0 is moved; with their models, whose voice it is."""
+"""ASR-BN, B1, T18 and OHNN lite: how voices are planned and F0 is moved; with their models, whose voice it is."""
 
 import csv
 import pickle
@@ -9,6 +9,7 @@ import pytest
 from anonymization.conformance import check_method, make_vowel
 from anonymization.methods.content_decoder import method as module
 from anonymization.methods.content_decoder.noise import add_noise
+from anonymization.methods.content_decoder.reflections import fit_reflections
 from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, makes_vectors, plans_voices
 from anonymization.methods.voices.vectors import read_vector, write_vector
 from common.problems import Severity
@@ -18,7 +19,7 @@ pytest.importorskip("safetensors", reason="the pool is a file of safetensors, wh
 
 RATE = 16_000
 BY_NAME = {method.name: method for method in module.METHODS}
-CODES, POOL, NOISE = BY_NAME["asr-bn"], BY_NAME["b1-lite"], BY_NAME["t18-noise"]
+CODES, POOL, NOISE, MAPPED = (BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn"))
 
 
 def request(number, gender="f", *recordings):
@@ -120,6 +121,60 @@ def test_noise_stays_in_its_ball_and_vectors_have_length_one():
         assert pool[0] @ found >= np.sqrt(max(0.0, 1 - min(strength, 1.0) ** 2)) - 1e-9
 
 
+def random_pool(speakers=40, numbers=12):
+    pool = np.abs(np.random.default_rng(5).standard_normal((speakers, numbers)))
+    return pool / np.linalg.norm(pool, axis=1, keepdims=True)
+
+
+def cosines_of(vectors, others):
+    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (vectors, others)]
+    return unit[0] @ unit[1].T
+
+
+def mapped_coordinates(fitted, vectors):
+    """As the definition says: each reflection as a matrix."""
+    whole = np.eye(len(fitted.axes))
+    for normal in fitted.normals:
+        whole = (np.eye(len(normal)) - 2 * np.outer(normal, normal) / (normal @ normal)) @ whole
+    return whole, fitted.coordinates(vectors) @ whole.T
+
+
+def test_map_is_orthogonal_and_keeps_how_alike_speakers_are():
+    pool = random_pool()
+    fitted = fit_reflections(pool, np.random.default_rng(1))
+    whole, found = mapped_coordinates(fitted, pool)
+    assert np.abs(whole @ whole.T - np.eye(len(whole))).max() < 1e-10
+    before = fitted.coordinates(pool)
+    assert np.allclose(cosines_of(found, found), cosines_of(before, before))
+    out = fitted.mean + (found[0] * fitted.spread) @ fitted.axes
+    expected = np.maximum(out, 0) / np.linalg.norm(np.maximum(out, 0))
+    assert np.allclose(fitted.apply(pool[0]), expected)
+
+
+def test_map_takes_speakers_away_from_all_originals():
+    pool = module.read_pool().vectors.astype(float)
+    pool /= np.linalg.norm(pool, axis=1, keepdims=True)
+    fitted = fit_reflections(pool, np.random.default_rng(1))
+    before, (_, found) = fitted.coordinates(pool), mapped_coordinates(fitted, pool)
+    own = np.diagonal(cosines_of(found, before))
+    assert own.mean() < 0
+    voices = np.array([fitted.apply(vector) for vector in pool])
+    assert voices.min() >= 0
+    assert np.linalg.norm(voices, axis=1) == pytest.approx(1)
+    others = cosines_of(pool, pool)[np.triu_indices(len(pool), 1)].mean()
+    assert np.sum(voices * pool, axis=1).mean() < others + 0.05
+
+
+def test_speakers_of_one_plan_share_a_map_and_other_plans_have_others(own_vector):
+    requests = [request(number, "f", lambda: None) for number in (1, 2)]
+    together = MAPPED.plan_voices(requests)
+    assert together[0].vector == together[1].vector  # the fixture gives both one voice
+    assert MAPPED.plan_voices(requests[::-1]) == together[::-1]
+    vectors = [read_vector(voice.vector, 256) for voice in (together[0], *MAPPED.plan_voices(requests[:1]))]
+    assert makes_vectors(MAPPED)
+    assert cosines_of(vectors[0][None], vectors[1][None]) < 0.95
+
+
 @pytest.mark.parametrize("text", ["", "AAAA", "no base64", write_vector(np.ones(255)), write_vector(np.zeros(256))])
 def test_a_noisy_voice_is_a_vector_of_the_right_size(text, monkeypatch):
     monkeypatch.setattr(type(NOISE), "missing", lambda _: "")
@@ -155,6 +210,7 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     assert "models fetch whisper-base" in CODES.missing()
     assert "models fetch" in POOL.missing()
     assert "models fetch" in NOISE.missing()
+    assert "models fetch" in MAPPED.missing()
 
 
 def test_weights_of_another_training_are_refused(monkeypatch, tmp_path):
@@ -199,7 +255,7 @@ def test_output_is_nearer_to_the_given_voice_than_to_the_own(shared):
     assert not CODES.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
 
 
-@pytest.mark.parametrize("method", [CODES, NOISE])
+@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED])
 def test_decoder_keeps_the_contract(method):
     if missing := method.missing():
         pytest.skip(missing)

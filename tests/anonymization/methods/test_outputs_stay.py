@@ -18,7 +18,7 @@ from anonymization.methods.voices.targets import pool_of_samples, target_voice
 CORPUS = Path(__file__).resolve().parents[3] / "demo" / "corpus"
 # Of torch.backends.cpu.get_cpu_capability().
 PROCESSOR = "AVX512"
-NEURAL = ("t04", "t11", "knn-vc", "asr-bn", "b1-lite", "t18-noise")
+NEURAL = ("t04", "t11", "knn-vc", "asr-bn", "b1-lite", "t18-noise", "ohnn")
 HASHES = {
     ("mcadams-2022", "2"): "8d2fb051a0a584b5",
     ("mcadams-2024", "2"): "7d06a83e07335191",
@@ -32,6 +32,7 @@ HASHES = {
     ("asr-bn", "1"): "117a36e6ac98d0fa",
     ("b1-lite", "1"): "8fbc74dfaf08166b",
     ("t18-noise", "1"): "7ee74a2b8c88a8d1",
+    ("ohnn", "1"): "1d6f89a0f90ef444",
 }
 
 
