@@ -243,6 +243,7 @@ def propose_version(api: ApiView, edition: str) -> Response:
 def adopt_version(api: ApiView, edition: str, number: int) -> Response:
     """Adopt a draft; a published leaderboard stays as it is until it is published again."""
     managed = managed_edition_for(api.user, edition)
+    version_for(api.user, edition, number)  # or "not found"
     services.adopt_version(edition=managed, number=number, now=read_clock(), by=api.user)
     return _version(version_for(api.user, edition, number))
 
@@ -251,6 +252,7 @@ def adopt_version(api: ApiView, edition: str, number: int) -> Response:
 def withdraw_version(api: ApiView, edition: str, number: int) -> Response:
     """Withdraw a draft."""
     managed = managed_edition_for(api.user, edition)
+    version_for(api.user, edition, number)  # or "not found"
     services.withdraw_version(edition=managed, number=number, now=read_clock(), by=api.user)
     return _version(version_for(api.user, edition, number))
 

@@ -224,6 +224,7 @@ UPLOAD_DIR = _ready_folder(DATA_DIR / "uploads")
 # The folder of external commands is read by `anonymization.methods.registry` itself; here it was only checked.
 ANONYMIZER_THREADS = ENVIRONMENT["ANONYMIZER_THREADS"]
 AUDIO_LINK_S = ENVIRONMENT["AUDIO_LINK_S"]
+X_ACCEL = ENVIRONMENT["X_ACCEL"] and not FILES.bucket  # what is in a bucket only the portal reads
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [FILES_DIR / "static"]

@@ -214,6 +214,7 @@ def test_organizer_proposes_a_version_of_the_recipe_and_adopts_it(challenge, org
     assert by_csv.startswith("minimum_eer,below_eer,ranked_by,")
     read_problem(Api(challenge.owner).get(f"{path}2"), 404)
     organizer.post("editions/vpc/leaderboard/publish")
+    assert organizer.post(f"{path}9/adopt").status_code == organizer.post(f"{path}9/withdraw").status_code == 404
     assert organizer.post(f"{path}2/adopt").json()["is_published"] is False
     read_problem(organizer.post(f"{path}2/withdraw"), 409)
     public = Api().get(f"{path}2").json()

@@ -12,6 +12,7 @@ from django.urls import resolve
 
 from portal.config.environment import VARIABLES, read_environment
 from portal.core.logs import _OPENS
+from portal.core.media import ACCEL_LOCATION
 from portal.site.manual import manual_page
 
 DEPLOY = settings.BASE_DIR / "deploy"
@@ -66,6 +67,39 @@ def test_compose_starts_commands_that_exist(compose):
     assert (DEPLOY / services["proxy"]["volumes"][0].split(":")[0]).is_file()
     for file in re.findall(r"s\|([^|]+)\|", services["proxy"]["command"][-1]):
         assert file in (DEPLOY / "nginx.conf").read_text()
+
+
+def fill_in(text, **given):
+    """As docker compose puts variables in: ${NAME:-default}, where the default may hold another, and ${NAME:?words}."""
+    pattern = re.compile(r"\$\{(\w+)(?::([-?])((?:[^${}]|\$\{[^{}]*\})*))?\}")
+
+    def value(found):
+        name, kind, rest = found.groups()
+        return given.get(name) or (fill_in(rest, **given) if kind == "-" else pytest.fail(f"{name} is not given"))
+
+    return pattern.sub(value, text)
+
+
+@pytest.mark.parametrize(
+    ("given", "bucket", "endpoint", "secret"),
+    [
+        ({}, "portal-files", "http://storage:9000", "letters8"),
+        ({"FILES_URL": "s3://other/vpc", "FILES_KEY": "k", "FILES_SECRET": "s"}, "other", "", "s"),
+        ({"FILES_URL": "file:///var/lib/voiceprivacy/files"}, "", "", "letters8"),
+    ],
+)
+def test_containers_keep_files_in_their_own_bucket_or_where_they_are_told(compose, given, bucket, endpoint, secret):
+    passwords = {"POSTGRES_PASSWORD": "secret", "STORAGE_PASSWORD": "letters8"}
+    services = compose["services"]
+    found = {name: fill_in(text, **passwords, **given) for name, text in services["web"]["environment"].items()}
+    place = read_environment(read_env_file() | found)["FILES_URL"]
+    assert (place.bucket, place.endpoint) == (bucket, endpoint)
+    assert found["AWS_SECRET_ACCESS_KEY"] == secret
+    made = services["bucket"]["entrypoint"][-1]
+    assert "here/portal-files" in made
+    assert "http://storage:9000" in made
+    assert services["migrate"]["depends_on"]["bucket"]["condition"] == "service_completed_successfully"
+    assert services["storage"]["volumes"][0].split(":")[0] in compose["volumes"]
 
 
 def test_examples_give_short_jobs_a_worker_of_their_own(compose):
@@ -152,7 +186,9 @@ def test_proxy_forwards_addresses_takes_uploads_and_hides_secrets():
     assert headers["Host"] == "$host"
     uploads = {words for path, words in server if path == ("location /api/uploads/",)}
     assert {("proxy_request_buffering", "off"), ("client_max_body_size", "0")} <= uploads
-    for path in {path[0] for path, _ in server if path} - {"location /", "location @maintenance"}:
+    ours = {"location /", "location @maintenance", f"location {ACCEL_LOCATION}"}
+    assert ("internal",) in [words for path, words in server if path == (f"location {ACCEL_LOCATION}",)]
+    for path in {path[0] for path, _ in server if path} - ours:
         assert resolve(path.split()[-1])
     assert any(words[0] == "error_page" and words[-1] == "@maintenance" for _, words in server)
     assert [words for path, words in server if path == ("location = /metrics",)] == [("deny", "all")]
