@@ -27,8 +27,7 @@ OptionValue = bool | float | str
 Options = Mapping[str, OptionValue]
 T = TypeVar("T")
 
-# A voice is drawn from a key, which has so many words.
-MOST_PARAMETERS = 4
+MOST_PARAMETERS = 4  # a voice is drawn from a key, which has so many words
 # An explanation looks at so much of an utterance, about an instant.
 FRAME_S = 0.04
 
@@ -460,7 +459,8 @@ class Described:
         return [self._anonymize(item, rate, settled, threads) for item in items]
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
-        raise NotImplementedError  # for one utterance; voice and options are in order, options complete
+        """One utterance; voice and options are in order. Who has an `anonymize_batch` of their own needs none."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from django.http import Http404
 from django.urls import reverse
+from django.utils.safestring import mark_safe
 
 from evaluation.figures import tradeoff
 from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
@@ -84,6 +85,29 @@ class Drawing:
             return describe_tradeoff(points, minimum_eers=self.limits, **look)
         bars = self.bars if linked else tuple(replace(bar, link="") for bar in self.bars)
         return describe_bars(bars, minimum=self.minimum, **look)
+
+
+def describe_figure(drawing: Drawing, words: dict[str, Any], address: Callable[..., str]) -> dict[str, Any]:
+    """A drawing as `components/figure.html` takes it.
+
+    Args:
+        words: title, caption, alt and numbers.
+        address: `address(extension, **query)` is where it is drawn as a file.
+    """
+    return words | {
+        "drawn": {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, words["alt"]).items()},  # noqa: S308
+        "slug": drawing.slug,
+        "key": drawing.key,
+        "size": drawing.size(),
+        "image": address("svg"),
+        "dark": address("svg", theme="dark"),
+        "narrow": {
+            "size": drawing.size(narrow=True),
+            "image": address("svg", shape=NARROW),
+            "dark": address("svg", shape=NARROW, theme="dark"),
+        },
+        "downloads": [{"url": address(one), "label": one.upper()} for one in ("svg", "pdf", "png")],
+    }
 
 
 def list_drawings(leaderboard: Leaderboard, *, with_published: bool = True) -> dict[str, Drawing]:

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
-from django.utils.safestring import mark_safe
 
 from anonymization.methods.contract import Anonymizer, Block, keeps_duration
 from anonymization.methods.measured import Measured, Measurements, find_measured, read_measurements
@@ -16,7 +15,7 @@ from common.rounding import fixed
 from common.tables import Cell, Column, Table, number_table, plain_table
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.catalogue import WER
-from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key
+from portal.leaderboard.figures import Drawing, describe_figure, figure_key
 from portal.leaderboard.pages import above_chance_note
 from portal.leaderboard.selectors import ShownAverage
 from speech.encoders import registry as encoders
@@ -134,24 +133,14 @@ def _figure(drawing: Drawing) -> dict[str, Any]:
     encoder = encoders.find_engine(read_measurements().encoders[0]).title
     alt = f"EER of the {drawing.slug} attacker against word errors of {len(drawing.points)} kinds of speech."
     rows = ((one.name, fixed(one.eer, 1), fixed(one.utility, 1)) for one in drawing.points)
-    return {
+    words = {
         "title": f"Privacy against word errors, {drawing.slug} attacker",
         "caption": f"EER by {encoder}. Right: more private; below: more words kept."
         f"{above_chance_note(one.eer for one in drawing.points)}",
         "alt": f"{alt} The numbers follow as a table.",
         "numbers": number_table("The figure in numbers", ["Method", "EER, %", "WER, %"], rows, styles=""),
-        "drawn": {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, alt).items()},  # noqa: S308
-        "key": drawing.key,
-        "size": drawing.size(),
-        "image": address("svg"),
-        "dark": address("svg", theme="dark"),
-        "narrow": {
-            "size": drawing.size(narrow=True),
-            "image": address("svg", shape=NARROW),
-            "dark": address("svg", shape=NARROW, theme="dark"),
-        },
-        "downloads": [{"url": address(one), "label": one.upper()} for one in ("svg", "pdf", "png")],
     }
+    return describe_figure(drawing, words, address)
 
 
 def _percent(share: float) -> str:

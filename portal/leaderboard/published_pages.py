@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 from django.urls import reverse
-from django.utils.safestring import mark_safe
 
 from common.rounding import fixed, round_to_interval
 from common.tables import Cell, Column, Table, number_columns, number_table, plain_table
@@ -41,7 +40,7 @@ from evaluation.protocols.published_view import (
 )
 from evaluation.protocols.ranking.rankings import Entry, Measured
 from portal.challenges.models import Edition
-from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, link_of, list_places
+from portal.leaderboard.figures import Drawing, describe_figure, figure_key, link_of, list_places
 from portal.leaderboard.pages import above_chance_note
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, build_leaderboard, list_public_editions
 from portal.leaderboard.tables import average_cell, measured_of
@@ -473,21 +472,7 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
         return f"{where}?{choice.query}&{urlencode({'v': mark} | form)}"
 
     words = _plane_words(choice, drawing) if drawing.points else _bar_words(choice, drawing)
-    parts = drawn_in_page(drawing, words["alt"])
-    return words | {
-        "drawn": {name: mark_safe(svg) for name, svg in parts.items()},  # noqa: S308
-        "slug": drawing.slug,
-        "key": drawing.key,
-        "size": drawing.size(),
-        "image": address("svg"),
-        "dark": address("svg", theme="dark"),
-        "narrow": {
-            "size": drawing.size(narrow=True),
-            "image": address("svg", shape=NARROW),
-            "dark": address("svg", shape=NARROW, theme="dark"),
-        },
-        "downloads": [{"url": address(one), "label": one.upper()} for one in ("svg", "pdf", "png")],
-    }
+    return describe_figure(drawing, words, address)
 
 
 def _plane_words(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
