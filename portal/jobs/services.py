@@ -97,8 +97,13 @@ def leave_card(now: datetime) -> None:
             waiting.filter(pk=job.pk).update(queue=get_kind(job.kind).queue, sent_at=None, times_sent=0)
 
 
-def send(job: Job) -> bool:
-    """Tell the queue about a waiting job. A queue that does not answer is no failure: the scheduler tries again."""
+def send(job: Job, *, again: bool = False) -> bool:
+    """Tell the queue about a waiting job. A queue that does not answer is no failure: the scheduler tries again.
+
+    Args:
+        again: a worker that cannot run the job passes its message on. That is no sign that messages are lost, so it
+            does not make the scheduler more patient.
+    """
     try:
         current_app.send_task(
             RUN_JOB,
@@ -111,7 +116,7 @@ def send(job: Job) -> bool:
     except Exception as error:
         log.warning("The queue did not take job %s (%s); the scheduler will try again.", job.pk, error)
         return False
-    Job.objects.filter(pk=job.pk).update(sent_at=read_clock(), times_sent=F("times_sent") + 1)
+    Job.objects.filter(pk=job.pk).update(sent_at=read_clock(), times_sent=F("times_sent") + (not again))
     return True
 
 

@@ -35,22 +35,29 @@ log = logging.getLogger(__name__)
 @shared_task(name=RUN_JOB)
 def run_job(job_id: str) -> None:
     """Run the job of this queue whose turn it is: a message says that there is one more to do, not which comes next."""
-    if proof.is_failing():
-        log.warning("Job %s is left to another worker: this one does not read the portal's files.", job_id)
-        return
     job = Job.objects.filter(pk=job_id).first()
-    ran, capacity = False, this_capacity()
-    while job is not None and not ran and (key := find_next(job.queue, capacity)) is not None:
-        ran = execute(key) is not None  # None: another worker was faster
     if job is None:
         return
+    if proof.is_failing():
+        log.warning("Job %s is left to another worker: this one does not read the portal's files.", job_id)
+        _pass_on(job.queue)
+        return
+    ran, capacity = False, this_capacity()
+    while not ran and (key := find_next(job.queue, capacity)) is not None:
+        ran = execute(key) is not None  # None: another worker was faster
     if ran and settings.JOBS_PER_TEAM and (key := find_next(job.queue)) is not None:
         send(Job.objects.get(pk=key))  # its own message came while its team had no turn
-    elif not ran and capacity is not None and (key := find_next(job.queue)) is not None:
-        waiting = Job.objects.get(pk=key)  # more than this machine has
+    elif not ran and capacity is not None:
+        _pass_on(job.queue)  # what waits needs more than this machine has
+
+
+def _pass_on(queue: str) -> None:
+    """Send the next job of a queue again, for another worker; without one, the scheduler sends it when one has come."""
+    if (key := find_next(queue)) is not None:
+        waiting = Job.objects.get(pk=key)
         if is_taken_elsewhere(waiting, than=this_worker()):
             time.sleep(PASS_ON_S)
-            send(waiting)
+            send(waiting, again=True)
 
 
 class Pulse(bootsteps.StartStopStep):

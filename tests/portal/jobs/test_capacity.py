@@ -91,6 +91,23 @@ def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch)
     assert is_taken_elsewhere(job, than="small")
     tasks.run_job(str(job.pk))
     assert messages == [str(job.pk)]
+    waiting = Job.objects.get(pk=job.pk)
+    assert (waiting.state, waiting.times_sent) == (State.WAITING, job.times_sent)
+
+
+def test_worker_without_the_portals_files_passes_its_message_on_to_one_that_reads_them(messages, monkeypatch):
+    monkeypatch.setattr(workers._process, "worker", "lost")
+    monkeypatch.setattr(tasks.proof, "is_failing", lambda: True)
+    monkeypatch.setattr(tasks, "PASS_ON_S", 0)
+    job = make_waiting("test-done")
+    for name, problem in (("lost", "It finds no file."), ("lost, too", "It finds no file.")):
+        pulse = make_worker(name, LARGE)
+        Pulse.objects.filter(pk=pulse.pk).update(details=pulse.details | {"files_problem": problem})
+    tasks.run_job(str(job.pk))
+    assert messages == [], "nobody reads them"
+    make_worker("right", LARGE)
+    tasks.run_job(str(job.pk))
+    assert messages == [str(job.pk)]
     assert Job.objects.get(pk=job.pk).state == State.WAITING
 
 
