@@ -83,7 +83,7 @@ test-processes: $(VENV)/dev $(VENV)/models browser
 
 test-services: $(VENV)/dev $(VENV)/models
 	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL)
-	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) tests/portal/processes/test_worker_dies.py tests/portal/processes/test_messages.py tests/portal/processes/test_two_hosts.py
+	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) tests/portal/processes/test_worker_dies.py tests/portal/processes/test_messages.py tests/portal/processes/test_two_hosts.py tests/portal/processes/test_operators_document.py
 
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests
@@ -133,6 +133,7 @@ requirements: ## pin the newest versions that pyproject.toml allows
 
 browser:
 	@sh tests/install_chromium.sh
+	@sh tests/install_nginx.sh $(VENV)/nginx
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The portal needs Python 3.11 or newer; name one with make PYTHON=python3.12 …")'

@@ -116,7 +116,7 @@ def send(job: Job, *, again: bool = False) -> bool:
     except Exception as error:
         log.warning("The queue did not take job %s (%s); the scheduler will try again.", job.pk, error)
         return False
-    Job.objects.filter(pk=job.pk).update(sent_at=read_clock(), times_sent=F("times_sent") + (not again))
+    Job.objects.filter(pk=job.pk).update(sent_at=read_clock(), times_sent=F("times_sent") + int(not again))
     return True
 
 

@@ -66,7 +66,7 @@ def database_url():
 class Program:
     """One program in a session of its own, so that it can be killed with all its children."""
 
-    def __init__(self, name, command, folder, **environment):
+    def __init__(self, name, command, folder, *, place=settings.BASE_DIR, **environment):
         self.mark = uuid.uuid4().hex
         self.log = folder / f"{name}-{self.mark[:6]}.log"
         known = os.environ | QUICK | {"PORTAL_DATA_DIR": str(settings.DATA_DIR), MARK: self.mark}
@@ -74,7 +74,7 @@ class Program:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *command],
-                cwd=settings.BASE_DIR,
+                cwd=place,
                 env=known | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

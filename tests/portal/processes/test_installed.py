@@ -45,17 +45,23 @@ def test_wheel_holds_every_file_of_the_packages_and_of_the_pages():
     assert set(json.loads(listed)) ^ expected == set()
 
 
-def test_installed_portal_migrates_and_serves_a_page_with_its_style(tmp_path):
+def install_wheel(folder):
+    """Build the wheel and install it into a folder, without what it needs; the program, and what finds its code."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run(
-        [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", tmp_path, ROOT], check=True
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, ROOT], check=True
     )
-    [wheel] = tmp_path.glob("voiceprivacy_portal-*.whl")
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", tmp_path / "lib", wheel], check=True)
+    [wheel] = folder.glob("voiceprivacy_portal-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", folder / "lib", wheel], check=True)
+    return ["-P", str(folder / "lib" / "bin" / "voiceprivacy")], {"PYTHONPATH": str(folder / "lib")}
+
+
+def test_installed_portal_migrates_and_serves_a_page_with_its_style(tmp_path):
+    program, place = install_wheel(tmp_path)
+    program = [sys.executable, *program]
     address = f"127.0.0.1:{free_port()}"
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PORTAL_", "DJANGO_", "TEST"))}
-    clean |= {"PYTHONPATH": str(tmp_path / "lib"), "PORTAL_ADDRESS": address, "PORTAL_DATA_DIR": str(tmp_path / "var")}
-    program = [sys.executable, "-P", str(tmp_path / "lib" / "bin" / "voiceprivacy")]
+    clean |= place | {"PORTAL_ADDRESS": address, "PORTAL_DATA_DIR": str(tmp_path / "var")}
 
     def run(*words):
         answer = subprocess.run(

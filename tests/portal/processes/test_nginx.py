@@ -1,7 +1,5 @@
 """The example of nginx before a portal: TLS, files that nginx sends after the portal's check, nothing else opened."""
 
-import shutil
-import subprocess
 import time
 
 import pytest
@@ -12,12 +10,10 @@ from django.test import Client, override_settings
 from portal.core.media import ACCEL_LOCATION, signed_address
 from portal.core.storage import store_bytes
 from tests.portal.factories import make_user
-from tests.portal.processes.programs import free_port, wait_until
+from tests.portal.processes.proxying import HOST, proxy, require_nginx
 from tests.portal.processes.uploading import WebServer
 
-NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 CONTENT = bytes(range(256)) * 400
-HOST = "portal.example.org"
 
 
 @pytest.fixture
@@ -29,46 +25,10 @@ def files(tmp_path):
         yield folder
 
 
-def make_configuration(folder, files, web_port, plain_port, port):
-    """deploy/nginx.conf with other places and ports, and the little that stands around it on a machine."""
-    text = (settings.BASE_DIR / "deploy" / "nginx.conf").read_text()
-    for written, here in (
-        ("127.0.0.1:8000", f"127.0.0.1:{web_port}"),
-        ("listen 80;", f"listen 127.0.0.1:{plain_port};"),
-        ("listen 443 ssl http2;", f"listen 127.0.0.1:{port} ssl http2;"),
-        ("/etc/nginx/certificates", str(folder)),
-        ("/var/log/nginx", str(folder)),
-        ("/var/lib/voiceprivacy/files", str(files)),
-    ):
-        assert written in text, written
-        text = text.replace(written, here)
-    for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"):
-        text = f"{name}_temp_path {folder}/{name};\n{text}"
-    (folder / "portal.conf").write_text(text)
-    path = folder / "nginx.conf"
-    # As root its workers would be nobody, who cannot read the folder of a test.
-    path.write_text(
-        f"daemon off;\nuser root;\nworker_processes 1;\npid {folder}/pid;\nerror_log {folder}/start.log;\n"
-        f"events {{}}\nhttp {{\ninclude {folder}/portal.conf;\n}}\n"
-    )
-    return path
-
-
 @pytest.fixture
 def proxied(alone, files, tmp_path):
     """The web server behind nginx: what it sends, and the address at which it is reached."""
-    if NGINX is None or shutil.which("openssl") is None:
-        pytest.skip("nginx or openssl is not installed here")
-    folder = tmp_path / "proxy"
-    folder.mkdir()
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={HOST}"),
-            *("-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    require_nginx()
     web = WebServer(
         alone,
         PORTAL_FILES_URL=files.as_uri(),
@@ -79,17 +39,9 @@ def proxied(alone, files, tmp_path):
         PORTAL_SECRET_KEY=settings.SECRET_KEY,
         PORTAL_METRICS_TOKEN="token-of-the-test-that-nobody-needs",
     )
-    plain, port = free_port(), free_port()
-    configuration = make_configuration(folder, files, web.port, plain, port)
-    nginx = subprocess.Popen([NGINX, "-p", folder, "-c", configuration], stderr=subprocess.PIPE)
-    try:
-        wait_until(lambda: nginx.poll() is not None or _answers(port), "nginx")
-        assert nginx.poll() is None, nginx.stderr.read().decode()
+    folder = tmp_path / "proxy"
+    with proxy(folder, files, web.port) as (plain, port):
         yield web, plain, port, folder
-    finally:
-        nginx.terminate()
-        nginx.wait()
-        nginx.stderr.close()
 
 
 def ask(port, path, *, method="get", cookies=None, **headers):
@@ -97,13 +49,6 @@ def ask(port, path, *, method="get", cookies=None, **headers):
     address = f"https://127.0.0.1:{port}{path}"
     kept = {"headers": {"Host": HOST, **headers}, "cookies": cookies, "timeout": 30, "allow_redirects": False}
     return requests.request(method, address, verify=False, **kept)
-
-
-def _answers(port):
-    try:
-        return ask(port, "/health/live").ok
-    except requests.RequestException:
-        return False
 
 
 def session_of(user):
