@@ -183,7 +183,7 @@ def test_proxy_forwards_addresses_takes_uploads_and_hides_secrets():
     headers = {words[1]: words[2] for path, words in server if words[0] == "proxy_set_header" and path == ()}
     assert headers["X-Forwarded-For"] == "$proxy_add_x_forwarded_for"
     assert headers["X-Forwarded-Proto"] == "$scheme"
-    assert headers["Host"] == "$host"
+    assert headers["Host"] == "$http_host"
     uploads = {words for path, words in server if path == ("location /api/uploads/",)}
     assert {("proxy_request_buffering", "off"), ("client_max_body_size", "0")} <= uploads
     ours = {"location /", "location @maintenance", f"location {ACCEL_LOCATION}"}
