@@ -15,7 +15,7 @@ from django.db.models import F
 
 from anonymization.app import job
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.selectors import TRIAL, TRIAL_GPU
+from anonymization.app.selectors import TRIAL
 from anonymization.app.services import settle_anonymization
 from anonymization.app.voices import (
     check_run_voices,
@@ -60,6 +60,7 @@ USUAL_S = 6.0
 _TRIAL = "trial"
 
 
+@job_kind("anonymize", title="Anonymisation of a data set", queue=Queue.CPU, on_end=settle_anonymization)
 def run_anonymization(context: JobContext) -> dict[str, Any]:
     """Body of the job: anonymise each utterance of the run's data set that has no file yet.
 
@@ -98,13 +99,6 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
 def find_methods() -> list[str]:
     """The anonymisers that this machine has."""
     return [method.name for method in methods() if not explain_missing(method)]
-
-
-for _kind, _title, _queue in (
-    ("anonymize", "Anonymisation of a data set", Queue.CPU),
-    ("anonymize-gpu", "Anonymisation of a data set with a graphics card", Queue.GPU),
-):
-    job_kind(_kind, title=_title, queue=_queue, on_end=settle_anonymization)(run_anonymization)
 
 
 def _load_method(run: AnonymizationRun, extent: job.Extent) -> Anonymizer:
@@ -228,6 +222,7 @@ def _failure(run: AnonymizationRun, work: job.Work) -> JobFailure:
 # Trials ---------------------------------------------------------------------------------------------
 
 
+@job_kind(TRIAL, title="Trial of anonymisers on one utterance", queue=Queue.CPU, comes_first=True)
 def run_trials(context: JobContext) -> dict[str, Any]:
     """Body of the job: seconds of work for a second of speech of each method, or why there are none."""
     utterance = _usual_utterance(context.parameters["corpus"])
@@ -245,10 +240,6 @@ def run_trials(context: JobContext) -> dict[str, Any]:
         context.progress(f"Trying {name}", done, len(names))
         found[name] = _try_method(name, conformed)
     return {"utterance": utterance.name, "methods": found}
-
-
-job_kind(TRIAL, title="Trial of anonymisers on one utterance", queue=Queue.CPU, comes_first=True)(run_trials)
-job_kind(TRIAL_GPU, title="Trial of anonymisers with a graphics card", queue=Queue.GPU, comes_first=True)(run_trials)
 
 
 def _usual_utterance(corpus: str) -> Utterance:

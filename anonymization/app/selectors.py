@@ -25,8 +25,7 @@ from portal.submissions.models import Submission
 RUNS_THAT_TELL = 20
 RUNS_LOOKED_AT = 200
 TRIALS_LOOKED_AT = 20
-# Kinds of jobs that try methods; those that need a graphics card wait for a worker that has one.
-TRIAL_KINDS = TRIAL, TRIAL_GPU = "try-anonymizers", "try-anonymizers-gpu"
+TRIAL = "try-anonymizers"  # the kind of jobs that try methods
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def _seconds(started: datetime | None, ended: datetime | None) -> float | None:
 
 
 def _paces_of_trials(versions: Mapping[str, str]) -> dict[str, Pace]:
-    jobs = Job.objects.filter(kind__in=TRIAL_KINDS, state=State.SUCCEEDED).order_by("-finished_at")
+    jobs = Job.objects.filter(kind=TRIAL, state=State.SUCCEEDED).order_by("-finished_at")
     found: dict[str, Pace] = {}
     for result in jobs.values_list("result", flat=True)[:TRIALS_LOOKED_AT]:
         for method, tried in result.get("methods", {}).items():
@@ -174,7 +173,5 @@ def _paces_of_trials(versions: Mapping[str, str]) -> dict[str, Pace]:
 
 def list_unfinished_trials(corpus: Corpus) -> list[Job]:
     """The trials on this corpus that have not ended."""
-    jobs = Job.objects.filter(
-        kind__in=TRIAL_KINDS, state__in=[State.WAITING, State.RUNNING], parameters__corpus=corpus.name
-    )
-    return list(jobs.order_by("kind"))
+    jobs = Job.objects.filter(kind=TRIAL, state__in=[State.WAITING, State.RUNNING], parameters__corpus=corpus.name)
+    return list(jobs.order_by("needs_card"))

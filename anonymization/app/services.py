@@ -9,7 +9,7 @@ from django.db import transaction
 
 from anonymization.app import voices
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.selectors import TRIAL, TRIAL_GPU, TRIAL_KINDS, list_unfinished_trials
+from anonymization.app.selectors import TRIAL, list_unfinished_trials
 from anonymization.methods.contract import Anonymizer, MethodError, Options, complete_options
 from anonymization.methods.registry import explain_missing, get_method
 from anonymization.methods.voices.pseudo_speakers import VoicePlan
@@ -81,7 +81,8 @@ def start_anonymization(
 def _create_job(run: AnonymizationRun, method: Anonymizer, by: Any) -> Job:
     system = run.submission.system
     return create_job(
-        kind="anonymize-gpu" if method.needs_gpu else "anonymize",
+        kind="anonymize",
+        card=method.needs_gpu,
         title=f"Anonymise {run.data_set} · {system}",
         parameters={"run": run.pk},
         engine=method.name,
@@ -122,29 +123,29 @@ def start_trials(*, corpus: Corpus, methods: list[str], by: Any = None) -> Job:
     """A job that tries these methods on one utterance of the corpus, and one for those that need a graphics card.
 
     Returns:
-        The first of them; of each kind the one under way, where there is one.
+        The first of them; of both the one under way, where there is one.
     """
-    by_kind: dict[str, list[str]] = {}
+    by_need: dict[bool, list[str]] = {}
     for name in methods:
-        by_kind.setdefault(_kind_for(name), []).append(name)
-    under_way = {job.kind: job for job in list_unfinished_trials(corpus)}
+        by_need.setdefault(_needs_card(name), []).append(name)
+    under_way = {job.needs_card: job for job in list_unfinished_trials(corpus)}
     jobs = [
-        under_way.get(kind)
+        under_way.get(needs_card)
         or create_job(
-            kind=kind,
+            kind=TRIAL,
             title=f"Trial of anonymisers on one utterance of {corpus}",
-            parameters={"corpus": corpus.name, "methods": by_kind[kind]},
+            parameters={"corpus": corpus.name, "methods": names},
             corpus=corpus.name,
+            card=needs_card,
             by=by,
         )
-        for kind in TRIAL_KINDS
-        if kind in by_kind
+        for needs_card, names in sorted(by_need.items())
     ]
     return jobs[0]
 
 
-def _kind_for(name: str) -> str:
+def _needs_card(name: str) -> bool:
     try:
-        return TRIAL_GPU if get_method(name).needs_gpu else TRIAL
+        return get_method(name).needs_gpu
     except MethodError:  # its trial tells
-        return TRIAL
+        return False

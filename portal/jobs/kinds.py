@@ -29,7 +29,7 @@ class Kind:
         memory_mb: what it usually takes at most, without which in its share no worker takes it (MB).
         card_memory_mb: memory of the graphics card that it takes in the queue of cards (MB).
         time_limit_s: after which it is asked to end, in seconds; None for `PORTAL_JOB_SOFT_LIMIT_S`.
-        uses_card: it runs on a graphics card as well, and goes there where a worker has one.
+        uses_card: it runs on a graphics card as well, and goes there where a worker has one unless it is told.
         comes_first: people wait for it, so that it starts before all others of its queue.
         on_end: called with each job of this kind in the transaction in which it succeeded, failed or was cancelled.
         upload_address: where what a job works on is to be uploaded again because it is gone; empty where it is there.
@@ -108,19 +108,15 @@ def kinds_beyond(*, cores: int, memory_bytes: int | None, card_memory_bytes: int
 
     Args:
         memory_bytes: for one job.
+        card_memory_bytes: for jobs of the queue of cards; None for those of the others, too.
     """
     return [
         kind.name
         for kind in _kinds.values()
         if kind.cores > cores
         or (memory_bytes is not None and kind.memory_mb * MB > memory_bytes)
-        or (kind.queue == Queue.GPU and card_memory_bytes is not None and kind.card_memory_mb * MB > card_memory_bytes)
+        or (card_memory_bytes is not None and kind.card_memory_mb * MB > card_memory_bytes)
     ]
-
-
-def kinds_with_card() -> list[str]:
-    """Those that run on a graphics card and without one."""
-    return [kind.name for kind in _kinds.values() if kind.uses_card]
 
 
 def kinds_that_come_first() -> list[str]:

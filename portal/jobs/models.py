@@ -45,6 +45,7 @@ class Job(models.Model):
     those who may see `corpus` see.
     `team` is the number of the team whose turn in the queue it takes; 0 for the work of organizers and of the portal.
     `engine` names what a worker must have to take it, such as a recogniser; empty where any worker may.
+    `needs_card` tells that it cannot run without a graphics card.
     `worker` is the worker that runs it, or ran it last; empty in a shell.
     `memory_bytes` is the most memory that its last attempt was seen to hold.
     `progress_from` and `progress_since` say where this attempt's current stage began, for the estimate.
@@ -59,6 +60,7 @@ class Job(models.Model):
     corpus = models.CharField(max_length=60, blank=True)
     team = models.PositiveBigIntegerField(default=0)
     engine = models.CharField(max_length=120, blank=True)
+    needs_card = models.BooleanField(default=False)
     after = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -144,7 +144,7 @@ def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
     full = find_teams_at_limit()
     for queue, team, kind, engine in {_needs(job) for job in ready}:
         serving = [worker for worker in living if queue in worker.queues]
-        able = [worker for worker in serving if worker.capacity.can_take(kind, engine)]
+        able = [worker for worker in serving if worker.capacity.can_take(queue, kind, engine)]
         if serving and not able:
             sentence = explain_unable(kind, engine)
         else:
@@ -170,7 +170,7 @@ def explain_unable(kind: str, engine: str) -> str:
 def is_taken_elsewhere(job: Job, *, than: str) -> bool:
     """Whether a living worker other than this one can run a job, and reads the portal's files."""
     return any(
-        job.queue in worker.queues and worker.capacity.can_take(job.kind, job.engine)
+        job.queue in worker.queues and worker.capacity.can_take(job.queue, job.kind, job.engine)
         for worker in known_workers(read_clock())
         if worker.name != than and not worker.is_silent and not worker.files_problem
     )
@@ -271,7 +271,7 @@ def find_next(queue: str, capacity: Capacity | None = None) -> Any:
     ready = ready.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), cancel_requested_at=None)
     ready = ready.exclude(Exists(Pulse.objects.filter(kind=MAINTENANCE)))
     if capacity is not None:
-        ready = ready.exclude(kind__in=capacity.kinds_beyond())
+        ready = ready.exclude(kind__in=capacity.kinds_beyond(queue))
         if capacity.engines is not None:
             ready = ready.filter(engine__in=("", *capacity.engines))
     ready = ready.annotate(
@@ -310,7 +310,7 @@ def _queue_state(queue: Queue, rows: list[dict[str, Any]], workers: list[Worker]
     """How a queue stands, by what its jobs need."""
     serving = [worker for worker in workers if queue.value in worker.queues]
     living = [worker.capacity for worker in serving if not worker.is_silent]
-    is_able = [not living or any(one.can_take(row["kind"], row["engine"]) for one in living) for row in rows]
+    is_able = [not living or any(one.can_take(queue, row["kind"], row["engine"]) for one in living) for row in rows]
     since = min((row["since"] for row, able in zip(rows, is_able, strict=True) if able and row["since"]), default=None)
     late = [row for row, able in zip(rows, is_able, strict=True) if not able and row["since"]]
     unable = {explain_unable(row["kind"], row["engine"]) for row in late if now - row["since"] > STARVED_AFTER}

@@ -19,7 +19,7 @@ from common.errors import NotPossible as NotPossible
 from common.problems import Problem
 from portal.core import audit
 from portal.core.clock import read_clock
-from portal.jobs.kinds import call_on_end, get_kind, kinds_with_card, upload_address
+from portal.jobs.kinds import call_on_end, get_kind, upload_address
 from portal.jobs.models import Actor, Job, JobEvent, Queue, State
 from portal.jobs.retries import is_last_attempt
 from portal.jobs.rules import can_cancel, can_run_again, is_ready
@@ -46,6 +46,7 @@ def create_job(
     corpus: str = "",
     team: int = 0,
     engine: str = "",
+    card: bool | None = None,
     run_here: bool = False,
 ) -> Job:
     """A new waiting job; it is sent to the queue when the transaction is through and nothing has to run before it.
@@ -54,18 +55,21 @@ def create_job(
     `corpus`: name of the corpus it works on where that is for no edition; organizers who may see it see the job.
     `team`: number of the team whose turn it takes (`find_next`).
     `engine`: what a worker must have to take it, by the name under which workers tell theirs.
+    `card`: True where it cannot run without a graphics card, False where it must not use one; None leaves that to its
+        kind and to `PORTAL_CARD_JOBS`.
     `run_here`: the caller executes the job itself, at once; it is sent only should the caller fail to.
     """
     now = read_clock()
     job = Job.objects.create(
         kind=kind,
-        queue=_choose_queue(kind, now),
+        queue=_choose_queue(kind, card, now),
         title=title,
         parameters=parameters,
         edition=edition,
         corpus=corpus,
         team=team,
         engine=engine,
+        needs_card=card is True,
         created_by=by,
         after=after,
         created_at=now,
@@ -78,20 +82,19 @@ def create_job(
     return job
 
 
-def _choose_queue(kind: str, now: datetime) -> Queue:
-    """Where a job of this kind goes: to a graphics card where it can use one and there is one."""
+def _choose_queue(kind: str, card: bool | None, now: datetime) -> Queue:
+    """Where a job of this kind goes: to a graphics card where it needs one, or can use one and there is one."""
     found = get_kind(kind)
-    goes_to_card = settings.CARD_JOBS == "always" or (
-        settings.CARD_JOBS == "auto" and found.uses_card and has_card(now)
-    )
-    return Queue.GPU if found.uses_card and goes_to_card else found.queue
+    if card is None and found.uses_card:
+        card = settings.CARD_JOBS == "always" or (settings.CARD_JOBS == "auto" and has_card(now))
+    return Queue.GPU if card else found.queue
 
 
 def leave_card(now: datetime) -> None:
     """Let jobs that also run without a graphics card go on there where no worker has one any more."""
     if settings.CARD_JOBS == "always":
         return
-    waiting = Job.objects.filter(queue=Queue.GPU, state=State.WAITING, kind__in=kinds_with_card())
+    waiting = Job.objects.filter(queue=Queue.GPU, state=State.WAITING, needs_card=False)
     if waiting.exists() and not has_card(now):
         for job in waiting:
             waiting.filter(pk=job.pk).update(queue=get_kind(job.kind).queue, sent_at=None, times_sent=0)

@@ -64,18 +64,18 @@ class Capacity:
             return int(settings.JOB_MEMORY_MB) * 10**6
         return None if self.memory_bytes is None else int(self.memory_bytes * (1 - KEPT_SHARE)) // self.processes
 
-    def kinds_beyond(self) -> list[str]:
-        """The kinds of jobs that need more than this machine has."""
+    def kinds_beyond(self, queue: str) -> list[str]:
+        """The kinds of jobs that need more in this queue than this machine has."""
         return kinds_beyond(
             cores=self.cores,
             memory_bytes=self.share_bytes,
-            card_memory_bytes=self.card_memory_bytes if self.card else 0,
+            card_memory_bytes=(self.card_memory_bytes if self.card else 0) if queue == Queue.GPU else None,
         )
 
-    def can_take(self, kind: str, engine: str) -> bool:
-        """Whether a job of this kind that needs this engine can run here."""
+    def can_take(self, queue: str, kind: str, engine: str) -> bool:
+        """Whether a job of this queue and kind that needs this engine can run here."""
         has_engine = not engine or self.engines is None or engine in self.engines
-        return has_engine and kind not in self.kinds_beyond()
+        return has_engine and kind not in self.kinds_beyond(queue)
 
 
 @dataclass

@@ -116,6 +116,7 @@ def large(context):
 
 
 @job_kind("test-demanding", title="Demanding", queue=Queue.CPU, memory_mb=4000, cores=2)
+@job_kind("test-large-card", title="With a large card", queue=Queue.CPU, uses_card=True, card_memory_mb=4000)
 @job_kind("test-card", title="With a card", queue=Queue.CPU, uses_card=True)
 @job_kind("test-done", title="Done", queue=Queue.CPU)
 @job_kind("test-awaited", title="Awaited", queue=Queue.CPU, comes_first=True)

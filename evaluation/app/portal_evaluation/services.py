@@ -21,13 +21,11 @@ from evaluation.app.portal_evaluation.selectors import ORIGINALS
 from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKind, describe_engine
 from evaluation.app.runs.services import start_chain, start_run
-from evaluation.app.training.services import ANY_DEVICE, KIND_GPU
+from evaluation.app.training.services import ANY_DEVICE
 from evaluation.attackers.training.recipe import SEEDS, find_preset
 from evaluation.formats.results import Speech
-from portal.core.clock import read_clock
-from portal.jobs.models import Job, Queue, State
+from portal.jobs.models import Job, State
 from portal.jobs.services import create_job, run_again
-from portal.jobs.workers import served_queues
 from portal.submissions.models import Submission
 
 SEED = SEEDS[0]
@@ -123,15 +121,14 @@ class _Chain:
                 if run.parameters["device"] == "cuda":  # there may be no card any more: on what there is
                     run.parameters["device"] = ANY_DEVICE
                     run.save(update_fields=["parameters"])
-                run.job.after = self.last
-                run.job.save(update_fields=["after"])
+                run.job.after, run.job.needs_card = self.last, False
+                run.job.save(update_fields=["after", "needs_card"])
                 self.last = run_again(run.job, by=self.by, with_followers=False)  # these are of an earlier chain
             return run
-        # Who serves the queue of graphics cards may have none: `manage.py serve` serves every queue.
         run = TRAINING.make_run(self.submission, recipe=preset[:40], parameters=settings | {"device": ANY_DEVICE})
         start_run(
             run,
-            job=KIND_GPU if Queue.GPU in served_queues(read_clock()) else TRAINING.job,
+            job=TRAINING.job,
             title=f"Train an attacker on {self.submission.system}",
             after=self.last,
             by=self.by,

@@ -59,6 +59,7 @@ def start_run(
     title: str,
     earlier_jobs: Iterable[tuple[str, str, dict[str, str]]] = (),
     needs: str = "",
+    card: bool | None = None,
     after: Job | None = None,
     by: Any = None,
     **details: Any,
@@ -69,6 +70,7 @@ def start_run(
         job, title: of the last job, which computes the numbers.
         earlier_jobs: kind, title and parameters of each job before it.
         needs: the engine, by its name, that the jobs before the last need; where it is alone, that it needs.
+        card: whether the last job runs on a graphics card, as `create_job` takes it.
         after: the job that the chain follows.
         details: for the audit log.
 
@@ -84,7 +86,16 @@ def start_run(
     for kind, heading, parameters in [*earlier_jobs, (job, title, {})]:
         needed = "" if earlier_jobs and kind == job else needs
         named: dict[str, Any] = {"run": run.pk} | parameters
-        after = create_job(kind=kind, title=heading[:200], parameters=named, engine=needed, by=by, after=after, **place)
+        after = create_job(
+            kind=kind,
+            title=heading[:200],
+            parameters=named,
+            engine=needed,
+            card=card if kind == job else None,
+            by=by,
+            after=after,
+            **place,
+        )
     run.job = after
     run.save(update_fields=["job"])
     audit.record("evaluation.started", run, actor=by, **details)

@@ -42,7 +42,7 @@ from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.services import load_run
 from evaluation.app.runs.threads import own_threads
 from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
-from evaluation.app.training.services import ANY_DEVICE, KIND_GPU
+from evaluation.app.training.services import ANY_DEVICE
 from evaluation.attackers.training import loop
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.attackers.training.loop import Plan
@@ -80,8 +80,7 @@ def find_training() -> list[str]:
     return [] if find_missing_libraries() else [TRAINING_ENGINE]
 
 
-@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU, memory_mb=1200)
-@job_kind(KIND_GPU, title="Training of an attacker with a graphics card", queue=Queue.GPU, memory_mb=1200)
+@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU, memory_mb=1200, uses_card=True)
 def train_attackers(context: JobContext) -> dict[str, Any]:
     """Train what is missing of a run, seed by seed."""
     run = load_run(context)

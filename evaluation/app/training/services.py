@@ -32,7 +32,6 @@ from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from speech.encoders.contract import Device
 
-KIND_GPU = "train-attacker-gpu"
 ANY_DEVICE = "any"  # the graphics card of the worker that takes the job, where it has one, else its processors
 MOST_SEEDS = 10
 LARGEST_SEED = 2**31 - 1
@@ -80,9 +79,10 @@ def start_training(
     _require_another(run)
     return start_run(
         run,
-        job=KIND_GPU if device == "cuda" else TRAINING.job,
+        job=TRAINING.job,
         title=f"Train an attacker on {'original speech' if trained_on is Speech.ORIGINAL else submission.system}",
         needs=TRAINING_ENGINE,
+        card=device == "cuda",
         after=after,
         by=by,
         recipe=recipe.name,

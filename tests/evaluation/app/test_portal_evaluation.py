@@ -17,7 +17,6 @@ from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective.selectors import list_score_sets, list_version_runs
 from evaluation.app.portal_evaluation.services import start_originals
 from evaluation.app.training.handlers import _Turn
-from evaluation.app.training.services import KIND_GPU
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Utterance
@@ -360,7 +359,7 @@ def test_attacker_is_trained_on_the_anonymised_training_set_and_ranks(monkeypatc
     assert submission.state == Submission.State.EVALUATED
     runs = list(submission.evaluation_runs.exclude(kind="measures").order_by("pk"))
     assert [run.kind for run in runs] == ["attack", "training", "attack", "objective"]
-    assert runs[1].job.kind == KIND_GPU
+    assert (runs[1].job.kind, runs[1].job.queue) == ("train-attacker", "cpu")
     assert learnt_on == {"cpu": {"learnt-0", "learnt-1"}}
     values = read_values_of_submission(submission)
     assert (values.missing, values.unrankable) == ((), ())

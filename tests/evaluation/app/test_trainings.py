@@ -34,7 +34,7 @@ from evaluation.app.training.selectors import (
     make_report,
     read_recipe_of_run,
 )
-from evaluation.app.training.services import KIND_GPU, start_training, train_and_attack
+from evaluation.app.training.services import start_training, train_and_attack
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.recipe import PRESETS
 from evaluation.formats.results import Speech
@@ -260,7 +260,7 @@ def test_training_for_a_graphics_card_waits_in_its_queue_and_refuses_a_worker_wi
     import torch
 
     run = begin(make_trained_on(), device="cuda")
-    assert (run.job.kind, run.job.queue) == (KIND_GPU, "gpu")
+    assert (run.job.kind, run.job.queue, run.job.needs_card) == ("train-attacker", "gpu", True)
     if torch.cuda.is_available():
         pytest.skip("this machine has a graphics card.")
     assert "this worker's torch finds none" in run_job(run).failure

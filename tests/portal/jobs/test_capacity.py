@@ -77,7 +77,7 @@ def test_worker_of_a_version_that_tells_less_takes_everything():
     Pulse.objects.create(name="old", kind=workers.KIND, at=timezone.now(), details=details)
     [old] = workers.known_workers(timezone.now())
     assert (old.capacity.processes, old.capacity.memory_bytes) == (2, None)
-    assert old.capacity.can_take("test-done", "whisper-base")
+    assert old.capacity.can_take("cpu", "test-done", "whisper-base")
 
 
 def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch):
@@ -127,6 +127,23 @@ def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messa
     make_worker("card", Capacity(card="a card"), queues=("gpu",))
     settings.CARD_JOBS = "never"
     assert create_job(**make).queue == "cpu"
+
+
+def test_job_that_needs_a_card_waits_for_one_whatever_its_kind(messages, settings):
+    needing = create_job(kind="test-done", title="Needs one", parameters={}, card=True)
+    refusing = create_job(kind="test-card", title="Must not", parameters={}, card=False)
+    assert [(job.queue, job.needs_card) for job in (needing, refusing)] == [("gpu", True), ("cpu", False)]
+    leave_card(timezone.now())
+    assert Job.objects.get(pk=needing.pk).queue == "gpu"
+    settings.CARD_JOBS = "always"
+    assert create_job(kind="test-card", title="Must not", parameters={}, card=False).queue == "cpu"
+
+
+def test_memory_of_a_card_counts_in_its_queue_alone(messages):
+    small, large = (Capacity(card="a card", card_memory_bytes=size * GB) for size in (2, 8))
+    for capacity, expected in ((small, False), (large, True), (Capacity(card="a card"), True), (Capacity(), False)):
+        assert capacity.can_take("gpu", "test-large-card", "") is expected
+        assert capacity.can_take("cpu", "test-large-card", "")
 
 
 @pytest.mark.parametrize(

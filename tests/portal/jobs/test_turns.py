@@ -115,5 +115,4 @@ def test_people_wait_for_these():
         "prepare-study",
         "send-notice",
         "try-anonymizers",
-        "try-anonymizers-gpu",
     }
