@@ -28,7 +28,6 @@ LOOK_EVERY_S = 2.0
 AGAIN_S = 60
 TITLE = "The portal is under maintenance"
 KEPT = "What you sent before is kept."
-TO_DO = "Try again in a few minutes."
 # What machines that watch it need, and how an operator comes in.
 OPEN = ("/health/", "/metrics", "/log-in/", "/log-out/")
 # Programs and evaluators get answers of their own.
@@ -137,8 +136,17 @@ def _refuse(request: HttpRequest, maintenance: Maintenance) -> HttpResponse:
     elif request.path.startswith(OF_EVALUATORS):
         answer = show_to_evaluator(request=request, again_s=AGAIN_S)
     else:
-        happened = f"{KEPT} {maintenance.message}"
-        shown = {"title": TITLE, "happened": happened, "to_do": TO_DO, "is_bare": True}
-        answer = HttpResponse(render_to_string("error.html", shown), status=503)
+        answer = _show_page(request, maintenance.message)
     response: HttpResponse = answer
     return response
+
+
+def _show_page(request: HttpRequest, message: str) -> HttpResponse:
+    """The page of everybody else. One that was only looked at loads itself again; what was sent is sent by a person."""
+    is_look = request.method in {"GET", "HEAD"}
+    shown = {"title": TITLE, "kept": KEPT, "message": message, "again_s": AGAIN_S}
+    shown["address"] = request.get_full_path() if is_look else ""
+    page = HttpResponse(render_to_string("maintenance.html", shown), status=503)
+    if is_look:
+        page["Refresh"] = str(AGAIN_S)
+    return page

@@ -19,6 +19,7 @@ export class Connection {
     this.on = on;
     this.tab = newKey();
     this.active = false;
+    this.isAway = false; // it answers that it is unavailable, as during maintenance
     this.touched = performance.now();
     for (const kind of ["pointerdown", "keydown"]) {
       addEventListener(kind, () => (this.touched = performance.now()), { capture: true, passive: true });
@@ -56,12 +57,14 @@ export class Connection {
       answer = await fetch(this.addresses[name], asked);
       body = await answer.json().catch(() => null);
     } catch (error) {
+      this.isAway = false;
       this.on.reached(false);
       throw new Unreachable(error.message);
     } finally {
       clearTimeout(timer);
     }
     const { status } = answer;
+    this.isAway = status === 503;
     const isOurs = body !== null || status === 404 || status === 410;
     if (!isOurs || status >= 500 || status === 429 || status === 408) {
       this.on.reached(false);

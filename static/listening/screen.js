@@ -4,6 +4,7 @@ import { announce, part, word } from "./words.js";
 
 let shownPanel = "";
 let savedState = "";
+let savedText = "";
 
 /** Show one panel; its heading gets the focus, so that a screen reader begins there. */
 export function showPanel(name) {
@@ -30,17 +31,22 @@ export function showTimeLeft(seconds) {
   part("time-left").textContent = minutes > 1 ? word("minutes-left", { n: minutes }) : word("minute-left");
 }
 
-/** "saved", "saving", "kept" on this device, "unkept" where it cannot keep anything, "offline" with nothing to send, "" at first. */
-export function showSaved(state) {
-  if (state === savedState) return;
+/**
+ * "saved", "saving", "kept" on this device, "unkept" where it cannot keep anything, "offline" with nothing to send, "" at first.
+ * `isAway`: of the last three, the portal says that it is unavailable, and the connection is fine.
+ */
+export function showSaved(state, isAway = false) {
+  const text = word(isAway ? `away-${state}` : state);
+  if (state === savedState && text === savedText) return;
   const before = savedState;
   savedState = state;
+  savedText = text;
   for (const element of document.querySelectorAll(".saved")) {
     element.dataset.state = state;
-    element.textContent = word(state);
+    element.textContent = text;
   }
   const isNews = state !== "saving" && before && !(state === "saved" && before === "offline");
-  if (isNews) announce(word(state));
+  if (isNews) announce(text);
 }
 
 export function showNotice(name) {

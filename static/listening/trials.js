@@ -89,8 +89,9 @@ function placeOf(address) {
 
 function showConnection(isReached) {
   const { state } = queue;
-  if (state === "kept") showSaved(queue.isKept === false ? "unkept" : "kept");
-  else if (!isReached && state === "saved") showSaved("offline");
+  const { isAway } = connection;
+  if (state === "kept") showSaved(queue.isKept === false ? "unkept" : "kept", isAway);
+  else if (!isReached && state === "saved") showSaved("offline", isAway);
   else if (queue.isStopped) return; // before it is open, nobody knows what this device kept
   else showSaved(state === "saved" && !isAnswered ? "" : state);
 }

@@ -274,12 +274,10 @@ def test_maintenance_in_mid_session_loses_no_answer_and_goes_on_by_itself(page, 
     begin_maintenance(message="", now=timezone.now())
     maintenance.look()
     answer(page, 6)
-    expect(page.locator("#saved")).to_have_text("No connection: saved on this device")
+    expect(page.locator("#saved")).to_have_text("The test is unavailable just now: saved on this device")
     expect_number(page, 3)
     page.reload()
-    expect(page.get_by_role("heading")).to_have_text(
-        "This study is paused just now. Please try again later with the same link."
-    )
+    expect(page.get_by_role("heading")).to_have_text("This study is paused just now")
     assert {position for position, _ in stored(session, 3)} == {1}
     end_maintenance(now=timezone.now())
     maintenance.look()

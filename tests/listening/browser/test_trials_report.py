@@ -89,7 +89,7 @@ def test_criterion_04_skip_whose_reply_is_lost_counts_once(page, session):
     open_trials(page, session)
     choose(page, "a", "noise")
     page.click("#wrong-skip")
-    expect(page.locator("#notice")).to_contain_text("this could not be sent")
+    expect(page.locator("#notice")).to_contain_text("This could not be sent")
     page.click("#wrong-skip")
     expect(page.locator("#notice")).to_contain_text("The trial was skipped.")
     session.refresh_from_db()

@@ -211,7 +211,8 @@ def test_evaluator_before_a_place_may_come_back(client):
 
 
 @pytest.mark.parametrize(
-    ("language", "said"), [("en", "This study is paused just now."), ("fr-FR,fr", "Cette étude est en pause")]
+    ("language", "said"),
+    [("en", "<h1>This study is paused just now</h1>"), ("fr-FR,fr", "<h1>Cette étude est en pause</h1>")],
 )
 def test_evaluator_who_opens_the_page_is_told_in_the_language_of_the_browser(client, language, said):
     session = make_session(make_study())
