@@ -83,7 +83,7 @@ test-processes: $(VENV)/dev $(VENV)/models browser
 
 test-services: $(VENV)/dev $(VENV)/models
 	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL)
-	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) tests/portal/processes/test_worker_dies.py tests/portal/processes/test_messages.py tests/portal/processes/test_two_hosts.py tests/portal/processes/test_operators_document.py
+	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) tests/portal/processes/test_worker_dies.py tests/portal/processes/test_messages.py tests/portal/processes/test_two_hosts.py tests/portal/processes/test_operators_document.py tests/portal/processes/test_turns.py
 
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests

@@ -154,9 +154,9 @@ class Portal:
         self.programs.append(program)
         return program
 
-    def start_worker(self, *, concurrency=2, **environment):
+    def start_worker(self, *, queues="mail,intake,light,cpu,gpu", concurrency=2, **environment):
         command = ["-m", "celery", "--skip-checks", "--app", "portal.config.celery", "worker", "--queues"]
-        command += ["mail,intake,light,cpu,gpu", "--concurrency", str(concurrency), "--loglevel", "INFO"]
+        command += [queues, "--concurrency", str(concurrency), "--loglevel", "INFO"]
         command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         return self.start("worker", *command, **environment)
 
