@@ -39,6 +39,10 @@ class Unreachable(CommandError):  # noqa: N818
     """The portal does not answer just now; another try may help."""
 
 
+class Unavailable(Unreachable):
+    """The portal answers that it cannot do this just now, as during maintenance."""
+
+
 class Refused(CommandError):  # noqa: N818
     """The portal says no; `status` as HTTP has it."""
 
@@ -63,21 +67,31 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def keep_trying(action: Callable[[], T], *, patience_s: float, pause: Callable[[float], None] = time.sleep) -> T:
-    """Do it, again and again while the portal does not answer.
+def keep_trying(
+    action: Callable[[], T],
+    *,
+    patience_s: float,
+    pause: Callable[[float], None] = time.sleep,
+    at: type[Unreachable] = Unreachable,
+) -> T:
+    """Do it, again and again while the portal does not answer; each reason is said once.
+
+    Args:
+        at: what is waited for; any other problem is raised at once.
 
     Raises:
         Unreachable: it did not for longer than `patience_s`.
     """
-    start, pause_s = time.monotonic(), 0.5
+    start, pause_s, said = time.monotonic(), 0.5, ""
     while True:
         try:
             return action()
-        except Unreachable as error:
+        except at as error:
             if time.monotonic() - start > patience_s:
                 raise
-            if pause_s > 2:
-                print_message(f"\n{error} Trying again in {pause_s:.0f} s.")
+            if pause_s > 2 and str(error) != said:
+                said = str(error)
+                print_message(f"\n{said} Trying again, for {patience_s:.0f} s at most.")
             pause(pause_s)
             pause_s = lengthen_pause(pause_s)
 
@@ -189,7 +203,7 @@ class Portal:
     def _no(self, response: httpx.Response) -> CommandError:
         sentence = self._sentence(response)
         if response.status_code >= 500 and response.status_code != 507:
-            return Unreachable(sentence)
+            return Unavailable(sentence)
         return Refused(response.status_code, sentence)
 
     def download(self, address: str, place: Path, tell: Callable[[int], object]) -> None:
@@ -252,6 +266,9 @@ class Portal:
 
     def _sentence(self, response: httpx.Response) -> str:
         status = response.status_code
+        is_out_of_order = status >= 500 and status != 507
+        if is_out_of_order and response.request.method == "HEAD":  # whose answers have no reason
+            response = self._send("GET", str(response.request.url))
         detail = _detail(response)
         if status == 401:
             is_sent = "Authorization" in response.request.headers
@@ -264,6 +281,8 @@ class Portal:
             return f"{self.address} redirects to {place or 'another address'}. Give that address of the portal instead."
         if status in {404, 410} and response.request.method == "HEAD":
             return "The portal no longer has this upload."
+        if is_out_of_order:
+            return f"{self.address} answers with status {status} and no reason. It may be busy or just restarting."
         return f"{self.address} answers with status {status} and no reason. Is it the address of a VoicePrivacy Portal?"
 
     def _json(self, response: httpx.Response) -> Any:

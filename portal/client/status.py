@@ -37,12 +37,14 @@ def follow(portal: Portal, number: int) -> int:
 
 def wait_for_report(portal: Portal, number: int) -> dict[str, Any]:
     """The submission once its check is over, however it ended."""
-    pause_s, said = 1.0, ""
+    pause_s, said, reason = 1.0, "", ""
     while True:
         try:
             submission: dict[str, Any] = portal.get(f"submissions/{number}/")
         except Unreachable as error:
-            print_message(str(error))
+            if str(error) != reason:
+                reason = str(error)
+                print_message(f"{reason} The submission is there; its report follows.")
             time.sleep(LONGEST_PAUSE_S)
             continue
         if submission["state"] not in NOT_CHECKED or not submission["is_under_way"]:

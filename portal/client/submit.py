@@ -18,6 +18,7 @@ from common.terminal import FINE, ProgressBar, print_message, print_text
 from portal.client.api import (
     Portal,
     Refused,
+    Unavailable,
     Unreachable,
     add_patience,
     add_server_arguments,
@@ -44,6 +45,7 @@ PART_BYTES = 8 << 20
 HASH_BYTES = 1 << 20
 TRY_AGAIN = {409, 423, 460}
 GONE = {404, 410}
+AGAIN = "Run the same command again later: it continues where it stopped."
 TUS = {"Tus-Resumable": "1.0.0"}
 
 
@@ -127,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
         )
         raise CommandError(f"{options.archive}: expected a file, found none. {remedy}")
     with open_portal(options.server) as portal:
-        metadata = _metadata(portal, options)
+        metadata = wait_for(lambda: _metadata(portal, options), patience_s=options.patience, at=Unavailable)
         sender = Sender(portal, options.archive, metadata, patience_s=options.patience)
         submission = sender.send(only_resume=options.resume)
         print_text(
@@ -135,6 +137,18 @@ def run(options: argparse.Namespace) -> int:
             f"{portal.address}/submissions/{submission}/"
         )
         return FINE if options.no_wait else follow(portal, submission)
+
+
+def wait_for(action: Callable[[], T], **waiting: Any) -> T:
+    """As `keep_trying`; whoever has waited in vain is told what to do.
+
+    Raises:
+        CommandError: the portal does not answer for too long.
+    """
+    try:
+        return keep_trying(action, **waiting)
+    except Unreachable as error:
+        raise CommandError(f"{error} {AGAIN}") from error
 
 
 def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
@@ -209,7 +223,7 @@ class Sender:
             self._send_parts(address, offset)
         state = self._patiently(lambda: self.portal.ask("GET", address).json())
         if not state["submission"]:
-            state = self.portal.ask("POST", f"{address}/submit").json()
+            state = self._patiently(lambda: self.portal.ask("POST", f"{address}/submit").json())
         self.note.unlink(missing_ok=True)
         return int(state["submission"]["id"])
 
@@ -255,7 +269,8 @@ class Sender:
                     offset = self._send_part(address, stream, offset)
                 except (Unreachable, Refused) as error:
                     self._require_hope(error, last_progress)
-                    print_message(f"\n{error} Trying again in {pause_s:.0f} s." if pause_s > 2 else "")
+                    if pause_s > 2:
+                        print_message(f"\n{error} Trying again in {pause_s:.0f} s.")
                     self._pause(pause_s)
                     pause_s = lengthen_pause(pause_s)
                     offset = self._patiently(lambda: self._offset(address))
@@ -285,7 +300,7 @@ class Sender:
         if isinstance(error, Refused) and error.status not in TRY_AGAIN:
             raise error
         if time.monotonic() - last_progress > self.patience_s:
-            raise CommandError(f"{error} What has arrived is kept: the same command continues there.") from error
+            raise CommandError(f"{error} {AGAIN}") from error
 
     def _patiently(self, action: Callable[[], T]) -> T:
-        return keep_trying(action, patience_s=self.patience_s, pause=self._pause)
+        return wait_for(action, patience_s=self.patience_s, pause=self._pause)

@@ -68,7 +68,12 @@ def find_maintenance() -> Maintenance | None:
 
 def is_seen() -> bool:
     """Whether this web server turns visitors away just now; it costs no query."""
-    return _known.maintenance is not None
+    return find_seen() is not None
+
+
+def find_seen() -> Maintenance | None:
+    """What this web server goes by just now; it costs no query."""
+    return _known.maintenance
 
 
 def look() -> None:

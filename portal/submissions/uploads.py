@@ -23,6 +23,7 @@ from django.utils import timezone
 from portal.challenges.models import Edition
 from portal.challenges.services import import_problem, start_import
 from portal.core import audit, upload_files
+from portal.core.maintenance import find_seen
 from portal.core.storage import StorageAway
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
@@ -212,12 +213,24 @@ def receive_part(
         for end in part.receive(read) if checksum is None else part.receive_checked(read, checksum, length):
             _keep(upload, end)
             upload_files.send_on(upload.pk, end)
+            _require_no_maintenance()
         if part.is_last:
+            _require_no_maintenance()
             _pass_on(upload)
             finished = _finish(upload, timezone.now(), by)
             upload_files.drop_received(upload.pk)
             return finished
     return upload
+
+
+def _require_no_maintenance() -> None:
+    """Stop what is being sent when maintenance begins: a backup made from then on holds all that was acknowledged.
+
+    Raises:
+        UploadError: maintenance has begun.
+    """
+    if maintenance := find_seen():
+        raise UploadError(Reason.AWAY, maintenance.sentence)
 
 
 def _pass_on(upload: Upload) -> None:

@@ -7,10 +7,11 @@ const part = (name) => document.getElementById(name);
 const token = form?.querySelector("[name=csrfmiddlewaretoken]").value;
 
 const PART_BYTES = 64 * 2 ** 20;
-const RETRY_MS = [0, 500, 1000, 2000, 3000, 5000, 10000, 15000, 20000, 30000, 30000, 60000, 60000, 60000];
+const RETRY_MS = [0, 500, 1000, 2000, 3000, 5000, 10000, 15000, 20000, ...Array(2 * 60 * 24).fill(30000)]; // for a day
 const ASK_AGAIN_MS = [200, 1000, 3000, 6000];
 const RATE_OVER_MS = 8000;
-const WAITING = { 423: "An earlier connection is still closing.", 503: "The portal is busy or under maintenance; it is tried again." };
+const WAITING = { 423: "An earlier connection is still closing.", 503: "The portal is busy or under maintenance." };
+const BY_ITSELF = "The upload goes on by itself.";
 const ARRIVED_BUT_OFFLINE =
   "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look later.";
 const WORDS = { running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
@@ -85,10 +86,12 @@ function unfinishedOf(file) {
   return items.filter((item) => item.dataset.name === file.name && Number(item.dataset.size) === file.size);
 }
 
+// Where the portal says why it does not tell, the error has its `sentence`.
 async function stateOf(address) {
   const answer = await fetch(address, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error(String(answer.status));
-  return answer.json();
+  if (answer.ok) return answer.json();
+  const { detail } = await answer.json().catch(() => ({}));
+  throw Object.assign(new Error(String(answer.status)), { sentence: detail });
 }
 
 // The state as soon as the portal tells it: a line that breaks just now must not end what has not begun.
@@ -150,19 +153,36 @@ function sentenceOf(error) {
   const status = statusOf(error);
   if (status === 401) return "You are no longer logged in. Log in again and choose the same file: the upload goes on.";
   if (status === 404 || status === 410) return "This upload is no longer here. Load the page again and choose the file again.";
-  try {
-    return JSON.parse(error.originalResponse.getBody()).detail;
-  } catch {
-    if (status) return `The portal answered with an error (${status}). Continue in a moment; what has arrived is kept.`;
-    return "The portal cannot be reached. Check your connection and go on; what has arrived is kept.";
-  }
+  const detail = detailOf(error);
+  if (detail) return detail;
+  if (status) return `The portal answered with an error (${status}). Continue in a moment; what has arrived is kept.`;
+  return "The portal cannot be reached. Check your connection and go on; what has arrived is kept.";
 }
 
 function mayRetry(error) {
   const status = statusOf(error);
   const may = status === 0 || [409, 423, 429].includes(status) || (status >= 500 && status !== 507);
-  if (may) enter("waiting", WAITING[status] ?? "The connection broke off; it is tried again.");
+  if (may) wait(status, status >= 500 ? detailOf(error) : "");
   return may;
+}
+
+function detailOf(error) {
+  try {
+    return JSON.parse(error.originalResponse.getBody()).detail;
+  } catch {
+    return "";
+  }
+}
+
+// An answer may hold no reason, or be lost with a connection that the portal closes on a part that it does not take.
+async function wait(status, detail) {
+  const isLost = status === 0 || status >= 500;
+  if (state !== "waiting" || !isLost || detail) {
+    enter("waiting", `${detail || WAITING[status] || "The connection broke off."} ${BY_ITSELF}`);
+  }
+  if (detail || !isLost || !upload.url) return;
+  const sentence = await stateOf(upload.url).then(() => "", (error) => error.sentence);
+  if (sentence && state === "waiting") part("sending-words").textContent = `${sentence} ${BY_ITSELF}`;
 }
 
 function onceKnown() {
@@ -236,8 +256,8 @@ async function send(file) {
   let earlier;
   try {
     earlier = await earlierUpload(file, upload);
-  } catch {
-    part("file-words").textContent = "The portal cannot be reached. Check your connection and try again.";
+  } catch (error) {
+    part("file-words").textContent = error.sentence || "The portal cannot be reached. Check your connection and try again.";
     return;
   }
   if (!earlier && form.dataset.refusal) {

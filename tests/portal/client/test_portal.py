@@ -125,7 +125,7 @@ def stranger():
     [
         ((200, {"Content-Type": "text/html"}, b"<h1>Welcome</h1>"), "gives no JSON. Is it the address of a"),
         ((404, {}, b""), "answers with status 404 and no reason. Is it the address of a"),
-        ((502, {}, b"Bad gateway"), "answers with status 502 and no reason."),
+        ((502, {}, b"Bad gateway"), "answers with status 502 and no reason. It may be busy or just restarting."),
         ((301, {"Location": "https://new.example/api/submissions/"}, b""), "redirects to https://new.example. Give"),
     ],
 )

@@ -1,7 +1,7 @@
 """Maintenance mode: who gets which answer, what workers and the scheduler do, and what nobody loses."""
 
+import io
 from datetime import timedelta
-from io import StringIO
 
 import pytest
 from django.core.management import call_command
@@ -20,9 +20,13 @@ from portal.jobs.selectors import find_next, with_estimates
 from portal.jobs.services import claim_job, create_job, finish_job
 from portal.jobs.sweeper import sweep
 from portal.manage.maintenance import begin_maintenance, end_maintenance
+from portal.submissions import receiving
+from portal.submissions.models import Submission
+from portal.submissions.receiving import UploadError
+from portal.submissions.uploads import Plan, create_upload, receive_part, upload_path
 from tests.listening.answering import answer, hear, stored
 from tests.listening.factories import make_session, make_study
-from tests.portal.factories import make_organizer
+from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 BROWSER = {"accept": "text/html,application/xhtml+xml"}
@@ -36,7 +40,7 @@ def off_afterwards():
 
 
 def turn(*words):
-    out = StringIO()
+    out = io.StringIO()
     call_command("maintenance", *words, stdout=out)
     maintenance.look()
     return out.getvalue()
@@ -176,6 +180,31 @@ def test_nobody_is_told_that_jobs_starve_during_maintenance_or_just_after():
     assert check_workers() is None
     job.refresh_from_db()
     assert timedelta(seconds=50) < timezone.now() - job.waiting_since < timedelta(seconds=90)
+
+
+def test_upload_on_its_way_stops_and_makes_no_submission_before_the_end():
+    """A backup made meanwhile holds all that its sender was told to have arrived."""
+    owner = make_user()
+    team = make_team(make_edition(name="vpc"), owner=owner)
+    content, stop = b"x" * 3 * receiving.PIECE_BYTES, 2 * receiving.PIECE_BYTES
+    plan = Plan(team.edition, team)
+    upload = create_upload(plan=plan, file_name="a.zip", size=len(content), by=owner, now=timezone.now())
+
+    def read_while_maintenance_begins(size):
+        turn("on", "--message", MESSAGE)
+        return rest.read(size)
+
+    for arrives in (content[:stop], content[stop:]):
+        rest, before = io.BytesIO(arrives), upload.offset
+        with pytest.raises(UploadError, match=f"The portal is under maintenance. .* {MESSAGE}"):
+            receive_part(upload=upload, offset=before, read=read_while_maintenance_begins, by=owner)
+        upload.refresh_from_db()
+        assert (upload.offset, upload.state) == (stop, "receiving")
+        turn("off")
+    assert not Submission.objects.exists()
+    receive_part(upload=upload, offset=stop, read=io.BytesIO(content[stop:]).read, by=owner)
+    assert Submission.objects.get().upload == upload
+    assert upload_path(upload).read_bytes() == content
 
 
 def test_evaluator_in_a_session_keeps_place_and_answers(client):

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 
 from portal.accounts.tokens import create_token
 from portal.submissions.models import Submission, Upload
@@ -137,6 +138,38 @@ def test_upload_survives_cuts_and_the_end_of_server_and_program(unattended, serv
     assert (upload.state, upload.claimed_sha256) == ("complete", sha256)
     assert hashlib.sha256(upload_path(upload).read_bytes()).hexdigest() == sha256
     assert list((tmp_path / "state").rglob("upload-*.json")) == []
+
+
+MAINTENANCE = "The portal is under maintenance. What you sent before is kept. Back at six."
+
+
+def test_submit_outlasts_maintenance_or_says_how_to_go_on(unattended, server, team, shell, tmp_path):
+    path = tmp_path / "archive.zip"
+    sha256 = make_archive(path, megabytes=48)
+    line = BadLine(server.port, bytes_per_s=8 * MEBIBYTE)
+    words = ("submit", path, "--edition", "vpc", "--no-wait", "--server", line.address)
+    try:
+        program = shell.start(*words, "--patience", "2")
+        wait_until(lambda: _received() >= 8 * MEBIBYTE, "the first part")
+        call_command("maintenance", "on", "--message", "Back at six.")
+        _, warned = program.communicate(timeout=LIMIT_S)
+        again = f"{MAINTENANCE} Run the same command again later: it continues where it stopped.\n"
+        assert (program.returncode, warned.endswith(again), "no reason" in warned) == (2, True, False), warned
+        kept = _received()
+        assert 8 * MEBIBYTE <= kept < path.stat().st_size
+        assert shell.run(*words, "--patience", "0") == (2, "", again)
+        program = shell.start(*words, "--patience", str(LIMIT_S))
+        told = next(one for one in program.stderr if MAINTENANCE in one)
+        assert told == f"{MAINTENANCE} Trying again, for {LIMIT_S} s at most.\n"
+        call_command("maintenance", "off")
+        said, warned = program.communicate(timeout=LIMIT_S)
+    finally:
+        line.close()
+    assert (program.returncode, "arrived completely" in said, "Resuming at" in warned) == (0, True, True), said + warned
+    assert MAINTENANCE not in warned  # it was said once
+    upload = Upload.objects.get()
+    assert upload.state == "complete"
+    assert hashlib.sha256(upload_path(upload).read_bytes()).hexdigest() == sha256
 
 
 def _received():
