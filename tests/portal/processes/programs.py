@@ -66,14 +66,14 @@ def database_url():
 class Program:
     """One program in a session of its own, so that it can be killed with all its children."""
 
-    def __init__(self, name, command, folder, *, place=settings.BASE_DIR, **environment):
+    def __init__(self, name, command, folder, *, place=settings.BASE_DIR, python=sys.executable, **environment):
         self.mark = uuid.uuid4().hex
         self.log = folder / f"{name}-{self.mark[:6]}.log"
         known = os.environ | QUICK | {"PORTAL_DATA_DIR": str(settings.DATA_DIR), MARK: self.mark}
         known |= {"PORTAL_DATABASE_URL": database_url(), "DJANGO_SETTINGS_MODULE": "tests.settings"}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *command],
+                [python, *command],
                 cwd=place,
                 env=known | environment,
                 stdin=subprocess.DEVNULL,

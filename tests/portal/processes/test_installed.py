@@ -56,6 +56,18 @@ def install_wheel(folder):
     return ["-P", str(folder / "lib" / "bin" / "voiceprivacy")], {"PYTHONPATH": str(folder / "lib")}
 
 
+def install_into_empty_environment(folder):
+    """Build the wheel and install it as an operator does, with all that it needs; the interpreter and its program."""
+    install_wheel(folder)
+    subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
+    python = folder / "environment" / "bin" / "python"
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    [wheel] = folder.glob("voiceprivacy_portal-*.whl")
+    subprocess.run([*pip, "--require-hashes", "--requirement", ROOT / "requirements.txt"], check=True)
+    subprocess.run([*pip, wheel], check=True)
+    return str(python), [str(folder / "environment" / "bin" / "voiceprivacy")]
+
+
 def test_installed_portal_migrates_and_serves_a_page_with_its_style(tmp_path):
     program, place = install_wheel(tmp_path)
     program = [sys.executable, *program]

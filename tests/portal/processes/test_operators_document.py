@@ -22,7 +22,7 @@ from tests.portal.browser import test_from_zero as journey
 from tests.portal.browser.journey import PATIENT, copy_speech
 from tests.portal.processes.programs import free_port, wait_until
 from tests.portal.processes.proxying import proxy, require_nginx
-from tests.portal.processes.test_installed import install_wheel
+from tests.portal.processes.test_installed import install_into_empty_environment, install_wheel
 
 NAME = "localhost"  # in place of portal.example.org
 ENDED = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
@@ -105,10 +105,14 @@ def database(alone, new_database):
 class Hosts:
     """The two hosts: each with a folder of its own, and the settings that both have in common."""
 
-    def __init__(self, alone, folder, common):
+    def __init__(self, alone, folder, common, *, is_empty):
         self.alone, self.folder, self.common = alone, folder, common
         folder.mkdir()
-        self.program, self.place = install_wheel(folder)
+        if is_empty:
+            python, self.program = install_into_empty_environment(folder)
+            self.place = {"python": python}
+        else:
+            self.program, self.place = install_wheel(folder)
 
     def start(self, words):
         """Run a command of the document on its host."""
@@ -126,8 +130,9 @@ class Hosts:
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-def test_document_leads_from_an_empty_environment_on_two_hosts_to_a_leaderboard(
-    alone, database, bucket_store, bucket_files, mails, browser, tmp_path, monkeypatch
+@pytest.mark.parametrize("installed", ["beside what the tests have", "into an empty environment"])
+def test_document_leads_from_installation_on_two_hosts_to_a_leaderboard(
+    installed, alone, database, bucket_store, bucket_files, mails, browser, tmp_path, monkeypatch
 ):
     require_nginx()
     commands = read_commands()
@@ -149,7 +154,8 @@ def test_document_leads_from_an_empty_environment_on_two_hosts_to_a_leaderboard(
     )
     with proxy(tmp_path / "proxy", tmp_path / "nothing", port, name=NAME) as (_, tls_port):
         url = f"https://{NAME}:{tls_port}"
-        hosts = Hosts(alone, tmp_path / "hosts", common | {"PORTAL_SITE_URL": url})
+        is_empty = installed == "into an empty environment"
+        hosts = Hosts(alone, tmp_path / "hosts", common | {"PORTAL_SITE_URL": url}, is_empty=is_empty)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "proxy" / "fullchain.pem"))
         copy_speech(tmp_path / "hosts" / "web" / "import" / "voices", speakers_of_a_gender=2, seconds=1)
 
