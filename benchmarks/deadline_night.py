@@ -1,16 +1,17 @@
 """How long jobs wait in a deadline night, by queue: a simulation that asks the portal itself which job starts next.
 
-Run from the root of the repository: ``python -m benchmarks.deadline_night``; ``--help`` lists sizes and speeds.
-30 teams send 200 GB, most in the last hours before the deadline; one of them sends 20 submissions at once. Jobs are
-made by the portal's services as they are for real submissions to an edition that the portal evaluates, and are started
-by its query of turns (`portal.jobs.selectors.find_next`), its claim and its end; only time and work are simulated. An
-archive counts from when it has arrived whole. The steps of a submission follow each other, so that a job waits from
-the end of the one before it.
+Run from the root of the repository: ``python -m benchmarks.deadline_night`` simulates 3, 30 and 300 teams with the
+workers that `docs/operator.md` recommends for them (`SIZES`), in about twenty minutes; ``--teams 30`` simulates one of
+them, and ``--help`` lists sizes and speeds. Archives come in six hours, most in the last two before the deadline; one
+team sends many submissions at once. Jobs are made by the portal's services as they are for real submissions to an
+edition that the portal evaluates, and are started by its query of turns (`portal.jobs.selectors.find_next`), its claim
+and its end; only time and work are simulated. An archive counts from when it has arrived whole. The steps of a
+submission follow each other, so that a job waits from the end of the one before it.
 
-The speeds of checks and measures are those of one core as measured (`benchmarks/README.md`), those of a graphics card
-are assumed. The night is simulated three times: as the portal runs it; without the 20 submissions; with
-them in the order of arrival. The exit status is 1 where a team of which nothing ran had to see more than two jobs of
-the team with the 20 start before its own, or a job was left.
+The speeds of one core are those that `benchmarks.workload` measures, those of a graphics card are assumed. A night is
+simulated three times: as the portal runs it; with one submission of the team that sends many; with all in the order of
+arrival. The exit status is 1 where a team of which nothing ran had to see more than two jobs of that team start before
+its own, or a job was left.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 BYTES_PER_S = 32_000  # 16 bit at 16 kHz
 HOUR_S = 3600.0
 QUEUES = {"cpu": ("cpu",), "gpu": ("gpu",), "light": ("mail", "intake", "light")}  # of each kind of worker
+LISTED = ("mail", "intake", "cpu", "gpu")
 MOST_BEFORE = 2
 NUMBERS = {
     "teams": (30, "teams"),
@@ -40,15 +42,21 @@ NUMBERS = {
     "gigabytes": (200.0, "of all archives together"),
     "hours": (6.0, "before the deadline in which archives come"),
     "cpu": (4, "workers for the queue cpu, one job at a time"),
-    "gpu": (2, "workers for the queue gpu, one job at a time"),
+    "gpu": (2, "workers for the queue gpu, one job at a time; 0: no graphics card, its jobs go to the queue cpu"),
     "light": (2, "workers for mails, checks of archives and short jobs"),
-    "check": (30.0, "MB of an archive that a check reads a second"),
-    "measure": (40.0, "seconds of speech that a job of measures handles a second"),
-    "vectors": (2000.0, "seconds of speech that an attacker handles a second on a graphics card"),
-    "words": (300.0, "seconds of speech that a recogniser handles a second on a graphics card"),
+    "check": (12.0, "MB of an archive that a check reads a second"),
+    "measure": (70.0, "seconds of speech that a job of measures handles a second"),
+    "vectors": (2000.0, "seconds of speech that an attacker handles a second"),
+    "words": (300.0, "seconds of speech that a recogniser handles a second"),
     "fixed": (10.0, "seconds that any job of these takes besides"),
     "short": (60.0, "seconds that attacks, error rates and objective numbers take"),
     "seed": (2026, "of sizes and times"),
+}
+# Where so many teams differ from `NUMBERS`; attackers and recognisers without a graphics card have the speed of a core.
+SIZES: dict[int, dict[str, float]] = {
+    3: {"submissions": 2, "gigabytes": 20.0, "cpu": 2, "gpu": 0, "light": 1, "vectors": 50.0, "words": 50.0},
+    30: {},
+    300: {"gigabytes": 2000.0, "cpu": 40, "gpu": 10, "light": 20},
 }
 
 
@@ -75,8 +83,8 @@ class Night:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the waits of three nights; the exit status is 1 where the other teams had to wait for the one."""
-    wanted = read_numbers(arguments)
+    """Print the waits of each size; the exit status is 1 where the other teams had to wait for the one."""
+    sizes = list_sizes(arguments)
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"PORTAL_DATA_DIR": folder, "DJANGO_SETTINGS_MODULE": "tests.settings"}
         import django
@@ -90,25 +98,55 @@ def main(arguments: list[str]) -> int:
         runner = get_runner(settings)(verbosity=0)
         databases = runner.setup_databases()
         try:
-            return simulate_nights(wanted)
+            return simulate_sizes(sizes)
         finally:
             runner.teardown_databases(databases)
 
 
+def list_sizes(arguments: list[str]) -> list[argparse.Namespace]:
+    """The night of the number of teams that is asked for, or one of each of `SIZES`."""
+    first = read_numbers(arguments)
+    if first.teams is not None:
+        return [first]
+    return [read_numbers([f"--teams={teams}", *arguments]) for teams in SIZES]
+
+
 def read_numbers(arguments: list[str]) -> argparse.Namespace:
-    """The fields of `NUMBERS`."""
+    """The fields of `NUMBERS`, by default those of so many teams; `teams` is None where no number is given."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.deadline_night")
     for name, (number, what) in NUMBERS.items():
-        parser.add_argument(f"--{name}", type=type(number), default=number, help=f"{what} (default {number:g})")
+        others = "".join(f"; {teams} teams: {one[name]:g}" for teams, one in SIZES.items() if name in one)
+        default = "one night each of " + ", ".join(map(str, SIZES)) if name == "teams" else f"{number:g}{others}"
+        parser.add_argument(f"--{name}", type=type(number), default=number, help=f"{what} (default: {default})")
+    parser.set_defaults(teams=None)
+    teams = parser.parse_args(arguments).teams
+    parser.set_defaults(**SIZES.get(teams, {}))
     return parser.parse_args(arguments)
 
 
-def simulate_nights(wanted: argparse.Namespace) -> int:
-    """Print the waits of three nights; 1 where the other teams had to wait for the one."""
+def simulate_sizes(sizes: list[argparse.Namespace]) -> int:
+    """Print the waits of each size and a table of all; 1 where the other teams had to wait for the one in any."""
+    found = [simulate_nights(wanted) for wanted in sizes]
     print(
-        f"Simulated deadline night: {wanted.teams} teams, {wanted.gigabytes:g} GB, {wanted.cpu} workers cpu, "
+        "\nSimulated, as the portal runs it: hours (median, 90 %, longest) that jobs of each queue wait, and from the "
+        "arrival of an archive to the results of the others and of the first team"
+    )
+    print(f"{'teams':>5} {'workers':24}" + "".join(f"{name:>17}" for name in (*LISTED, "others", "the first")))
+    for wanted, (night, _) in zip(sizes, found, strict=True):
+        workers = f"{wanted.cpu} cpu, {wanted.gpu} gpu, {wanted.light} light"
+        waits = [night.waits[queue, False] + night.waits[queue, True] for queue in LISTED]
+        spreads = [_hours(one) for one in (*waits, night.took[False], night.took[True])]
+        print(f"{wanted.teams:5} {workers:24}" + "".join(f"{one:>17}" for one in spreads))
+    return max(status for _, status in found)
+
+
+def simulate_nights(wanted: argparse.Namespace) -> tuple[Night, int]:
+    """Print the waits of three nights; the first of them, and 1 where the other teams had to wait for the one."""
+    print(
+        f"\nSimulated deadline night: {wanted.teams} teams, {wanted.gigabytes:g} GB, {wanted.cpu} workers cpu, "
         f"{wanted.gpu} gpu, {wanted.light} light; a second of a worker: {wanted.check:g} MB checked, "
-        f"{wanted.measure:g} s of speech measured, {wanted.vectors:g} s made vectors of, {wanted.words:g} s recognised"
+        f"{wanted.measure:g} s of speech measured, {wanted.vectors:g} s made vectors of, {wanted.words:g} s recognised",
+        flush=True,
     )
     arrivals = draw_arrivals(wanted)
     alone = [one for one in arrivals if one.team] + [one for one in arrivals if not one.team][:1]
@@ -119,9 +157,10 @@ def simulate_nights(wanted: argparse.Namespace) -> int:
     most = max(night.before, default=0)
     print(
         f"\nOf a team of which nothing ran, the next job saw at most {most} of the first team's begin before its own "
-        f"(budget {MOST_BEFORE}); {night.left} jobs left"
+        f"(budget {MOST_BEFORE}); {night.left} jobs left",
+        flush=True,
     )
-    return int(most > MOST_BEFORE or night.left > 0)
+    return night, int(most > MOST_BEFORE or night.left > 0)
 
 
 def draw_arrivals(wanted: argparse.Namespace) -> list[Arrival]:
@@ -140,18 +179,28 @@ def draw_arrivals(wanted: argparse.Namespace) -> list[Arrival]:
 
 def _describe(title: str, night: Night) -> None:
     print(
-        f"\n{title}\n{'queue':8} {'teams':14} {'jobs':>6} {'median':>9} {'90 %':>9} {'longest':>9}  minutes of waiting"
+        f"\nSimulated, {title}\n{'queue':8} {'teams':14} {'jobs':>6} {'median':>9} {'90 %':>9} {'longest':>9}  "
+        "minutes of waiting"
     )
     for (queue, is_first), waits in sorted(night.waits.items()):
         whose = "the first" if is_first else "all others"
         print(f"{queue:8} {whose:14} {len(waits):6} {_spread(waits)}")
     for is_first, took in sorted(night.took.items()):
         whose = "the first" if is_first else "all others"
-        print(f"{'':8} {whose:14} {len(took):6} {_spread(took)}  from arrival to results")
+        print(f"{'':8} {whose:14} {len(took):6} {_spread(took)}  from arrival to results", flush=True)
 
 
 def _spread(seconds: list[float]) -> str:
-    return " ".join(f"{one / 60:9.1f}" for one in (*np.percentile(seconds, (50, 90)), max(seconds)))
+    return " ".join(f"{one / 60:9.1f}" for one in _middle_to_longest(seconds))
+
+
+def _hours(seconds: list[float]) -> str:
+    return ", ".join(f"{one / HOUR_S:.1f}" for one in _middle_to_longest(seconds)) if seconds else "–"
+
+
+def _middle_to_longest(seconds: list[float]) -> tuple[float, float, float]:
+    """Median, 90 % and longest."""
+    return float(np.median(seconds)), float(np.percentile(seconds, 90)), max(seconds)
 
 
 class _Simulation:
@@ -179,7 +228,7 @@ class _Simulation:
         self.sets = edition.corpus.data_sets.count()
         for one in self.arrivals:
             self._at(one.at_s, self._arrive, one)
-        with clock, broker, override_settings(CARD_JOBS="always"):
+        with clock, broker, override_settings(CARD_JOBS="always" if self.wanted.gpu else "never"):
             while self.events:
                 self.now_s, _, do, *given = heapq.heappop(self.events)
                 with transaction.atomic():
@@ -211,24 +260,36 @@ class _Simulation:
         start_intake(submission=submission)
 
     def _start_what_may(self) -> None:
+        from portal.jobs.models import Job, State
+
+        waiting = Job.objects.filter(self._ready(), state=State.WAITING).order_by()
+        asked = set(waiting.values_list("queue", flat=True).distinct())  # the others have nothing for any worker
         for queues in list(self.idle):
             for queue in queues:
+                if queue not in asked:
+                    continue
                 if (key := self._find_next(queue)) is not None:
                     self._start(key, queues)
                     break
+                asked.remove(queue)
 
     def _find_next(self, queue: str) -> Any:
         """The portal's choice, or who waits longest."""
-        from django.db.models import Q
-
         from portal.jobs.models import Job, State
         from portal.jobs.selectors import find_next
 
         if not self.by_arrival:
             return find_next(queue)
-        ready = Q(after=None) | Q(after__state=State.SUCCEEDED)
-        waiting = Job.objects.filter(ready, queue=queue, state=State.WAITING)
+        waiting = Job.objects.filter(self._ready(), queue=queue, state=State.WAITING)
         return waiting.order_by("waiting_since", "created_at").values_list("pk", flat=True).first()
+
+    @staticmethod
+    def _ready() -> Any:
+        from django.db.models import Q
+
+        from portal.jobs.models import State
+
+        return Q(after=None) | Q(after__state=State.SUCCEEDED)
 
     def _start(self, key: Any, queues: tuple[str, ...]) -> None:
         from portal.jobs.models import Job, State

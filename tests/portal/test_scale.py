@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.conf import settings
 from django.db.models import Q
 
 from benchmarks import deadline_night, scale
@@ -53,12 +54,33 @@ def test_page_over_the_budget_is_named(capsys, monkeypatch):
 
 
 def test_many_submissions_of_one_team_do_not_delay_those_of_others(capsys):
-    assert deadline_night.simulate_nights(deadline_night.read_numbers(NIGHT)) == 0
+    assert deadline_night.simulate_sizes(deadline_night.list_sizes(NIGHT)) == 0
     text = capsys.readouterr().out
     assert re.search(r"saw at most [01] of the first team's begin before its own \(budget 2\); 0 jobs left", text)
     results = [line.split("from")[0].split() for line in text.splitlines() if line.endswith("results")]
     others, first, alone, _, by_arrival, _ = [float(found[-2]) for found in results]  # 90 % have theirs by then
     assert alone <= others < min(first, 0.8 * by_arrival)
+
+
+def test_sizes_have_the_workers_that_the_operators_manual_names():
+    workers = {one.teams: (one.cpu, one.gpu, one.light) for one in deadline_night.list_sizes([])}
+    assert workers == {3: (2, 0, 1), 30: (4, 2, 2), 300: (40, 10, 20)}
+    manual = (settings.BASE_DIR / "docs" / "operator.md").read_text()
+    for teams, (cpu, gpu, light) in workers.items():
+        assert f"| {teams} | {cpu} `cpu`, {gpu} `gpu`, {light} others |" in manual
+    [one] = deadline_night.list_sizes(["--teams=300", "--cpu=50"])
+    assert (one.cpu, one.gpu, one.gigabytes) == (50, 10, 2000)
+
+
+def test_night_without_a_graphics_card_computes_on_cores_and_ends_in_a_table(capsys):
+    wanted = ["--teams=2", "--submissions=2", "--gigabytes=4", "--cpu=2", "--gpu=0", "--light=1"]
+    assert deadline_night.simulate_sizes(deadline_night.list_sizes(wanted)) == 0
+    text = capsys.readouterr().out
+    assert not re.search("^gpu ", text, re.MULTILINE)
+    *_, titles, row = text.splitlines()
+    assert titles.split()[:6] == ["teams", "workers", "mail", "intake", "cpu", "gpu"]
+    assert re.fullmatch(r" +2 2 cpu, 0 gpu, 1 light" + 3 * r" +\d+\.\d, \d+\.\d, \d+\.\d" + " +–.*", row)
+    assert text.count("Simulated") == 5
 
 
 def test_queue_in_the_order_of_arrival_misses_the_budget(monkeypatch, capsys):
@@ -67,4 +89,4 @@ def test_queue_in_the_order_of_arrival_misses_the_budget(monkeypatch, capsys):
         return ready.order_by("waiting_since").values_list("pk", flat=True).first()
 
     monkeypatch.setattr(selectors, "find_next", find_oldest)
-    assert deadline_night.simulate_nights(deadline_night.read_numbers(NIGHT)) == 1
+    assert deadline_night.simulate_sizes(deadline_night.list_sizes(NIGHT)) == 1
