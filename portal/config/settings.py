@@ -391,6 +391,12 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": ENVIRONMENT["LOG_LEVEL"]},
     "loggers": {
         "fontTools": {"level": "WARNING"},
+        # Starts and ends of jobs, which a collector of logs wants and a terminal does not.
+        "portal.jobs.course": {
+            "level": "INFO"
+            if (ENVIRONMENT["LOG_FORMAT"], ENVIRONMENT["LOG_LEVEL"]) == ("json", "WARNING")
+            else ENVIRONMENT["LOG_LEVEL"]
+        },
         # A form that was filled in wrongly, or a page that does not exist, is no event of the server.
         "django.request": {"level": "ERROR"},
     },

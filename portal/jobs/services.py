@@ -17,7 +17,7 @@ from django.db.models import F
 
 from common.errors import NotPossible as NotPossible
 from common.problems import Problem
-from portal.core import audit
+from portal.core import audit, logs
 from portal.core.clock import read_clock
 from portal.jobs.kinds import call_on_end, get_kind, upload_address
 from portal.jobs.models import Actor, Job, JobEvent, Queue, State
@@ -26,6 +26,8 @@ from portal.jobs.rules import can_cancel, can_run_again, is_ready
 from portal.jobs.workers import has_card, this_worker
 
 log = logging.getLogger(__name__)
+# Starts and ends of jobs; JSON logs have them at the default level (settings.LOGGING).
+course = logging.getLogger("portal.jobs.course")
 # The one Celery task, `portal.jobs.tasks.run_job`.
 RUN_JOB = "portal.run_job"
 
@@ -144,6 +146,7 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
         return None
     job.refresh_from_db()
     log_event(job, f"Started, attempt {job.attempt}.")
+    _tell_course(job, f"started by {job.worker or 'a process without a name'}, attempt {job.attempt}")
     return job
 
 
@@ -200,6 +203,8 @@ def finish_job(
     job.refresh_from_db()
     level = JobEvent.Level.ERROR if state == State.FAILED else JobEvent.Level.INFO
     log_event(job, failure or f"{job.get_state_display().capitalize()}.", level=level)
+    took = f" after {(job.finished_at - job.started_at).total_seconds():.1f} s" if job.finished_at else ""
+    transaction.on_commit(partial(_tell_course, job, f"{job.state}{took}"))
     call_on_end(job)
     settle_followers(job)
     return True
@@ -224,6 +229,7 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
     )
     if freed:
         log_event(job, why, level=JobEvent.Level.WARNING)
+        transaction.on_commit(partial(_tell_course, job, "back in the queue"))
     return bool(freed)
 
 
@@ -298,6 +304,13 @@ def log_event(job: Job, text: str, *, level: JobEvent.Level = JobEvent.Level.INF
     JobEvent.objects.create(job=job, attempt=job.attempt, level=level, text=_storable(text))
 
 
+def _tell_course(job: Job, what: str) -> None:
+    """A line of the log without title or sentence, which may name people."""
+    named = logs.job_id.set(str(job.pk))
+    course.info("Job %s (%s, queue %s): %s.", job.pk, job.kind, job.queue, what)
+    logs.job_id.reset(named)
+
+
 def _storable(value: Any) -> Any:
     """The same with NUL and what is no Unicode escaped: broken files contain both and databases refuse them."""
     if isinstance(value, str):
@@ -324,6 +337,7 @@ def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -
     if ended:
         job.refresh_from_db()
         log_event(job, sentence)
+        transaction.on_commit(partial(_tell_course, job, job.state))
         call_on_end(job)
         settle_followers(job)
     return bool(ended)

@@ -3,6 +3,7 @@
 import configparser
 import re
 import shlex
+import subprocess
 
 import pytest
 import yaml
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 from django.urls import resolve
 
+from evaluation.cli.main import _parser as command_line
 from portal.config.environment import VARIABLES, read_environment
 from portal.core.logs import _OPENS
 from portal.core.media import ACCEL_LOCATION
@@ -21,8 +23,8 @@ INSTRUCTIONS = {"ARG", "FROM", "RUN", "ENV", "WORKDIR", "COPY", "USER", "VOLUME"
 KNOWN = {f"PORTAL_{one.name}" for one in VARIABLES}
 
 
-def read_env_file():
-    lines = (DEPLOY / "portal.env").read_text().splitlines()
+def read_env_file(text=None):
+    lines = (text or (DEPLOY / "portal.env").read_text()).splitlines()
     pairs = (line.split("=", 1) for line in lines if line and line[0] != "#")
     return {name: "".join(shlex.split(value)) for name, value in pairs}
 
@@ -44,6 +46,18 @@ def compose():
 def test_settings_of_the_example_are_read():
     found = read_environment(read_env_file())
     assert (found["HTTPS"], found["BEHIND_PROXY"], found["LOG_FORMAT"]) == (True, True, "json")
+
+
+def test_shell_reads_the_settings_as_systemd_does(tmp_path):
+    """The example of Slurm sources them, with whatever stands there in a comment."""
+    text = re.sub(r"^#(?=[A-Z_]+=)", "", (DEPLOY / "portal.env").read_text(), flags=re.MULTILINE)
+    (tmp_path / "portal.env").write_text(text)
+    command = f"set -a; . {tmp_path}/portal.env; set +a; env -0"
+    said = subprocess.run(["sh", "-c", command], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True).stdout
+    seen = dict(line.split("=", 1) for line in said.split("\0") if line)
+    known = read_env_file(text)
+    assert "region=" in known["PORTAL_FILES_URL"]
+    assert {name: seen.get(name) for name in known} == known
 
 
 def test_every_setting_named_exists():
@@ -149,6 +163,19 @@ def test_dockerfile_copies_and_starts_what_exists():
         for part in ("whisper", "moonshine", "kokoro", "sentry"):
             assert (settings.BASE_DIR / file.replace("$part", part)).is_file()
     require_command(yaml.safe_load(re.search(r"^CMD (.+)$", text, re.MULTILINE)[1]))
+    # Its user may write there, and it outlasts the container.
+    [volume] = re.findall(r"^VOLUME (.+)$", text, re.MULTILINE)
+    [models] = re.findall(r"PORTAL_MODELS_DIR=(\S+)", text)
+    assert models.startswith(f"{volume}/")
+
+
+def test_models_are_fetched_by_a_command_that_exists():
+    examples = (DEPLOY / "compose.yaml").read_text() + read_manual()
+    found = set(re.findall(r"-m evaluation (models fetch [^`\n]+)", examples))
+    assert found == {"models fetch --all"}
+    for words in found:
+        options = command_line().parse_args(words.split())
+        assert (options.action, options.all) == ("fetch", True)
 
 
 TOKEN = re.compile(r"""#[^\n]*|(?P<sign>[{};])|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<word>[^\s{};"'#]+)|\s+""")

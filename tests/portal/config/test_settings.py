@@ -269,6 +269,20 @@ def test_every_setting_that_code_or_documentation_names_exists() -> None:
     assert {word: path for word, path in named.items() if word not in known} == {}
 
 
+@pytest.mark.parametrize(
+    ("environment", "level"),
+    [
+        ({"PORTAL_LOG_FORMAT": "json"}, "INFO"),
+        ({}, "WARNING"),
+        ({"PORTAL_LOG_LEVEL": "INFO"}, "INFO"),
+        ({"PORTAL_LOG_FORMAT": "json", "PORTAL_LOG_LEVEL": "ERROR"}, "ERROR"),
+    ],
+)
+def test_starts_and_ends_of_jobs_are_in_logs_of_json_by_default(environment, level, tmp_path):
+    what = "s.LOGGING['loggers']['portal.jobs.course']['level']"
+    assert print_settings(what, PORTAL_DATA_DIR=str(tmp_path), **environment) == [level]
+
+
 def test_hsts_is_chosen() -> None:
     what = "s.SECURE_HSTS_INCLUDE_SUBDOMAINS, s.SECURE_HSTS_PRELOAD"
     assert print_settings(what, **PRODUCTION) == ["True", "False"]

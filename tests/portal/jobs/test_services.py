@@ -1,5 +1,6 @@
 """What changes a job's row, one change at a time; the queue is real, its messages go nowhere."""
 
+import re
 import threading
 from datetime import timedelta
 
@@ -77,6 +78,21 @@ def test_claim_starts_an_attempt_once():
     first, second = services.claim_job(job.pk), services.claim_job(job.pk)
     assert (first.state, first.attempt, second) == (State.RUNNING, 1, None)
     assert texts(job) == ["Started, attempt 1."]
+
+
+def test_log_tells_start_and_end_of_a_job_without_its_words(sent, caplog, django_capture_on_commit_callbacks):
+    with caplog.at_level("INFO", "portal.jobs.course"), django_capture_on_commit_callbacks(execute=True):
+        job = claimed()
+        services.release_job(job, "Somebody is named here.", attempt_counts=False)
+        services.finish_job(claimed(job), State.FAILED, failure="Somebody is named here, too.")
+        waiting = make()
+        services.request_cancel(waiting, by=make_organizer())
+    told = [one.getMessage() for one in caplog.records if one.name == "portal.jobs.course"]
+    its, other = (f"Job {one.pk} (test-fault, queue cpu): " for one in (job, waiting))
+    # What a transaction changes is told when that is through.
+    assert told[:2] == 2 * [f"{its}started by a process without a name, attempt 1."]
+    assert [told[2], told[4]] == [f"{its}back in the queue.", f"{other}cancelled."]
+    assert re.fullmatch(rf"{re.escape(its)}failed after \d+\.\d s\.", told[3])
 
 
 def test_claim_of_an_unknown_job_is_nothing():
