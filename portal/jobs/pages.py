@@ -11,8 +11,9 @@ from django.utils.html import format_html, format_html_join
 from common.memory import format_size
 from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
 from portal.core.labels import MISSING, as_facts, count_severities, duration, moment_cell
+from portal.jobs.kinds import describe_kind
 from portal.jobs.models import Job, State
-from portal.jobs.selectors import QueueState
+from portal.jobs.selectors import Ended, QueueState
 from portal.jobs.workers import Capacity, Worker
 
 # Parameters and results that are keys of rows, of stored files and of code, which tell a reader nothing, or a number
@@ -151,6 +152,30 @@ def workers_table(queues: Iterable[QueueState]) -> Table:
     ]
     name = "Living workers"
     return plain_table(name, columns, rows, caption=name, is_caption_hidden=True, missing=MISSING)
+
+
+def ended_table(ended: Iterable[Ended]) -> Table:
+    """The jobs that ended, by kind: how many, how long those that succeeded took, the most memory that one held."""
+    kinds: dict[str, dict[str, Ended]] = {}
+    for one in ended:
+        kinds.setdefault(one.kind, {})[one.state] = one
+    states = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+    heads = [*(state.label.capitalize() for state in states), "Mean duration", "Most memory"]
+    rows = []
+    for kind, found in kinds.items():
+        done, memory = found.get(State.SUCCEEDED), max(one.memory_bytes for one in found.values())
+        title = describe_kind(kind)
+        rows.append(
+            [
+                f"{title[:1].upper()}{title[1:]}",
+                *(f"{found[state].count:,}" if state in found else "0" for state in states),
+                duration(done.seconds / done.count) if done else "",
+                format_size(memory) if memory else "",
+            ]
+        )
+    name = "Jobs that ended"
+    columns = [Column("kind", "Kind", kind="text"), *number_columns(*heads)]
+    return plain_table(name, columns, sorted(rows), caption=name, is_caption_hidden=True, missing=MISSING)
 
 
 def _describe_machine(capacity: Capacity) -> Cell:

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -203,8 +203,8 @@ def finish_job(
     job.refresh_from_db()
     level = JobEvent.Level.ERROR if state == State.FAILED else JobEvent.Level.INFO
     log_event(job, failure or f"{job.get_state_display().capitalize()}.", level=level)
-    took = f" after {(job.finished_at - job.started_at).total_seconds():.1f} s" if job.finished_at else ""
-    transaction.on_commit(partial(_tell_course, job, f"{job.state}{took}"))
+    took = job.finished_at - job.started_at if job.finished_at and job.started_at else timedelta()
+    transaction.on_commit(partial(_tell_course, job, f"{job.state} after {took.total_seconds():.1f} s"))
     call_on_end(job)
     settle_followers(job)
     return True

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, F, Q, QuerySet, Window
 from django.http import Http404
 from django.utils import timezone
 
+from common.memory import format_size
 from evaluation.app.measures.selectors import compare_systems
+from listening.app.monitor.selectors import count_activity, count_answers_since
 from listening.app.results.selectors import list_shown_analyses
 from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for, summaries
+from portal.core.clock import read_clock
 from portal.jobs.checks import check_all_beside
 from portal.jobs.models import Actor, Job, State
 from portal.jobs.pages import jobs_table, queues_table
@@ -49,6 +54,19 @@ SHOWN = 8
 FAILURES_CONCERN_FOR = timedelta(days=7)
 # Of the jobs that import something, the parameters that say what they import and from what.
 IMPORTS = {"import-corpus": ("name", "folder"), "import-ratings": ("study", "file")}
+
+
+def describe_activity() -> list[tuple[str, str]]:
+    """Evaluators, answers and disk, as (label, value) pairs: what Prometheus reads of them."""
+    now = read_clock()
+    evaluators, answers = count_activity(now)
+    disk = shutil.disk_usage(settings.DATA_DIR)
+    return [
+        ("Evaluators who listen", f"{evaluators:,}"),
+        ("Answers in the last minute", f"{count_answers_since(now - timedelta(minutes=1)):,}"),
+        ("Answers in all", f"{answers:,}"),
+        ("Free disk of the data folder", f"{format_size(disk.free)} of {format_size(disk.total)}"),
+    ]
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from portal.core.exports import as_download
 from portal.core.program import describe_program
 from portal.core.version import code_version
 from portal.jobs.checks import check_all_beside
-from portal.jobs.pages import queues_table, workers_table
-from portal.jobs.selectors import queue_states
+from portal.jobs.pages import ended_table, queues_table, workers_table
+from portal.jobs.selectors import count_ended, queue_states
 from portal.site import manual
 from portal.site.metrics import CONTENT_TYPE, write_metrics
-from portal.site.pages import home_page, visitor_page
+from portal.site.pages import describe_activity, home_page, visitor_page
 
 
 @open_read
@@ -39,6 +39,7 @@ def operations(request: HttpRequest) -> HttpResponse:
     queues = queue_states()
     context: dict[str, Any] = {"queues": queues, "checks": check_all_beside(queues), "version": code_version()}
     context |= {"queue_table": queues_table(queues), "worker_table": workers_table(queues)}
+    context |= {"ended_table": ended_table(count_ended()), "activity": describe_activity()}
     return render(request, "site/operations.html", context)
 
 

@@ -337,6 +337,11 @@ def count_activity(now: datetime) -> tuple[int, int]:
     return sessions.count(), Answer.objects.filter(session__is_preview=False).count()
 
 
+def count_answers_since(moment: datetime) -> int:
+    """How many answers of all studies came since then; without previews."""
+    return Answer.objects.filter(session__is_preview=False, received_at__gt=moment).count()
+
+
 def _answered(study: Study) -> dict[int, int]:
     """Completely answered trials by session."""
     answers = Answer.objects.filter(session__study=study, task=study.tasks[-1] if study.tasks else "").order_by()

@@ -53,7 +53,8 @@ def test_shell_reads_the_settings_as_systemd_does(tmp_path):
     text = re.sub(r"^#(?=[A-Z_]+=)", "", (DEPLOY / "portal.env").read_text(), flags=re.MULTILINE)
     (tmp_path / "portal.env").write_text(text)
     command = f"set -a; . {tmp_path}/portal.env; set +a; env -0"
-    said = subprocess.run(["sh", "-c", command], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True).stdout
+    clean = {"PATH": "/usr/bin:/bin"}
+    said = subprocess.run(["sh", "-c", command], env=clean, capture_output=True, text=True, check=True).stdout
     seen = dict(line.split("=", 1) for line in said.split("\0") if line)
     known = read_env_file(text)
     assert "region=" in known["PORTAL_FILES_URL"]

@@ -180,7 +180,7 @@ def test_operations_query_count_does_not_grow_with_workers(count, django_assert_
     for number in range(count):
         make_worker(f"box {number}")
         make_job("running", queue="cpu", worker=f"box {number}")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(12):
         client.get("/operations/")
 
 
