@@ -51,6 +51,7 @@ from portal.core.storage import read_stored, replace_named, store_bytes
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.selectors import MAILS
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, System, Upload
+from portal.submissions.uploads import UNFINISHED
 from portal.teams.models import Team
 
 ERASED = "[erased]"
@@ -77,7 +78,8 @@ class Erasure:
         rows: by kind of row how many.
         files: SHA-256 of the recordings, those that other recordings share left out.
         rewritten: stored files of which lines went.
-        unsearched: documents that cannot be read as text, such as PDFs, which may still name it.
+        unsearched: documents that cannot be read as text, such as PDFs, and archives that are no submission yet; each
+            may still hold it.
     """
 
     what: str
@@ -179,7 +181,13 @@ def preview_speech(thing: Utterance | Speaker) -> Erasure:
 
 def _begin(thing: Utterance | Speaker) -> Erasure:
     word = "speaker" if isinstance(thing, Speaker) else "utterance"
-    return Erasure(word, f"{thing.corpus}/{thing}")
+    return Erasure(word, f"{thing.corpus}/{thing}", unsearched=_list_uploads(thing.corpus))
+
+
+def _list_uploads(corpus: Corpus) -> list[str]:
+    """What came of archives of submissions to its editions, and of corpora, that nothing was made of yet."""
+    found = Upload.objects.filter(Q(edition__corpus=corpus) | Q(edition=None), state__in=UNFINISHED, offset__gt=0)
+    return [f"upload {one.pk}, kept until {one.expires_at:%Y-%m-%d}" for one in found.order_by("created_at")]
 
 
 # Erasing ------------------------------------------------------------------------------------------

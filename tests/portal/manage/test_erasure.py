@@ -14,6 +14,7 @@ import pytest
 from django.core.cache import cache
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.measures.services import start_measures
@@ -29,7 +30,7 @@ from portal.core.storage import store_bytes
 from portal.jobs.models import Job, JobEvent
 from portal.jobs.runner import execute
 from portal.manage import erasure
-from portal.submissions.models import SubmittedFile
+from portal.submissions.models import SubmittedFile, Upload
 from tests.evaluation.voices import voice
 from tests.listening.factories import make_session, make_study
 from tests.listening.results.answered import analysed, make_answered
@@ -212,6 +213,25 @@ def test_utterance_that_became_a_stimulus_is_erased(folder):
     assert find({other.name}, folder)
     assert AuditEvent.objects.get(action="speech.erased").data["what"] == "utterance"
     call_command("verify")
+
+
+def test_archives_that_are_no_submission_yet_are_named(folder, capsys):
+    study = make_study(name="heard", state=Study.State.CLOSED)
+    utterance, corpus = Stimulus.objects.first().utterance, study.edition.corpus
+    other = make_corpus("others").editions.create(name="other", title="Other")
+    fields = {"file_name": "a.zip", "size": 9, "offset": 5, "expires_at": timezone.now()}
+    uploads = [Upload.objects.create(edition=one, **fields) for one in (study.edition, None)]
+    Upload.objects.create(edition=other, **fields)
+    Upload.objects.create(edition=study.edition, **fields | {"state": Upload.State.COMPLETE})
+    words = ("erase", "utterance", corpus.name, utterance.name)
+    expected = [f"upload {one.pk}, kept until {one.expires_at:%Y-%m-%d}" for one in uploads]
+    call_command(*words, "--dry-run")
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.startswith("Not searched")] == [
+        f"Not searched: {one}" for one in expected
+    ]
+    call_command(*words, "--receipt", str(folder / "receipt.json"))
+    assert json.loads((folder / "receipt.json").read_text())["not_searched"] == expected
 
 
 def test_erasing_waits_for_people_and_jobs_and_clears_designs(folder):

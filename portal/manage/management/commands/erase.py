@@ -59,6 +59,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{'Would be erased' if dry_run else 'Erased'}: {done.what} {done.name}")
         for words, count in done.rows.items():
             self.stdout.write(f"  {count:,} {words}")
+        for one in done.unsearched:
+            self.stdout.write(f"Not searched: {one}")
         if dry_run:
             self.stdout.write("Nothing was changed. Repeat it without --dry-run to erase.")
             return
@@ -66,8 +68,6 @@ class Command(BaseCommand):
             f"  {len(done.files):,} stored files, lines of {done.rewritten:,} others, its name in "
             f"{done.mentions:,} rows"
         )
-        for one in done.unsearched:
-            self.stdout.write(f"Not searched, as it is no text: {one}")
         file.write_text(json.dumps(erasure.sign(done, now), ensure_ascii=False, indent=2))
         self.stdout.write(f"The receipt is {file}. Older backups still hold what is erased: make one with --keep 1.")
 
