@@ -370,6 +370,7 @@ SENTRY_DSN = ENVIRONMENT["SENTRY_DSN"]
 
 # Logs ---------------------------------------------------------------------------------------------
 
+LOG_LEVEL = ENVIRONMENT["LOG_LEVEL"]
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -388,14 +389,12 @@ LOGGING = {
             "filters": ["refusals", "secrets"],
         }
     },
-    "root": {"handlers": ["console"], "level": ENVIRONMENT["LOG_LEVEL"]},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         "fontTools": {"level": "WARNING"},
         # Starts and ends of jobs, which a collector of logs wants and a terminal does not.
         "portal.jobs.course": {
-            "level": "INFO"
-            if (ENVIRONMENT["LOG_FORMAT"], ENVIRONMENT["LOG_LEVEL"]) == ("json", "WARNING")
-            else ENVIRONMENT["LOG_LEVEL"]
+            "level": "INFO" if (ENVIRONMENT["LOG_FORMAT"], LOG_LEVEL) == ("json", "WARNING") else LOG_LEVEL
         },
         # A form that was filled in wrongly, or a page that does not exist, is no event of the server.
         "django.request": {"level": "ERROR"},

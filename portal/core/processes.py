@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import Error
 
@@ -259,7 +260,8 @@ def worker_command(queues: str, *, processes: int) -> list[str]:
     worker = ["nice", "-n", "10" if {"cpu", "gpu"} & set(queues.split(",")) else "5", sys.executable]
     worker += ["-W", "ignore:You're running the worker with superuser privileges"]
     worker += ["-m", "celery", "--skip-checks", "--quiet", "--app", "portal.config.celery", "worker"]
-    worker += ["--queues", queues, "--concurrency", str(processes), "--loglevel", "WARNING"]
+    worker += ["--queues", queues, "--concurrency", str(processes)]
+    worker += ["--loglevel", settings.LOG_LEVEL]  # Celery would set another one
     return [*worker, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from portal.core.models import Pulse
-from portal.core.processes import choose_processes
+from portal.core.processes import choose_processes, worker_command
 from portal.jobs import services, tasks, workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, State
@@ -159,6 +159,12 @@ def test_memory_of_a_card_counts_in_its_queue_alone(messages):
 )
 def test_number_of_jobs_at_a_time_follows_the_machine(queues, cores, gigabytes, expected):
     assert choose_processes(queues, cores=cores, memory_bytes=gigabytes * GB) == expected
+
+
+def test_worker_logs_as_much_as_the_setting_says(settings):
+    settings.LOG_LEVEL = "ERROR"
+    command = worker_command("cpu", processes=1)
+    assert command[command.index("--loglevel") + 1] == "ERROR"
 
 
 def test_engine_is_missing_only_where_neither_this_machine_nor_a_worker_has_it():
