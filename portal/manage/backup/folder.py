@@ -22,6 +22,7 @@ from common.atomic_write import write_atomically
 from common.errors import CommandError
 
 CHUNK_BYTES = 1 << 20
+LOST = "lost+found"  # at the root of a disk
 FILES, DATABASE, SUMMARY, SECRET = "files.jsonl", "database.jsonl.gz", "summary.json", "secret_key"
 Read = Callable[[int], None]
 
@@ -153,7 +154,8 @@ class BackupFolder(ContentFolder):
             raise CommandError(f"{place}: expected a folder of backups, found none. Name the folder given to backup.")
 
     def _make(self) -> None:
-        if self.place.is_dir() and any(self.place.iterdir()) and not self.backups.is_dir():
+        found = {path.name for path in self.place.iterdir()} if self.place.is_dir() else set()
+        if found - {LOST} and not self.backups.is_dir():
             raise CommandError(f"{self.place}: expected a folder of backups or an empty one, found other files.")
         for folder in (self.place, self.content, self.backups):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -246,6 +246,13 @@ def test_backup_folder_is_refused_in_one_sentence(tmp_path):
         call_command("verify", str(tmp_path))
 
 
+def test_root_of_a_disk_takes_backups(tmp_path):
+    (tmp_path / "lost+found").mkdir(mode=0)
+    call_command("backup", str(tmp_path))
+    call_command("verify", str(tmp_path))
+    assert len(list((tmp_path / "backups").iterdir())) == 1
+
+
 def test_backup_of_a_newer_portal_is_refused(tmp_path):
     with pytest.raises(Unusable, match=r"newer portal: this one does not have the migrations core\.9999_later"):
         load(tmp_path / "none", [["core", "9999_later"]], {}, ignore)
