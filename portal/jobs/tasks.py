@@ -15,6 +15,7 @@ from typing import Any
 
 from celery import bootsteps, current_app, shared_task
 from celery.signals import worker_init, worker_process_shutdown, worker_shutdown, worker_shutting_down
+from celery.worker.state import reserved_requests
 from django.conf import settings
 from django.db import Error, connection
 
@@ -67,8 +68,10 @@ class Pulse(bootsteps.StartStopStep):
     timer: Any = None
     idle_since: float | None = None
     looked_at: float = 0.0
+    seems_stuck: bool = False
 
     def start(self, consumer: Any) -> None:
+        self.seems_stuck = False
         self._beat(consumer)
         self.timer = consumer.timer.call_repeatedly(settings.JOB_HEARTBEAT_S, self._beat, (consumer,))
 
@@ -89,6 +92,23 @@ class Pulse(bootsteps.StartStopStep):
             log.warning("No heartbeat of this worker this time: %s", error)
         finally:
             connection.close()  # the processes that are forked here must not inherit it
+        self._require_free_place(consumer)
+
+    def _require_free_place(self, consumer: Any) -> None:
+        """Connect again where an idle worker holds a message: Redis was away when it was to be told that the message
+        is taken, so its place stays taken, and with all places taken a worker asks for nothing and notices nothing.
+
+        Raises:
+            ConnectionError: for Celery, which connects again. This is seen at two heartbeats, so that a message that
+                comes at this moment does not count.
+        """
+        places = getattr(consumer.task_consumer.channel, "qos", None)  # RabbitMQ keeps them itself
+        was_stuck, self.seems_stuck = self.seems_stuck, False
+        if places is None or not places.prefetch_count or reserved_requests:
+            return
+        self.seems_stuck = places.can_consume_max_estimate() < places.prefetch_count
+        if was_stuck and self.seems_stuck:
+            raise ConnectionError("The queue was away when this worker took a message.")
 
     def _end_when_idle(self, queues: list[str], now: float) -> None:
         """End this worker in order once it had nothing to do for as long as it was told."""

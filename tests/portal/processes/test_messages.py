@@ -1,13 +1,18 @@
 """The row is the truth and the queue a hint: messages may come twice, get lost, or find nobody to take them."""
 
+import shutil
+import socket
+import subprocess
 from datetime import timedelta
 
 import pytest
+import redis
 from django.utils import timezone
 
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.tasks import run_job
 from tests.portal.processes.programs import (
+    free_port,
     items_of,
     let_go,
     lose_queue,
@@ -106,3 +111,58 @@ def test_scheduler_lives_on_while_the_queue_is_down(alone, tmp_path):
     wait_until(lambda: Job.objects.filter(pk=lost.pk, state=State.WAITING), "the job taken back")
     wait_until(lambda: scheduler.output().count("did not take job") >= 2, "further rounds")
     assert scheduler.is_running
+
+
+@pytest.fixture
+def own_redis(tmp_path):
+    """A Redis that a test may kill; a function that starts it and its address."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("redis-server, which this test starts and kills, is not installed")
+    port, started = free_port(), []
+
+    def start():
+        command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", tmp_path]
+        started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+        wait_until(lambda: is_open(port), "a Redis that answers")
+        return started[-1]
+
+    yield start, f"redis://127.0.0.1:{port}/0"
+    for server in started:
+        server.kill()
+        server.wait()
+
+
+def is_open(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_worker_takes_jobs_again_after_redis_was_away_when_it_began_one(alone, own_redis, tmp_path):
+    start, url = own_redis
+    server = start()
+    worker = alone.start_worker(concurrency=1, PORTAL_BROKER_URL=url)
+    alone.start_scheduler(PORTAL_BROKER_URL=url)
+    files = [tmp_path / f"steps-{number}" for number in range(4)]
+    # The first runs, the message of the second is held by the worker; the others come when Redis is back.
+    jobs = [make_waiting_steps(file, held_at=1) for file in files[:2]]
+    wait_for_items(files[0], 1)
+    with redis.Redis.from_url(url) as client:
+        wait_until(lambda: client.hlen("unacked") == 1, "a message that the worker holds")
+    server.kill()
+    server.wait()
+    let_go(files[0])
+    wait_for_items(files[1], 1)
+    start()
+    let_go(files[1])
+    jobs += [make_waiting_steps(file) for file in files[2:]]
+    ended = [wait_for_end(job) for job in jobs]
+    assert [(job.state, job.attempt) for job in ended] == [(State.SUCCEEDED, 1)] * 4, worker.output()
+    assert "Couldn't ack" in worker.output()
+
+
+def make_waiting_steps(file, **fields):
+    """A job that only the scheduler tells the queue of."""
+    job = make_steps(file, items=2, **fields)
+    Job.objects.filter(pk=job.pk).update(sent_at=None, times_sent=0)
+    return job
