@@ -80,8 +80,8 @@ def test_compose_starts_commands_that_exist(compose):
     [address] = re.findall(r"http://[\w:]+(/[\w/]+)", services["web"]["healthcheck"]["test"][-1])
     assert resolve(address).url_name == "live"
     assert (DEPLOY / services["proxy"]["volumes"][0].split(":")[0]).is_file()
-    for file in re.findall(r"s\|([^|]+)\|", services["proxy"]["command"][-1]):
-        assert file in (DEPLOY / "nginx.conf").read_text()
+    for words in re.findall(r"\bs\|([^|]+)\|", services["proxy"]["command"][-1]):
+        assert words in (DEPLOY / "nginx.conf").read_text()
 
 
 def fill_in(text, **given):

@@ -23,15 +23,23 @@ def require_nginx():
         pytest.skip("nginx or openssl is not installed here")
 
 
+def read_example():
+    return (settings.BASE_DIR / "deploy" / "nginx.conf").read_text()
+
+
 def make_configuration(folder, files, name, web_port, plain_port, port):
-    """deploy/nginx.conf with other places and ports, and the little that stands around it on a machine."""
-    text = (settings.BASE_DIR / "deploy" / "nginx.conf").read_text()
+    """deploy/nginx.conf with other places and ports."""
+    places = {"127.0.0.1:8000": f"127.0.0.1:{web_port}", "/var/log/nginx": str(folder)}
+    return write_configuration(folder, files, name, plain_port, port, read_example(), places)
+
+
+def write_configuration(folder, files, name, plain_port, port, text, places):
+    """A form of the example with other places and ports, and the little that stands around it on a machine."""
     for written, here in (
-        ("127.0.0.1:8000", f"127.0.0.1:{web_port}"),
+        *places.items(),
         ("listen 80;", f"listen 127.0.0.1:{plain_port};"),
         ("listen 443 ssl http2;", f"listen 127.0.0.1:{port} ssl http2;"),
         ("/etc/nginx/certificates", str(folder)),
-        ("/var/log/nginx", str(folder)),
         ("/var/lib/voiceprivacy/files", str(files)),
         (HOST, name),
     ):
@@ -55,6 +63,14 @@ def proxy(folder, files, web_port, *, name=HOST):
 
     The folder gets its logs, and a certificate in `fullchain.pem` for a name.
     """
+    make_certificate(folder, name)
+    plain, port = free_port(), free_port()
+    configuration = make_configuration(folder, files, name, web_port, plain, port)
+    with run_nginx(folder, configuration, name, port):
+        yield plain, port
+
+
+def make_certificate(folder, name):
     folder.mkdir()
     subprocess.run(
         [
@@ -65,13 +81,18 @@ def proxy(folder, files, web_port, *, name=HOST):
         check=True,
         capture_output=True,
     )
-    plain, port = free_port(), free_port()
-    configuration = make_configuration(folder, files, name, web_port, plain, port)
+
+
+@contextmanager
+def run_nginx(folder, configuration, name, port):
+    """nginx with this configuration, once `nginx -t` accepts it, until the test has ended."""
+    checked = subprocess.run([NGINX, "-t", "-p", folder, "-c", configuration], capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stderr.decode()
     nginx = subprocess.Popen([NGINX, "-p", folder, "-c", configuration], stderr=subprocess.PIPE)
     try:
         wait_until(lambda: nginx.poll() is not None or _answers(name, port), "nginx")
         assert nginx.poll() is None, nginx.stderr.read().decode()
-        yield plain, port
+        yield
     finally:
         nginx.terminate()
         nginx.wait()

@@ -1,16 +1,31 @@
 """The example of nginx before a portal: TLS, files that nginx sends after the portal's check, nothing else opened."""
 
+import socket
+import struct
+import subprocess
+import threading
 import time
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
+import yaml
 from django.conf import settings
 from django.test import Client, override_settings
 
 from portal.core.media import ACCEL_LOCATION, signed_address
 from portal.core.storage import store_bytes
 from tests.portal.factories import make_user
-from tests.portal.processes.proxying import HOST, proxy, require_nginx
+from tests.portal.processes.programs import free_port, wait_until
+from tests.portal.processes.proxying import (
+    HOST,
+    make_certificate,
+    proxy,
+    require_nginx,
+    run_nginx,
+    write_configuration,
+)
 from tests.portal.processes.uploading import WebServer
 
 CONTENT = bytes(range(256)) * 400
@@ -98,3 +113,91 @@ def test_nginx_sends_files_to_the_session_that_may_have_them_and_to_nobody_else(
     seen = (folder / "portal.log").read_text()
     assert "/media/..." in seen
     assert address.rpartition("/")[2] not in seen
+
+
+class Names:
+    """A server of names that knows `web` alone, at an address that changes as with a container that is made anew."""
+
+    def __init__(self, address):
+        self.address = address
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self._answer, daemon=True).start()
+
+    def _answer(self):
+        with suppress(OSError):
+            while True:
+                asked, client = self.socket.recvfrom(512)
+                question = asked[12 : asked.index(b"\0", 12) + 5]
+                is_known = question == b"\x03web\0\0\x01\0\x01" and self.address
+                flags = 0x8180 if is_known else 0x8183
+                answer = asked[:2] + struct.pack(">5H", flags, 1, 1 if is_known else 0, 0, 0) + question
+                if is_known:
+                    answer += b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 600, 4) + socket.inet_aton(self.address)
+                self.socket.sendto(answer, client)
+
+
+@contextmanager
+def web_container(address, port):
+    """A web server that says its address, and the path and the scheme that it was asked for."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            said = f"{address} {self.path} {self.headers['X-Forwarded-Proto']} {self.headers['Host']}".encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer((address, port), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def write_as_container(folder):
+    """What the proxy of compose.yaml makes of the example by its own command."""
+    command = yaml.safe_load((settings.BASE_DIR / "deploy" / "compose.yaml").read_text())["services"]["proxy"][
+        "command"
+    ]
+    assert command[:2] == ["sh", "-c"]
+    made = folder / "default.conf"
+    text = command[2].replace("$$", "$").replace("exec nginx", "echo nginx")
+    for there, here in (
+        (" /nginx.conf", f" {settings.BASE_DIR}/deploy/nginx.conf"),
+        ("/etc/nginx/conf.d/default.conf", made),
+    ):
+        assert text.count(there) == 1
+        text = text.replace(there, str(here))
+    subprocess.run(["sh", "-c", text], check=True)
+    return made.read_text()
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+def test_proxy_of_containers_finds_a_web_server_that_was_made_anew(tmp_path):
+    require_nginx()
+    folder, web_port, plain, port = tmp_path / "proxy", free_port(), free_port(), free_port()
+    make_certificate(folder, HOST)
+    names = Names("")
+    places = {"127.0.0.11": f"127.0.0.1:{names.port}", "$portal:8000": f"$portal:{web_port}"}
+    places |= {"/dev/stdout": f"{folder}/portal.log", "/dev/stderr": f"{folder}/error.log"}
+    text = write_as_container(folder)
+    configuration = write_configuration(folder, tmp_path, HOST, plain, port, text, places)
+    with run_nginx(folder, configuration, HOST, port):
+        missing = ask(port, "/")  # it starts before the web server has a name
+        assert (missing.status_code, missing.headers["Retry-After"]) == (503, "60")
+        for address in ("127.0.0.1", "127.0.0.2"):
+            names.address = address
+            with web_container(address, web_port):
+                wait_until(lambda: ask(port, "/").status_code == 200, f"the web server at {address}", seconds=20)
+                for path in ("/editions/?page=2&by=a%20b", "/api/uploads/7/parts"):
+                    assert ask(port, path).text == f"{address} {path} https {HOST}"
+            assert ask(port, "/").status_code == 503
+    names.socket.close()
