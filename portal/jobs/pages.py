@@ -19,7 +19,7 @@ from portal.jobs.workers import Capacity, Worker
 # Parameters and results that are keys of rows, of stored files and of code, which tell a reader nothing, or a number
 # that another page shows with its meaning.
 KEYS = {
-    *("analysis", "besides", "content", "edition", "engine", "kind", "members", "number"),
+    *("analysis", "besides", "content", "edition", "engine", "kind", "members", "number", "part"),
     *("own_eer", "recipe", "rule", "run", "sha256", "study", "submission", "team", "upload", "url"),
 }
 COLUMNS = (

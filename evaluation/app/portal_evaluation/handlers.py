@@ -7,14 +7,14 @@ anonymised. Vectors and words are kept by content, so no system has them compute
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evaluation.app.attacks import handlers as attacks
 from evaluation.app.models import EvaluationRun
-from evaluation.app.portal_evaluation.selectors import ORIGINALS
+from evaluation.app.portal_evaluation.selectors import ORIGINALS, list_parts
 from evaluation.app.portal_evaluation.services import key_of_engine
 from evaluation.app.recognition import handlers as recognition
 from evaluation.app.runs.context import EvaluationContext, list_recordings
@@ -35,23 +35,25 @@ from portal.submissions.models import Submission
 
 @job_kind(ORIGINALS, title="Original speech of an edition", queue=Queue.CPU, memory_mb=1000)
 def evaluate_originals(context: JobContext) -> dict[str, Any]:
-    """Unprotected EER and word error rate, each as the edition averages it; what cannot be computed is left out."""
+    """Unprotected EER or word error rate as the edition averages it; what cannot be computed is left out."""
     submission = Submission.objects.select_related("system__edition__corpus").get(pk=context.parameters["submission"])
     evaluation = EvaluationContext(submission)
     by = evaluation.recipe.evaluation
-    attack = ATTACK.make_run(submission, recipe="attack", engine=by.attackers[0])
-    attack.parameters = {"engine_key": key_of_engine(ATTACK, attack.engine)}
-    words = RECOGNITION.make_run(submission, recipe="recognition", engine=by.recognizer)
-    words.parameters = {"engine_key": key_of_engine(RECOGNITION, words.engine), "rule": evaluation.text_rule.name}
+    parts, scores, words = list_parts(context.parameters), list[ScoreFile](), None
     with tempfile.TemporaryDirectory(prefix="originals-") as place:
         folder = Path(place)
-        scores = tuple(_attack(context, evaluation, attack, folder))
-        results = PortalResults(evaluation, (), words if by.recognizer else None)
-        if by.recognizer:
-            parts = [part.name for one in evaluation.recipe.sets("recognition") for part in evaluation.find_parts(one)]
-            for language, names in _by_language(evaluation, parts).items():
+        if ATTACK.job in parts:
+            attack = ATTACK.make_run(submission, recipe="attack", engine=by.attackers[0])
+            attack.parameters = {"engine_key": key_of_engine(ATTACK, attack.engine)}
+            scores += _attack(context, evaluation, attack, folder)
+        if RECOGNITION.job in parts and by.recognizer:
+            words = RECOGNITION.make_run(submission, recipe="recognition", engine=by.recognizer)
+            rule = evaluation.text_rule.name
+            words.parameters = {"engine_key": key_of_engine(RECOGNITION, words.engine), "rule": rule}
+            for language, names in _by_language(evaluation).items():
                 _extract(context, evaluation, recognition.make_extractor(words, language), names)
-        system = replace(results.write(folder), scores=scores)
+        results = PortalResults(evaluation, (), words)
+        system = replace(results.write(folder), scores=tuple(scores))
         sources = replace(evaluation.sources, find_references=results.find_references)
         objective = compute_objective(folder, system, sources, progress=context.progress)
     averages = [
@@ -69,10 +71,12 @@ def evaluate_originals(context: JobContext) -> dict[str, Any]:
     return {"recipe": context.parameters["recipe"], "averages": averages}
 
 
-def _by_language(evaluation: EvaluationContext, names: Iterable[str]) -> dict[str, list[str]]:
+def _by_language(evaluation: EvaluationContext) -> dict[str, list[str]]:
+    """The data sets that are recognised."""
     found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(evaluation.language_of(name), []).append(name)
+    for one in evaluation.recipe.sets("recognition"):
+        for part in evaluation.find_parts(one):
+            found.setdefault(evaluation.language_of(part.name), []).append(part.name)
     return found
 
 

@@ -17,12 +17,12 @@ from django.db import transaction
 from evaluation.app.attacks.trained import attack_parameters, list_scorings, name_attacker, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective.services import edition_of, recipe_hash, start_missing_measures, start_objective
-from evaluation.app.portal_evaluation.selectors import ORIGINALS
+from evaluation.app.portal_evaluation.selectors import ORIGINALS, list_parts
 from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKind, describe_engine
 from evaluation.app.runs.services import start_chain, start_run
 from evaluation.app.training.services import ANY_DEVICE
-from evaluation.attackers.training.recipe import SEEDS, find_preset
+from evaluation.attackers.training.recipe import SEEDS, TRAINING_ENGINE, find_preset
 from evaluation.formats.results import Speech
 from portal.jobs.models import Job, State
 from portal.jobs.services import create_job, run_again
@@ -47,21 +47,33 @@ def start_evaluation(*, submission: Submission, by: Any = None) -> EvaluationRun
     return start_objective(submission=submission, parts=[one for one in parts if one], after=chain.last, by=by)
 
 
-def start_originals(*, submission: Submission, by: Any = None) -> Job | None:
-    """Evaluate the original speech of the edition, once for a recipe; None where that is done or not the portal's.
+def start_originals(*, submission: Submission, by: Any = None) -> list[Job]:
+    """Evaluate the original speech of the edition, once for a recipe: a job for each engine, because no worker has to
+    have several. Of what is done, under way or not the portal's there is none.
 
     Args:
         submission: a baseline of the edition, whatever has been made of it.
     """
     edition = edition_of(submission)
-    if not edition.recipe.evaluation.by_portal:
-        return None
+    evaluation = edition.recipe.evaluation
+    if not evaluation.by_portal:
+        return []
+    wanted = [(ATTACK, evaluation.attackers[0])]
+    if any(one.metric == "wer" for one in EvaluationContext(submission).track.averages):
+        wanted.append((RECOGNITION, evaluation.recognizer))
     parameters = {"submission": submission.pk, "recipe": recipe_hash(edition)}
-    done = Job.objects.filter(kind=ORIGINALS, edition=edition.name, parameters__recipe=parameters["recipe"])
-    if done.exclude(state__in=[State.FAILED, State.CANCELLED]).exists():
-        return None
-    title = f"Original speech of {edition}"[:200]
-    return create_job(kind=ORIGINALS, title=title, parameters=parameters, by=by, edition=edition.name)
+    jobs = Job.objects.filter(kind=ORIGINALS, edition=edition.name, parameters__recipe=parameters["recipe"])
+    going = jobs.exclude(state__in=[State.FAILED, State.CANCELLED]).values_list("parameters", flat=True)
+    done = {part for one in going for part in list_parts(one)}
+    created = []
+    for kind, engine in wanted:
+        if kind.job not in done:
+            by_engine = f"{kind.title} {describe_engine(kind.make_run(submission, engine=engine)).title}"
+            title, named = f"{by_engine} · original speech of {edition}"[:200], parameters | {"part": kind.job}
+            created.append(
+                create_job(kind=ORIGINALS, title=title, parameters=named, engine=engine, by=by, edition=edition.name)
+            )
+    return created
 
 
 class _Chain:
@@ -130,6 +142,7 @@ class _Chain:
             run,
             job=TRAINING.job,
             title=f"Train an attacker on {self.submission.system}",
+            needs=TRAINING_ENGINE,
             after=self.last,
             by=self.by,
             recipe=preset,

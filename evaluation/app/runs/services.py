@@ -19,6 +19,7 @@ from evaluation.app.runs.context import SetState
 from evaluation.app.runs.kinds import EngineRunKind
 from evaluation.app.runs.one_at_a_time import require_no_other
 from evaluation.app.runs.selectors import FACTS, GENDERS, is_ending, list_jobs
+from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.figures.style import ImageFormat, Plot, Theme, draw_files
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity
 from evaluation.protocols.recipes import Recipe
@@ -142,7 +143,7 @@ def start_chain(
         earlier_jobs=[
             (kind.data_set_job, f"{first_title}, {name} · {system}", {"data_set": name}) for name in data_sets
         ],
-        needs="" if "trained" in run.parameters else run.engine,
+        needs=TRAINING_ENGINE if "trained" in run.parameters else run.engine,
         after=after,
         by=by,
         engine=run.engine,

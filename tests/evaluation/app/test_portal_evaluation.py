@@ -15,15 +15,19 @@ from evaluation.app.attacks.trained import REPORT
 from evaluation.app.measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective.selectors import list_score_sets, list_version_runs
+from evaluation.app.portal_evaluation.selectors import read_originals
 from evaluation.app.portal_evaluation.services import start_originals
 from evaluation.app.training.handlers import _Turn
+from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Utterance
 from portal.core.health import beat
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
+from portal.jobs.selectors import find_next, with_estimates
 from portal.jobs.services import run_again
+from portal.jobs.workers import Capacity
 from portal.leaderboard.selectors import ORIGINAL, ORIGINAL_LABEL, build_leaderboard
 from portal.leaderboard.services import propose_version
 from portal.submissions.models import Submission
@@ -51,6 +55,7 @@ RECOGNIZER = registry.DEFAULT
 DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
 METHOD = get_method("mcadams-2022")
 TRIALS = "tones_trials_f"
+METRICS = {SPECTRUM: ("eer", "kaldi", "average_test"), RECOGNIZER: ("wer", "tglarge", "average_test")}
 
 
 @pytest.fixture(autouse=True)
@@ -164,10 +169,14 @@ def test_original_stands_on_the_leaderboard_before_any_system_does(recognizer, c
     edition = edition_by("portal")
     submission = make_speech(edition)
     understood(recognizer)
-    job = start_originals(submission=submission)
-    assert start_originals(submission=submission) is None  # once for a recipe
-    assert job is not None
-    execute(job.pk)
+    jobs = start_originals(submission=submission)
+    assert start_originals(submission=submission) == []  # once for a recipe
+    assert [job.engine for job in jobs] == [SPECTRUM, RECOGNIZER]
+    assert jobs[1].title == f"Recognition by Moonshine tiny (English) · original speech of {edition}"
+    for job in jobs:
+        assert METRICS[job.engine] not in read_originals(edition)
+        execute(job.pk)
+        assert METRICS[job.engine] in read_originals(edition)
     board = build_leaderboard(edition)
     [alone] = board.entries
     client.force_login(edition.organizers.get())
@@ -177,6 +186,35 @@ def test_original_stands_on_the_leaderboard_before_any_system_does(recognizer, c
     evaluate(submission)
     original, _ = build_leaderboard(edition).entries
     assert alone == replace(original, averages={})  # naturalness is predicted of submissions
+
+
+def test_job_of_the_originals_goes_to_a_worker_that_has_its_engine(recognizer):
+    edition = edition_by("portal")
+    [attack, recognition] = start_originals(submission=make_speech(edition))
+    without = Capacity(engines=(SPECTRUM,))
+    assert find_next("cpu", without) == attack.pk
+    Job.objects.filter(pk=attack.pk).update(state=State.FAILED)
+    assert find_next("cpu", without) is None
+    assert find_next("cpu", Capacity(engines=(RECOGNIZER,))) == recognition.pk
+    beat("a worker", kind="worker", queues=["cpu"], engines=[SPECTRUM])
+    [told] = with_estimates([Job.objects.get(pk=recognition.pk)])
+    assert told.wait.startswith(f"No running worker has the engine “{RECOGNIZER}”")
+    # What failed is made again by itself.
+    [again] = start_originals(submission=Submission.objects.get())
+    assert again.engine == SPECTRUM
+
+
+def test_job_of_the_originals_of_an_earlier_version_does_both_parts(recognizer):
+    edition = edition_by("portal")
+    submission = make_speech(edition)
+    understood(recognizer)
+    [attack, recognition] = start_originals(submission=submission)
+    recognition.delete()
+    del attack.parameters["part"]
+    attack.save()
+    assert start_originals(submission=submission) == []
+    execute(attack.pk)
+    assert read_originals(edition).keys() >= set(METRICS.values())
 
 
 def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):
@@ -359,7 +397,11 @@ def test_attacker_is_trained_on_the_anonymised_training_set_and_ranks(monkeypatc
     assert submission.state == Submission.State.EVALUATED
     runs = list(submission.evaluation_runs.exclude(kind="measures").order_by("pk"))
     assert [run.kind for run in runs] == ["attack", "training", "attack", "objective"]
-    assert (runs[1].job.kind, runs[1].job.queue) == ("train-attacker", "cpu")
+    assert (runs[1].job.kind, runs[1].job.queue, runs[1].job.engine) == ("train-attacker", "cpu", TRAINING_ENGINE)
+    assert set(Job.objects.filter(parameters__run=runs[2].pk).values_list("kind", "engine")) == {
+        ("vectors", TRAINING_ENGINE),
+        ("attack", ""),
+    }
     assert learnt_on == {"cpu": {"learnt-0", "learnt-1"}}
     values = read_values_of_submission(submission)
     assert (values.missing, values.unrankable) == ((), ())
