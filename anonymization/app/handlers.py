@@ -60,7 +60,9 @@ USUAL_S = 6.0
 _TRIAL = "trial"
 
 
-@job_kind("anonymize", title="Anonymisation of a data set", queue=Queue.CPU, on_end=settle_anonymization)
+@job_kind(
+    "anonymize", title="Anonymisation of a data set", queue=Queue.CPU, memory_mb=1000, on_end=settle_anonymization
+)
 def run_anonymization(context: JobContext) -> dict[str, Any]:
     """Body of the job: anonymise each utterance of the run's data set that has no file yet.
 
@@ -222,7 +224,14 @@ def _failure(run: AnonymizationRun, work: job.Work) -> JobFailure:
 # Trials ---------------------------------------------------------------------------------------------
 
 
-@job_kind(TRIAL, title="Trial of anonymisers on one utterance", queue=Queue.CPU, comes_first=True)
+@job_kind(
+    TRIAL,
+    title="Trial of anonymisers on one utterance",
+    queue=Queue.CPU,
+    memory_mb=1000,
+    time_limit_s=7200,
+    comes_first=True,
+)
 def run_trials(context: JobContext) -> dict[str, Any]:
     """Body of the job: seconds of work for a second of speech of each method, or why there are none."""
     utterance = _usual_utterance(context.parameters["corpus"])

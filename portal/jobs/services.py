@@ -88,18 +88,18 @@ def _choose_queue(kind: str, card: bool | None, now: datetime) -> Queue:
     """Where a job of this kind goes: to a graphics card where it needs one, or can use one and there is one."""
     found = get_kind(kind)
     if card is None and found.uses_card:
-        card = settings.CARD_JOBS == "always" or (settings.CARD_JOBS == "auto" and has_card(now))
+        card = settings.CARD_JOBS == "always" or (settings.CARD_JOBS == "auto" and has_card(now, kind))
     return Queue.GPU if card else found.queue
 
 
 def leave_card(now: datetime) -> None:
-    """Let jobs that also run without a graphics card go on there where no worker has one any more."""
+    """Let jobs that also run without a graphics card go on there where no worker has one any more, or a large one."""
     if settings.CARD_JOBS == "always":
         return
     waiting = Job.objects.filter(queue=Queue.GPU, state=State.WAITING, needs_card=False)
-    if waiting.exists() and not has_card(now):
-        for job in waiting:
-            waiting.filter(pk=job.pk).update(queue=get_kind(job.kind).queue, sent_at=None, times_sent=0)
+    for kind in set(waiting.values_list("kind", flat=True)):
+        if not has_card(now, kind):
+            waiting.filter(kind=kind).update(queue=get_kind(kind).queue, sent_at=None, times_sent=0)
 
 
 def send(job: Job, *, again: bool = False) -> bool:

@@ -160,10 +160,15 @@ def lacking(missing: Mapping[str, str]) -> dict[str, str]:
     return {name: "" if name in had else sentence for name, sentence in missing.items()}
 
 
-def has_card(now: datetime) -> bool:
-    """Whether a living worker serves the queue of graphics cards and has one."""
+def has_card(now: datetime, kind: str = "") -> bool:
+    """Whether a living worker serves the queue of graphics cards and has one, with room for jobs of this kind."""
     alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
-    return any(Queue.GPU in pulse.details["queues"] and pulse.details.get("card") for pulse in alive)
+    return any(
+        Queue.GPU in pulse.details["queues"]
+        and pulse.details.get("card")
+        and (not kind or _read_capacity(pulse).can_take(Queue.GPU, kind, ""))
+        for pulse in alive
+    )
 
 
 def sees_card() -> bool:

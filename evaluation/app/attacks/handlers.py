@@ -49,7 +49,14 @@ def find_encoders() -> list[str]:
     return [name for name, one in ATTACK.engines.engines().items() if not ATTACK.engines.explain_missing(one)]
 
 
-@job_kind("vectors", title="Speaker vectors of a data set", queue=Queue.CPU, memory_mb=1000, uses_card=True)
+@job_kind(
+    "vectors",
+    title="Speaker vectors of a data set",
+    queue=Queue.CPU,
+    memory_mb=1000,
+    card_memory_mb=2000,
+    uses_card=True,
+)
 def extract_vectors(context: JobContext) -> dict[str, Any]:
     """The vectors of one data set that are not there yet, original and anonymised.
 

@@ -43,7 +43,14 @@ def find_recognizers() -> list[str]:
     return [name for name, one in registry.engines().items() if not registry.explain_missing(one)]
 
 
-@job_kind("hypotheses", title="Recognised words of a data set", queue=Queue.CPU, memory_mb=1000, uses_card=True)
+@job_kind(
+    "hypotheses",
+    title="Recognised words of a data set",
+    queue=Queue.CPU,
+    memory_mb=1000,
+    card_memory_mb=2000,
+    uses_card=True,
+)
 def extract_words(context: JobContext) -> dict[str, Any]:
     """What is not recognised yet of one data set, originals first."""
     run = load_run(context)

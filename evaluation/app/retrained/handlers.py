@@ -56,7 +56,12 @@ Heard = dict[tuple[Speech, Speech], dict[str, str]]
 
 
 @job_kind(
-    PHONE_TRAINING, title="Phone recogniser of one form of speech", queue=Queue.CPU, memory_mb=1300, uses_card=True
+    PHONE_TRAINING,
+    title="Phone recogniser of one form of speech",
+    queue=Queue.CPU,
+    memory_mb=1300,
+    card_memory_mb=1500,
+    uses_card=True,
 )
 def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
     """Train on originals or on anonymised speech, whichever the job says; the weights go into the storage."""
@@ -95,7 +100,7 @@ def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
     return {"key": key, "training": asdict(training), "losses": [round(one.loss, 4) for one in fitted.epochs]}
 
 
-@job_kind(RETRAINED.job, title="Recognition by retrained recognisers", queue=Queue.CPU)
+@job_kind(RETRAINED.job, title="Recognition by retrained recognisers", queue=Queue.CPU, memory_mb=1000)
 def recognize_phones(context: JobContext) -> dict[str, Any]:
     """Phone errors of all data sets by both recognisers, pooled and averaged as the edition does with words."""
     run = load_run(context)

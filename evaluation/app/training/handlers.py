@@ -80,7 +80,14 @@ def find_training() -> list[str]:
     return [] if find_missing_libraries() else [TRAINING_ENGINE]
 
 
-@job_kind(TRAINING.job, title="Training of an attacker", queue=Queue.CPU, memory_mb=1200, uses_card=True)
+@job_kind(
+    TRAINING.job,
+    title="Training of an attacker",
+    queue=Queue.CPU,
+    memory_mb=1200,
+    card_memory_mb=2000,  # with more it takes more segments at a time
+    uses_card=True,
+)
 def train_attackers(context: JobContext) -> dict[str, Any]:
     """Train what is missing of a run, seed by seed."""
     run = load_run(context)

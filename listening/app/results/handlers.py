@@ -57,7 +57,14 @@ def run_analysis(context: JobContext) -> dict[str, Any]:
     return {"tables": len(results.tables), "figures": len(analysis.figures), **_told(results)}
 
 
-@job_kind(IMPORT_JOB, title="Import of ratings", queue=Queue.INTAKE, comes_first=True, on_end=forget_import)
+@job_kind(
+    IMPORT_JOB,
+    title="Import of ratings",
+    queue=Queue.INTAKE,
+    time_limit_s=3600,
+    comes_first=True,
+    on_end=forget_import,
+)
 def run_import(context: JobContext) -> dict[str, Any]:
     """Read a large file of ratings into a study.
 

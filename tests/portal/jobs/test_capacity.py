@@ -129,6 +129,22 @@ def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messa
     assert create_job(**make).queue == "cpu"
 
 
+def test_job_stays_off_a_card_that_is_too_small_for_its_kind(messages):
+    make = {"kind": "test-large-card", "title": "Vectors", "parameters": {}}
+    make_worker("small", Capacity(card="a card", card_memory_bytes=2 * GB), queues=("gpu",))
+    assert [create_job(**make | {"kind": kind}).queue for kind in ("test-card", "test-large-card")] == ["gpu", "cpu"]
+    pulse = make_worker("large", Capacity(card="a card", card_memory_bytes=8 * GB), queues=("gpu",))
+    small, large, needing = (
+        create_job(**make | {"kind": "test-card"}),
+        create_job(**make),
+        create_job(**make, card=True),
+    )
+    assert large.queue == "gpu"
+    pulse.delete()
+    leave_card(timezone.now())
+    assert [Job.objects.get(pk=job.pk).queue for job in (small, large, needing)] == ["gpu", "cpu", "gpu"]
+
+
 def test_job_that_needs_a_card_waits_for_one_whatever_its_kind(messages, settings):
     needing = create_job(kind="test-done", title="Needs one", parameters={}, card=True)
     refusing = create_job(kind="test-card", title="Must not", parameters={}, card=False)
