@@ -1,12 +1,17 @@
-"""Models on the device that was asked for, the processor or a graphics card: in torch, and in ONNX files."""
+"""Models on the processor or a graphics card: in torch, in ONNX files and by CTranslate2.
+
+The packages of an engine say whether it has a form for a card at all (`runs_on_card`). Whether a card is used follows
+from what they find here. What happens where CTranslate2 finds a card has not run on one.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from common.errors import MetricInputError
 
@@ -17,6 +22,64 @@ Device = Literal["cpu", "cuda"]
 _CUDA = "CUDAExecutionProvider"
 _CPU = "CPUExecutionProvider"
 _ERRORS_ONLY = 3
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class DeviceError(MetricInputError):
+    """A graphics card could not be used, whatever was to be computed; the sentence says why."""
+
+
+def _finds_by_torch() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _finds_by_onnxruntime() -> bool:
+    import onnxruntime
+
+    return _CUDA in onnxruntime.get_available_providers()
+
+
+def _finds_by_ctranslate2() -> bool:
+    import ctranslate2
+
+    return bool(ctranslate2.get_cuda_device_count())
+
+
+# Packages that can compute on a graphics card; each tells whether it finds one here.
+_FIND_CARD: dict[str, Callable[[], bool]] = {
+    "torch": _finds_by_torch,
+    "onnxruntime": _finds_by_onnxruntime,
+    "ctranslate2": _finds_by_ctranslate2,
+}
+
+
+def runs_on_card(packages: Iterable[str]) -> bool:
+    """Whether an engine of these packages has a form for a graphics card; nothing is loaded to know it."""
+    return any(name in _FIND_CARD for name in packages)
+
+
+def choose_device(packages: Iterable[str]) -> Device:
+    """The graphics card where this machine has one that the engine's packages can use, else the processor."""
+    return "cuda" if any(_FIND_CARD[name]() for name in packages if name in _FIND_CARD) else "cpu"
+
+
+def load_where_it_can(load: Callable[[Device], T], packages: Iterable[str], title: str) -> T:
+    """A model on the card where there is one that it can use, else on the processor.
+
+    A card without memory left, or whose libraries are missing, costs speed and a line of log but no job.
+
+    Raises:
+        MetricInputError: it cannot be loaded on the processor either.
+    """
+    if choose_device(packages) == "cuda":
+        try:
+            return load("cuda")
+        except (MetricInputError, RuntimeError) as error:  # torch tells of memory by a RuntimeError
+            log.warning("%s works on the processor; the graphics card cannot be used: %s", title, error)
+    return load("cpu")
 
 
 def require_torch_device(device: Device) -> None:

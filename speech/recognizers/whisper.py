@@ -3,8 +3,8 @@
 Every piece of at most 30 s is decoded once, greedily, in the language that is named, without time stamps and without
 memory of the piece before, so that the same samples always give the same words. What the model would go on writing over
 noise is bounded: no piece gets more tokens than its seconds of quick speech could fill, and a piece that the model
-itself takes for no speech gets none. Conventions: as in `speech.recognizers.contract`;
-log-probabilities are natural, per token.
+itself takes for no speech gets none. It has not run on a graphics card yet. Conventions: as in
+`speech.recognizers.contract`; log-probabilities are natural, per token.
 
 Source: A. Radford et al., "Robust speech recognition via large-scale weak supervision", ICML 2023; thresholds of
 section 4.5 there.
@@ -22,6 +22,7 @@ import numpy as np
 
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
+from speech.model_files.devices import DeviceError
 from speech.model_files.store import find
 from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, Engine, Samples, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
@@ -99,8 +100,17 @@ class WhisperRecognizer:
     def _generate(self, *inputs: Any, **options: Any) -> Any:
         try:
             return self._model.generate(*inputs, **options)
-        except RuntimeError as error:  # memory or libraries of the card
-            raise MetricInputError(f"{ENGINE.title} failed on “{self._device}”: {error}") from error
+        except RuntimeError as error:
+            kind = MetricInputError if self._device == "cpu" else DeviceError  # memory or libraries of the card
+            raise kind(f"{ENGINE.title} failed on “{self._device}”: {error}") from error
+
+    def try_device(self) -> None:
+        """Recognise half a second, because libraries of a card are looked for at the first piece only.
+
+        Raises:
+            DeviceError: the card cannot be used.
+        """
+        list(self._decode([np.zeros(RATE_HZ // 2, np.int16)], self._prompt(ENGLISH)))
 
     def _features(self, samples: Samples) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Log mel spectrum of 30 s, shape (80, 3000), the rest as silence."""
@@ -116,7 +126,10 @@ def load(device: Device) -> WhisperRecognizer:
     Raises:
         MetricInputError: a file is missing or another one, or the device cannot be used.
     """
-    return WhisperRecognizer(find(WEIGHTS).parent, device)
+    recognizer = WhisperRecognizer(find(WEIGHTS).parent, device)
+    if device == "cuda":
+        recognizer.try_device()
+    return recognizer
 
 
 def _most_tokens(seconds: float) -> int:

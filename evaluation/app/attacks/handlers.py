@@ -25,7 +25,7 @@ from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective.services import draw_det_figures
 from evaluation.app.runs import feature_cache
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
-from evaluation.app.runs.kinds import ATTACK, choose_device, describe_engine
+from evaluation.app.runs.kinds import ATTACK, describe_engine
 from evaluation.app.runs.portal_results import archive_key
 from evaluation.app.runs.services import load_run, make_score_set, store_figure, store_objective
 from evaluation.attackers.back_ends import Plda
@@ -41,6 +41,7 @@ from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from speech.encoders.contract import Samples, SpeakerEncoder
+from speech.model_files.devices import load_where_it_can
 
 
 @engine_finder
@@ -79,12 +80,12 @@ def make_extractor(run: EvaluationRun) -> feature_cache.Extractor[feature_cache.
         trained = EvaluationRun.objects.get(pk=run.parameters["trained"])
 
         def load() -> SpeakerEncoder:
-            return load_encoder(trained, run.parameters["seed"], choose_device(("torch",)))
+            return load_where_it_can(partial(load_encoder, trained, run.parameters["seed"]), ("torch",), text.title)
     else:
         engine = feature_cache.load_engine(ATTACK, run, difference=", whose vectors differ")
 
         def load() -> SpeakerEncoder:
-            return ATTACK.engines.load(engine.name, choose_device(engine.packages))
+            return load_where_it_can(partial(ATTACK.engines.load, engine.name), engine.packages, engine.title)
 
     return feature_cache.Extractor(
         title=text.title,

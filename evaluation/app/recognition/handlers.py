@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from common.errors import MetricInputError
@@ -18,7 +19,7 @@ from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.selectors import SpokenRow, WordDifference, WordRow, words_key
 from evaluation.app.runs.context import EvaluationContext, list_recordings
 from evaluation.app.runs.feature_cache import Extractor, extract_data_set, hypothesis_cache, load_engine
-from evaluation.app.runs.kinds import RECOGNITION, choose_device
+from evaluation.app.runs.kinds import RECOGNITION
 from evaluation.app.runs.services import load_run, store_numbers
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
@@ -31,6 +32,7 @@ from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
+from speech.model_files.devices import load_where_it_can
 from speech.recognizers.contract import ENGLISH, check_language
 
 GENDERS = {"all": Gender.ALL, "f": Gender.FEMALE, "m": Gender.MALE}
@@ -68,7 +70,7 @@ def make_extractor(run: EvaluationRun, language: str = ENGLISH) -> Extractor[str
 
     def load() -> Any:
         check_language(language, engine)
-        return RECOGNITION.engines.load(engine.name, choose_device(engine.packages))
+        return load_where_it_can(partial(RECOGNITION.engines.load, engine.name), engine.packages, engine.title)
 
     return Extractor(
         title=engine.title,

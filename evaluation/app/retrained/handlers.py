@@ -27,7 +27,7 @@ from common.problems import Problem, Severity
 from evaluation.app.models import EvaluationRun
 from evaluation.app.retrained.selectors import METRIC, PhoneTraining
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
-from evaluation.app.runs.kinds import PHONE_TRAINING, RETRAINED, choose_device
+from evaluation.app.runs.kinds import PHONE_TRAINING, RETRAINED
 from evaluation.app.runs.services import load_run, store_numbers
 from evaluation.app.runs.threads import own_threads
 from evaluation.attackers.training.corpus import TrainingUtterance
@@ -44,6 +44,7 @@ from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
+from speech.model_files.devices import choose_device
 
 if TYPE_CHECKING:
     from evaluation.phones.network import PhoneNetwork

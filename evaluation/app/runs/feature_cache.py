@@ -27,6 +27,7 @@ from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
+from speech.model_files.devices import DeviceError
 from speech.recognizers.contract import ENGLISH
 
 CANARIES = 3
@@ -287,6 +288,8 @@ def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _Progress
         results = extractor.apply(extractor.model, [samples for _, samples, _ in batch], batch[0][2])
     except MetricInputError as error:
         if len(batch) == 1:
+            if isinstance(error, DeviceError):  # no fault of the recording
+                raise engine_failure(str(error)) from error
             progress.problems.append(_unusable(batch[0][0], "speech that the engine can use", str(error)))
             return
         for one in batch:

@@ -18,7 +18,6 @@ from evaluation.formats.results import Speech
 from evaluation.protocols.recipes import Recipe
 from portal.submissions.models import Submission
 from speech.encoders import registry as encoders
-from speech.encoders.contract import Device
 from speech.recognizers import registry as recognizers
 
 
@@ -187,16 +186,3 @@ def by_engines(engines: Mapping[str, str]) -> str:
     versions = {key: key.rpartition("@")[2] for key in engines if "@" in key}
     named = [f"{title}, version {versions[key]}" if key in versions else title for key, title in engines.items()]
     return f"the portal with {' and '.join(named)}" if named else ""
-
-
-def choose_device(packages: tuple[str, ...]) -> Device:
-    """The graphics card where this worker has one that the engine's packages can use, else the processor."""
-    if "torch" in packages:
-        import torch
-
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if "onnxruntime" in packages:
-        import onnxruntime
-
-        return "cuda" if "CUDAExecutionProvider" in onnxruntime.get_available_providers() else "cpu"
-    return "cpu"

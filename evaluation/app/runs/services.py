@@ -37,6 +37,7 @@ from portal.jobs.services import NotPossible, create_job, request_cancel, run_ag
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, refuse_without_speech
+from speech.model_files.devices import runs_on_card
 
 # A submission whose speech is there to be heard.
 HEARD = frozenset(
@@ -71,7 +72,7 @@ def start_run(
         job, title: of the last job, which computes the numbers.
         earlier_jobs: kind, title and parameters of each job before it.
         needs: the engine, by its name, that the jobs before the last need; where it is alone, that it needs.
-        card: whether the last job runs on a graphics card, as `create_job` takes it.
+        card: whether the jobs that need the engine run on a graphics card, as `create_job` takes it.
         after: the job that the chain follows.
         details: for the audit log.
 
@@ -85,14 +86,14 @@ def start_run(
     run.save()
     place = run.submission.system.place_of_work
     for kind, heading, parameters in [*earlier_jobs, (job, title, {})]:
-        needed = "" if earlier_jobs and kind == job else needs
+        is_by_engine = kind != job or not earlier_jobs
         named: dict[str, Any] = {"run": run.pk} | parameters
         after = create_job(
             kind=kind,
             title=heading[:200],
             parameters=named,
-            engine=needed,
-            card=card if kind == job else None,
+            engine=needs if is_by_engine else "",
+            card=card if is_by_engine else None,
             by=by,
             after=after,
             **place,
@@ -135,7 +136,7 @@ def start_chain(
 ) -> EvaluationRun:
     """As `start_engine_run`, whatever there is to work on and whatever else is under way: the jobs tell."""
     title, first_title = f"{kind.title} {engine_title}", f"{kind.data_set_title} {engine_title}"
-    system = run.submission.system
+    system, engine = run.submission.system, kind.engines.engines().get(run.engine)
     return start_run(
         run,
         job=kind.job,
@@ -144,6 +145,7 @@ def start_chain(
             (kind.data_set_job, f"{first_title}, {name} · {system}", {"data_set": name}) for name in data_sets
         ],
         needs=TRAINING_ENGINE if "trained" in run.parameters else run.engine,
+        card=None if engine is None or runs_on_card(engine.packages) else False,
         after=after,
         by=by,
         engine=run.engine,

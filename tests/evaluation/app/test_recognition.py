@@ -12,9 +12,11 @@ from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Gender, Speech
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Utterance
+from portal.core.health import beat
 from portal.jobs.models import State
 from portal.jobs.services import NotPossible
 from portal.submissions.models import SubmittedFile
+from speech.model_files.devices import DeviceError
 from speech.recognizers import registry
 from tests.evaluation.engines import require_recognizer
 from tests.portal.attacking import run_chain, store_samples, unprotected
@@ -182,3 +184,25 @@ def test_real_recogniser_hears_no_words_in_tones(monkeypatch):
     assert all(row.error_rate > 50 for row in found.rows)
     # The same audio was recognised once.
     assert Hypothesis.objects.count() == edition.corpus.data_sets.get(name=TRIALS).utterances.count()
+
+
+@pytest.mark.parametrize(("name", "queue"), [("moonshine-tiny", "cpu"), ("whisper-base", "gpu")])
+def test_words_go_to_a_card_where_the_recogniser_has_a_form_for_one(submission, name, queue):
+    beat("a worker", kind="worker", queues=["gpu"], card="a card")
+    run = start_recognition(submission=submission, engine=name, data_sets=[TRIALS])
+    assert [(job.kind, job.queue, job.engine, job.needs_card) for job in list_jobs(run)] == [
+        ("hypotheses", queue, name, False),
+        ("recognition", "cpu", "", False),
+    ]
+
+
+def test_card_that_fails_at_work_ends_the_job_and_blames_no_recording(submission, monkeypatch):
+    sentence = "Whisper base failed on “cuda”: CUDA failed with error out of memory"
+
+    class Failing:
+        def transcribe(self, *_):
+            raise DeviceError(sentence)
+
+    monkeypatch.setattr(registry, "load", lambda *_: Failing())
+    job = list_jobs(recognise(submission, engine="whisper-base", data_sets=[TRIALS]))[0]
+    assert (job.state, job.failure, job.failure_actor, job.problems) == (State.FAILED, sentence, "operator", [])

@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from common import packages
 from common.errors import MetricInputError
+from speech.model_files.devices import load_where_it_can
 from speech.recognizers import moonshine, whisper
 from speech.recognizers.contract import RATE_HZ, holds_nothing
 from speech.recognizers.long_recordings import cut_at_pauses
@@ -75,6 +78,43 @@ def test_a_recording_longer_than_a_piece_keeps_its_words(light, monkeypatch):
 def test_the_light_recogniser_refuses_a_graphics_card():
     with pytest.raises(MetricInputError, match=r"runs on the processor only\. Choose the device “cpu”"):
         moonshine.load("cuda")
+
+
+@pytest.mark.parametrize(
+    ("at_load", "sentence"),
+    [
+        (True, "CUDA failed with error out of memory"),
+        (False, "Library libcublas.so.12 is not found or cannot be loaded"),
+    ],
+)
+def test_the_better_recogniser_works_on_the_processor_where_the_card_fails(monkeypatch, caplog, at_load, sentence):
+    """By doubles of the card and of the model: there is no card here. cuBLAS is looked for at the first piece only."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    faster_whisper = pytest.importorskip("faster_whisper")
+
+    class Model:
+        feature_extractor = faster_whisper.feature_extractor.FeatureExtractor()
+        hf_tokenizer = SimpleNamespace(token_to_id=lambda _: 1)
+
+        def __init__(self, _, *, device, **options):
+            self.model = self
+            assert options["compute_type"] == {"cuda": "float16", "cpu": "int8"}[device]
+            if at_load and device == "cuda":
+                raise RuntimeError(sentence)
+
+        def generate(self, *_, **__):
+            raise RuntimeError(sentence)
+
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
+    monkeypatch.setattr(faster_whisper, "WhisperModel", Model)
+    monkeypatch.setattr(whisper, "find", lambda _: Path("folder/model.bin"))
+    with pytest.raises(MetricInputError, match=f"“cuda”: {sentence}"):
+        whisper.load("cuda")
+    loaded = load_where_it_can(whisper.load, whisper.ENGINE.packages, whisper.ENGINE.title)
+    assert loaded._device == "cpu"
+    [line] = caplog.messages
+    assert line.startswith("Whisper base works on the processor; the graphics card cannot be used: ")
+    assert line.endswith(sentence)
 
 
 @pytest.mark.parametrize("name", ["light", "better"])
