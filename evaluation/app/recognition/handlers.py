@@ -50,7 +50,7 @@ def find_recognizers() -> list[str]:
     title="Recognised words of a data set",
     queue=Queue.CPU,
     memory_mb=1000,
-    card_memory_mb=2000,
+    card_memory_mb=3000,
     uses_card=True,
 )
 def extract_words(context: JobContext) -> dict[str, Any]:

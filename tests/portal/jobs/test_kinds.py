@@ -36,7 +36,7 @@ def test_kinds_that_use_a_card_say_how_much_memory_of_it():
     assert {name for name, kind in SHIPPED.items() if kind.card_memory_mb} == {
         name for name, kind in SHIPPED.items() if kind.uses_card
     }
-    small = Capacity(card="a card", card_memory_bytes=2 * GB)
+    small = Capacity(card="a card", card_memory_bytes=3 * GB)
     assert [name for name in small.kinds_beyond(Queue.GPU) if name in SHIPPED] == []
 
 
