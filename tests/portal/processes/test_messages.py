@@ -1,5 +1,6 @@
 """The row is the truth and the queue a hint: messages may come twice, get lost, or find nobody to take them."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -147,8 +148,7 @@ def test_worker_takes_jobs_again_after_redis_was_away_when_it_began_one(alone, o
     # The first runs, the message of the second is held by the worker; the others come when Redis is back.
     jobs = [make_waiting_steps(file, held_at=1) for file in files[:2]]
     wait_for_items(files[0], 1)
-    with redis.Redis.from_url(url) as client:
-        wait_until(lambda: client.hlen("unacked") == 1, "a message that the worker holds")
+    wait_until(lambda: count_held(url) == 1, "a message that the worker holds")
     server.kill()
     server.wait()
     let_go(files[0])
@@ -159,6 +159,13 @@ def test_worker_takes_jobs_again_after_redis_was_away_when_it_began_one(alone, o
     ended = [wait_for_end(job) for job in jobs]
     assert [(job.state, job.attempt) for job in ended] == [(State.SUCCEEDED, 1)] * 4, worker.output()
     assert "Couldn't ack" in worker.output()
+
+
+def count_held(url):
+    """How many messages workers hold; each process of pytest has a database of its own (tests.settings)."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    with redis.Redis.from_url(f"{url.rpartition('/')[0]}/{number}") as client:
+        return client.hlen("unacked")
 
 
 def make_waiting_steps(file, **fields):
