@@ -28,7 +28,8 @@ def require_moto():
     return moto.server
 
 
-def _free_port():
+def free_port():
+    """A port of 127.0.0.1 that nobody uses."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -38,7 +39,7 @@ class Store:
     """The store, on a port that stays the same when it is started again."""
 
     def __init__(self):
-        self._module, self.port, self._server = require_moto(), _free_port(), None
+        self._module, self.port, self._server = require_moto(), free_port(), None
         self.start()
         self.client().create_bucket(Bucket=BUCKET)
 

@@ -2,7 +2,7 @@
 
 Run from the root of the repository: ``python -m benchmarks.experiments.faults redis`` or ``… rabbitmq``; names of
 faults after it choose some of them. It starts servers of its own: PostgreSQL, the broker, a double of an S3 store, and
-a mail server that keeps nothing. The web host (web server, scheduler, worker for mails, checks and short jobs) and the
+a mail server. The web host (web server, scheduler, worker for mails, checks and short jobs) and the
 other host (worker ``cpu``) have data folders of their own. Speech of the demo is imported, two teams send systems with
 ``vp submit``, the portal makes a baseline, and everything is checked, measured and attacked. Meanwhile one kind of
 fault strikes again and again; what is killed is started again after a few seconds, as systemd does.
@@ -24,8 +24,6 @@ import logging
 import os
 import shutil
 import signal
-import socket
-import socketserver
 import subprocess
 import sys
 import tempfile
@@ -37,6 +35,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.buckets import KEYS, Store, free_port
+from tests.mails import Mails
 
 ROOT = Path(__file__).parents[2]
 SPEECH = ROOT / "demo" / "corpus"
@@ -127,7 +128,7 @@ class Broker:
             environment |= {"RABBITMQ_NODENAME": f"faults{self.port}@localhost", "HOME": str(self.folder)}
             (self.folder / "own.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{self.port}\n")
             environment |= {"RABBITMQ_CONFIG_FILE": str(self.folder / "own.conf")}
-            environment |= {"RABBITMQ_NODE_PORT": str(self.port), "RABBITMQ_DIST_PORT": str(_free_port())}
+            environment |= {"RABBITMQ_NODE_PORT": str(self.port), "RABBITMQ_DIST_PORT": str(free_port())}
             environment |= {f"RABBITMQ_{name}": str(self.folder) for name in RABBIT_FOLDERS}
             environment |= {
                 "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "none"),
@@ -174,23 +175,6 @@ class Broker:
                     Queue(name, channel=broker.channel()).purge()
 
 
-class _Mail(socketserver.StreamRequestHandler):
-    """Takes every mail."""
-
-    def handle(self) -> None:
-        with suppress(OSError):
-            self.wfile.write(b"220 ready\r\n")
-            for line in self.rfile:
-                word = line[:4].upper()
-                if word == b"DATA":
-                    self.wfile.write(b"354 go on\r\n")
-                    for _ in iter(self.rfile.readline, b".\r\n"):
-                        pass
-                self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 ok\r\n")
-                if word == b"QUIT":
-                    return
-
-
 # One challenge ---------------------------------------------------------------------------------------
 
 
@@ -211,7 +195,7 @@ class Trial:
 
     def __init__(self, folder: Path, servers: Any, database_url: str) -> None:
         self.folder, self.servers = folder, servers
-        self.port = _free_port()
+        self.port = free_port()
         self.common = {"PORTAL_DATABASE_URL": database_url, "PORTAL_ADDRESS": f"127.0.0.1:{self.port}"}
         self.clocks: dict[str, int] = {}
         self.programs: dict[str, subprocess.Popen[bytes]] = {}
@@ -243,11 +227,12 @@ class Trial:
         """The program and the processes below it."""
         return _find_family(self.programs[name].pid)
 
-    def strike(self, name: str, *, pause_s: float = 3.0) -> None:
-        """``kill -9`` of a program and all its processes; it comes back after a pause."""
-        _kill(self.family(name))
+    def strike(self, name: str, *, is_alone: bool = False) -> None:
+        """``kill -9`` of a program, with all its processes or alone; it comes back after 3 s."""
+        family = self.family(name)
+        _kill(family[:1] if is_alone else family)
         self.programs[name].wait()
-        time.sleep(pause_s)
+        time.sleep(3)
         self.start(name)
 
     def end(self) -> None:
@@ -478,22 +463,16 @@ def kill_processes(trial: Trial) -> Iterator[float]:
         yield 9
 
 
-def kill_workers(trial: Trial) -> Iterator[float]:
-    trial.is_over.wait(8)
-    for name in 2 * ("cpu worker", "light worker"):
-        trial.strike(name)
-        yield 9
+def kill_workers(*, is_alone: bool) -> Callable[[Trial], Iterator[float]]:
+    """With their processes, or alone, so that these are orphans."""
 
+    def kill(trial: Trial) -> Iterator[float]:
+        trial.is_over.wait(8)
+        for name in 2 * ("cpu worker", "light worker"):
+            trial.strike(name, is_alone=is_alone)
+            yield 9
 
-def kill_parents(trial: Trial) -> Iterator[float]:
-    """The parent alone, so that its processes are orphans."""
-    trial.is_over.wait(8)
-    for name in 2 * ("cpu worker", "light worker"):
-        _kill(trial.family(name)[:1])
-        trial.programs[name].wait()
-        time.sleep(3)
-        trial.start(name)
-        yield 9
+    return kill
 
 
 def empty_broker(trial: Trial) -> Iterator[float]:
@@ -548,8 +527,8 @@ FAULTS: dict[str, tuple[str, Callable[[Trial], Iterator[float]] | None]] = {
     "web": ("`kill -9` of the web server", kill_web),
     "scheduler": ("`kill -9` of the scheduler", kill_scheduler),
     "processes": ("`kill -9` of the processes that run jobs", kill_processes),
-    "workers": ("`kill -9` of a whole worker", kill_workers),
-    "parents": ("`kill -9` of a worker but not of its processes", kill_parents),
+    "workers": ("`kill -9` of a whole worker", kill_workers(is_alone=False)),
+    "parents": ("`kill -9` of a worker but not of its processes", kill_workers(is_alone=True)),
     "emptied": ("every message lost, each 2 s", empty_broker),
     "broker": ("`kill -9` of the broker, 8 s away, all messages lost", kill_broker),
     "postgres": ("PostgreSQL stopped at once, 5 s away", restart_postgres),
@@ -568,26 +547,21 @@ class Servers:
     """The servers of all runs, and what is made once: archives of the teams, the library that shifts clocks."""
 
     def __init__(self, folder: Path, kind: str, stack: ExitStack) -> None:
-        from tests.buckets import Store
-
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self.postgres = Postgres(folder, _free_port())
+        self.postgres = Postgres(folder, free_port())
         stack.callback(self.postgres.stop)
-        self.broker = Broker(kind, folder, _free_port())
+        self.broker = Broker(kind, folder, free_port())
         stack.callback(self.broker.kill)
         self.store = Store()
         stack.callback(self.store.stop)
-        self.mails = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mail)
-        self.mails.daemon_threads = True
-        threading.Thread(target=self.mails.serve_forever, daemon=True).start()
+        self.mails = stack.enter_context(Mails())
+        stack.callback(self.mails.shutdown)
         self.faketime = _find_faketime(folder)
         self.archives_at = folder / "archives"
         self.archives: list[Path] = []
 
     def environment(self) -> dict[str, str]:
         """What all programs have in common."""
-        from tests.buckets import KEYS
-
         return {
             "DJANGO_SETTINGS_MODULE": "portal.config.settings",
             "PORTAL_DATABASE_URL": self.postgres.url("base"),
@@ -612,13 +586,6 @@ class Servers:
             made.files["system_description.pdf"] = archives.describe(method, "One of the portal's own anonymisers.")
             self.archives.append(self.archives_at / f"{method}.zip")
             archives.pack(made, self.archives[-1], edition.recipe.anonymised_suffix)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _find_faketime(folder: Path) -> Path | None:

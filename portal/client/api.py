@@ -202,7 +202,7 @@ class Portal:
 
     def _no(self, response: httpx.Response) -> CommandError:
         sentence = self._sentence(response)
-        if response.status_code >= 500 and response.status_code != 507:
+        if _is_unavailable(response.status_code):
             return Unavailable(sentence)
         return Refused(response.status_code, sentence)
 
@@ -266,8 +266,7 @@ class Portal:
 
     def _sentence(self, response: httpx.Response) -> str:
         status = response.status_code
-        is_out_of_order = status >= 500 and status != 507
-        if is_out_of_order and response.request.method == "HEAD":  # whose answers have no reason
+        if _is_unavailable(status) and response.request.method == "HEAD":  # whose answers have no reason
             response = self._send("GET", str(response.request.url))
         detail = _detail(response)
         if status == 401:
@@ -281,7 +280,7 @@ class Portal:
             return f"{self.address} redirects to {place or 'another address'}. Give that address of the portal instead."
         if status in {404, 410} and response.request.method == "HEAD":
             return "The portal no longer has this upload."
-        if is_out_of_order:
+        if _is_unavailable(status):
             return f"{self.address} answers with status {status} and no reason. It may be busy or just restarting."
         return f"{self.address} answers with status {status} and no reason. Is it the address of a VoicePrivacy Portal?"
 
@@ -290,6 +289,11 @@ class Portal:
             return response.json()
         except ValueError as error:
             raise CommandError(f"{self.address} gives no JSON. Is it the address of a VoicePrivacy Portal?") from error
+
+
+def _is_unavailable(status: int) -> bool:
+    """Whether another try may help: an error of the server other than a full disk (507)."""
+    return status >= 500 and status != 507
 
 
 def _detail(response: httpx.Response) -> str:

@@ -140,10 +140,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def wait_for(action: Callable[[], T], **waiting: Any) -> T:
-    """As `keep_trying`; whoever has waited in vain is told what to do.
+    """Call `keep_trying` with these arguments; where its time is over, the error says how to continue.
+
+    Returns:
+        What the action returns.
 
     Raises:
-        CommandError: the portal does not answer for too long.
+        CommandError: the portal did not answer within `patience_s`.
     """
     try:
         return keep_trying(action, **waiting)

@@ -393,7 +393,7 @@ LOGGING = {
     "loggers": {
         "fontTools": {"level": "WARNING"},
         # Starts and ends of jobs, which a collector of logs wants and a terminal does not.
-        "portal.jobs.course": {
+        "portal.jobs.states": {
             "level": "INFO" if (ENVIRONMENT["LOG_FORMAT"], LOG_LEVEL) == ("json", "WARNING") else LOG_LEVEL
         },
         # A form that was filled in wrongly, or a page that does not exist, is no event of the server.

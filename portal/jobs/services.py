@@ -27,7 +27,7 @@ from portal.jobs.workers import has_card, this_worker
 
 log = logging.getLogger(__name__)
 # Starts and ends of jobs; JSON logs have them at the default level (settings.LOGGING).
-course = logging.getLogger("portal.jobs.course")
+states = logging.getLogger("portal.jobs.states")
 # The one Celery task, `portal.jobs.tasks.run_job`.
 RUN_JOB = "portal.run_job"
 
@@ -146,7 +146,7 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
         return None
     job.refresh_from_db()
     log_event(job, f"Started, attempt {job.attempt}.")
-    _tell_course(job, f"started by {job.worker or 'a process without a name'}, attempt {job.attempt}")
+    _log_state(job, f"started by {job.worker or 'a process without a name'}, attempt {job.attempt}")
     return job
 
 
@@ -204,7 +204,7 @@ def finish_job(
     level = JobEvent.Level.ERROR if state == State.FAILED else JobEvent.Level.INFO
     log_event(job, failure or f"{job.get_state_display().capitalize()}.", level=level)
     took = job.finished_at - job.started_at if job.finished_at and job.started_at else timedelta()
-    transaction.on_commit(partial(_tell_course, job, f"{job.state} after {took.total_seconds():.1f} s"))
+    transaction.on_commit(partial(_log_state, job, f"{job.state} after {took.total_seconds():.1f} s"))
     call_on_end(job)
     settle_followers(job)
     return True
@@ -229,7 +229,7 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
     )
     if freed:
         log_event(job, why, level=JobEvent.Level.WARNING)
-        transaction.on_commit(partial(_tell_course, job, "back in the queue"))
+        transaction.on_commit(partial(_log_state, job, "back in the queue"))
     return bool(freed)
 
 
@@ -304,10 +304,10 @@ def log_event(job: Job, text: str, *, level: JobEvent.Level = JobEvent.Level.INF
     JobEvent.objects.create(job=job, attempt=job.attempt, level=level, text=_storable(text))
 
 
-def _tell_course(job: Job, what: str) -> None:
+def _log_state(job: Job, what: str) -> None:
     """A line of the log without title or sentence, which may name people."""
     named = logs.job_id.set(str(job.pk))
-    course.info("Job %s (%s, queue %s): %s.", job.pk, job.kind, job.queue, what)
+    states.info("Job %s (%s, queue %s): %s.", job.pk, job.kind, job.queue, what)
     logs.job_id.reset(named)
 
 
@@ -337,7 +337,7 @@ def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -
     if ended:
         job.refresh_from_db()
         log_event(job, sentence)
-        transaction.on_commit(partial(_tell_course, job, job.state))
+        transaction.on_commit(partial(_log_state, job, job.state))
         call_on_end(job)
         settle_followers(job)
     return bool(ended)

@@ -279,7 +279,7 @@ def test_every_setting_that_code_or_documentation_names_exists() -> None:
     ],
 )
 def test_starts_and_ends_of_jobs_are_in_logs_of_json_by_default(environment, level, tmp_path):
-    what = "s.LOGGING['loggers']['portal.jobs.course']['level']"
+    what = "s.LOGGING['loggers']['portal.jobs.states']['level']"
     assert print_settings(what, PORTAL_DATA_DIR=str(tmp_path), **environment) == [level]
 
 

@@ -81,13 +81,13 @@ def test_claim_starts_an_attempt_once():
 
 
 def test_log_tells_start_and_end_of_a_job_without_its_words(sent, caplog, django_capture_on_commit_callbacks):
-    with caplog.at_level("INFO", "portal.jobs.course"), django_capture_on_commit_callbacks(execute=True):
+    with caplog.at_level("INFO", "portal.jobs.states"), django_capture_on_commit_callbacks(execute=True):
         job = claimed()
         services.release_job(job, "Somebody is named here.", attempt_counts=False)
         services.finish_job(claimed(job), State.FAILED, failure="Somebody is named here, too.")
         waiting = make()
         services.request_cancel(waiting, by=make_organizer())
-    told = [one.getMessage() for one in caplog.records if one.name == "portal.jobs.course"]
+    told = [one.getMessage() for one in caplog.records if one.name == "portal.jobs.states"]
     its, other = (f"Job {one.pk} (test-fault, queue cpu): " for one in (job, waiting))
     # What a transaction changes is told when that is through.
     assert told[:2] == 2 * [f"{its}started by a process without a name, attempt 1."]

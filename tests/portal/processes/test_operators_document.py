@@ -6,9 +6,6 @@ deploy/nginx.conf. Each host has a data folder of its own, and nothing lies in b
 
 import re
 import socket
-import socketserver
-import threading
-from email import message_from_bytes, policy
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +15,7 @@ from django.db import connection
 
 from portal.jobs.models import Job, State
 from tests.browsing import PATIENCE_S
+from tests.mails import Mails
 from tests.portal.browser import test_from_zero as journey
 from tests.portal.browser.journey import PATIENT, copy_speech
 from tests.portal.processes.programs import free_port, wait_until
@@ -47,37 +45,6 @@ def read_settings(**changed):
     known |= changed
     assert not [line for line in known.items() if "CHANGE-ME" in line[1] or "example.org" in line[1]]
     return known
-
-
-class Mails(socketserver.ThreadingTCPServer):
-    """A mail server that keeps what it gets."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), _MailHandler)
-        self.kept = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def find(self, address, words):
-        """Text of the newest mail to this address with these words in its subject or text."""
-        texts = (f"{one['Subject']}\n{one.get_content()}" for one in reversed(self.kept) if address in one["To"])
-        return next((text for text in texts if words in text), "")
-
-
-class _MailHandler(socketserver.StreamRequestHandler):
-    def handle(self):
-        self.wfile.write(b"220 ready\r\n")
-        for line in self.rfile:
-            word = line[:4].upper()
-            if word == b"DATA":
-                self.wfile.write(b"354 go on\r\n")
-                lines = iter(self.rfile.readline, b".\r\n")
-                text = b"".join(line.removeprefix(b".") for line in lines)
-                self.server.kept.append(message_from_bytes(text, policy=policy.default))
-            self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 ok\r\n")
-            if word == b"QUIT":
-                return
 
 
 @pytest.fixture
