@@ -27,7 +27,7 @@ from common.problems import Problem, Severity
 from evaluation.app.models import EvaluationRun
 from evaluation.app.retrained.selectors import METRIC, PhoneTraining
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
-from evaluation.app.runs.kinds import PHONE_TRAINING, RETRAINED
+from evaluation.app.runs.kinds import PHONE_TRAINING, PHONES_TEXT, RETRAINED
 from evaluation.app.runs.services import load_run, store_numbers
 from evaluation.app.runs.threads import own_threads
 from evaluation.attackers.training.corpus import TrainingUtterance
@@ -40,7 +40,7 @@ from evaluation.scoring.phones import PhoneComparison, compare_phones
 from evaluation.scoring.values import AVERAGE, Basis, Number
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio, read_stored, replace_named
-from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
@@ -54,6 +54,12 @@ RATE_HZ = 16_000
 AT_ONCE = 32  # utterances whose frames are in memory together while they are recognised
 AGAIN = "Fix it and run the job again: what was finished is kept."
 Heard = dict[tuple[Speech, Speech], dict[str, str]]
+
+
+@engine_finder
+def find_phone_training() -> list[str]:
+    """Whether this machine can train phone recognisers and recognise by them."""
+    return [] if frames.missing() else [PHONES_TEXT.name]
 
 
 @job_kind(

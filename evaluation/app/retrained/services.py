@@ -20,6 +20,7 @@ from evaluation.phones.recipe import FEWEST, PhoneRecipe
 from portal.challenges.models import Utterance
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
+from portal.jobs.workers import lacking
 from portal.submissions.models import Submission, SubmittedFile
 
 SEED = 1
@@ -64,6 +65,8 @@ def start_retraining(
             (PHONE_TRAINING, f"Phone recogniser of {speech} speech · {system}", {"speech": str(speech)})
             for speech in Speech
         ],
+        needs=PHONES_TEXT.name,
+        last_needs=PHONES_TEXT.name,
         after=after,
         by=by,
         engine=run.engine,
@@ -82,7 +85,7 @@ def list_test_sets(evaluation: EvaluationContext) -> list[str]:
 
 def find_refusal(submission: Submission) -> str:
     """Why no recogniser can be trained on a submission, a sentence; empty where one can."""
-    if sentence := missing():
+    if sentence := lacking({PHONES_TEXT.name: missing()})[PHONES_TEXT.name]:
         return sentence
     if submission.state in GONE:
         return f"{submission} is {submission.get_state_display().lower()}; there is no speech to train on."

@@ -61,6 +61,7 @@ def start_run(
     title: str,
     earlier_jobs: Iterable[tuple[str, str, dict[str, str]]] = (),
     needs: str = "",
+    last_needs: str = "",
     card: bool | None = None,
     after: Job | None = None,
     by: Any = None,
@@ -72,6 +73,7 @@ def start_run(
         job, title: of the last job, which computes the numbers.
         earlier_jobs: kind, title and parameters of each job before it.
         needs: the engine, by its name, that the jobs before the last need; where it is alone, that it needs.
+        last_needs: the engine that the last of several jobs needs.
         card: whether the jobs that need the engine run on a graphics card, as `create_job` takes it.
         after: the job that the chain follows.
         details: for the audit log.
@@ -92,7 +94,7 @@ def start_run(
             kind=kind,
             title=heading[:200],
             parameters=named,
-            engine=needs if is_by_engine else "",
+            engine=needs if is_by_engine else last_needs,
             card=card if is_by_engine else None,
             by=by,
             after=after,

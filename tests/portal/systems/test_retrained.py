@@ -5,6 +5,7 @@ import io
 
 import numpy as np
 import pytest
+from django.utils import timezone
 
 from evaluation.app.erasure.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
@@ -16,10 +17,12 @@ from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Speech
 from evaluation.phones import frames
 from evaluation.phones.recipe import INPUTS, PhoneRecipe
+from portal.core.models import Pulse
 from portal.core.storage import default_storage
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
+from portal.jobs.workers import KIND
 from portal.leaderboard.selectors import build_leaderboard
 from speech.recognizers import phones
 from tests.portal.api.calls import Api
@@ -157,6 +160,17 @@ def test_each_reason_why_none_can_be_trained_is_a_sentence(submission, monkeypat
     assert find_refusal(submission) == "Whisper is missing."
     with pytest.raises(NotPossible, match=r"Whisper is missing\."):
         start_retraining(submission=submission)
+
+
+def test_a_worker_that_has_what_this_machine_lacks_trains_and_recognises(submission, monkeypatch):
+    monkeypatch.setattr("evaluation.app.retrained.services.missing", lambda: "Whisper is missing.")
+    capacity = {"queues": ["cpu"], "cores": 4, "engines": ["phones"]}
+    Pulse.objects.create(kind=KIND, name="large", details=capacity, at=timezone.now())
+    run = start_retraining(submission=submission, recipe=RECIPE)
+    assert [job.engine for job in list_jobs(run)] == ["phones"] * 3
+    assert handlers.find_phone_training() == ["phones"]
+    monkeypatch.setattr(frames, "missing", lambda: "Whisper is missing.")
+    assert handlers.find_phone_training() == []
 
 
 def test_weights_that_are_gone_are_told(submission):
