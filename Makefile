@@ -25,6 +25,9 @@ ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accoun
 	farming.py codes.py withdrawal.py) \
 	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
 	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
+# What depends on how messages are kept: by Redis, or by the folder queue, on which all these processes run too.
+ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py two_hosts.py \
+	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker)
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 # Everything but pip itself, which other steps use while it would be replaced.
@@ -83,7 +86,7 @@ test-processes: $(VENV)/dev $(VENV)/models browser
 
 test-services: $(VENV)/dev $(VENV)/models
 	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL)
-	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) tests/portal/processes/test_worker_dies.py tests/portal/processes/test_messages.py tests/portal/processes/test_two_hosts.py tests/portal/processes/test_operators_document.py tests/portal/processes/test_turns.py
+	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_REDIS)
 
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests

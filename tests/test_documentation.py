@@ -26,16 +26,18 @@ from urllib.request import urlopen
 import pytest
 
 from anonymization.methods.registry import methods
+from evaluation.cli import main as evaluation_commands
 from evaluation.scoring.recomputation import measure_scores
 from listening.analysis import cli as analysis_commands
 from listening.design.selection import choose_candidates
 from tests.anonymization.cli.shell import write_kaldi
-from tests.documented_engines import ENGINE_COMMANDS, run_engines
+from tests.documented_engines import ENGINE_COMMANDS, MODEL_COMMANDS, run_engines
 from tests.evaluation.commands import RANK_FILE, write_test
 from tests.listening.analysis.made_ratings import made_ratings
 from tests.listening.design.pools import make_pool
 from tests.portal.browser.journey import copy_speech
 from tests.portal.processes.programs import PATIENCE_S, free_port, wait_until
+from tests.snapshots import write_empty_database
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -267,10 +269,8 @@ def write_trials(path: Path) -> None:
 
 
 def criterion_alone(folder: Path) -> None:
-    """Of the many files of that folder those that the page names for this criterion; its tests run with all others."""
-    named = ["tests/listening/monitor/test_flags.py", "tests/listening/monitor/test_monitoring.py"]
-    said = run(f"{CRITERION.replace('tests/listening', ' '.join(named))} --collect-only", folder)
-    assert all(f"{file}::test_criterion_15" in said for file in named)
+    """Such words are in the names of the criterion's tests, which run with all others."""
+    assert criteria_tried()[15] >= {"monitor/test_flags.py", "monitor/test_monitoring.py"}
 
 
 ANALYSIS = ".venv/bin/python -m listening.analysis "
@@ -292,11 +292,12 @@ LIST_FIGURES = analysis_commands.list_figures
 
 
 def run_analysis(folder: Path) -> None:
-    """The commands for ratings of any laboratory, one after the other."""
+    """The commands for ratings of any laboratory, one after the other, with as few resamples as are taken."""
     write_ratings(folder / "ratings.csv")
     for line in ANALYSIS_COMMANDS:
+        fewer = " --resamples 200" if line.startswith(f"{ANALYSIS}run") else ""
         with patch.object(analysis_commands, "list_figures", few_figures):
-            answer = run_beside(line, folder)
+            answer = run_beside(line + fewer, folder)
         assert (answer.problems, bool(answer.said.strip())) == ("", True), line
         assert "0 differ." in answer.said or "reproduce" not in line
     assert (folder / "results" / "tables" / "raw" / "summary.csv").is_file()
@@ -333,7 +334,7 @@ ANONYMIZATION_COMMANDS = (
 
 def run_anonymization(folder: Path) -> None:
     """The commands that anonymise, one after the other; none has anything to complain of."""
-    copy_speech(folder / "demo" / "corpus", speakers_of_a_gender=2)
+    copy_speech(folder / "demo" / "corpus", speakers_of_a_gender=1)
     write_kaldi(folder / "data" / "libri_dev_enrolls", {"1462-1-1": "1462", "84-1-1": "84"})
     write_kaldi(folder / "data" / "libri_dev_trials_f", {"1462-1-2": "1462", "84-1-2": "84"})
     for line in ANONYMIZATION_COMMANDS:
@@ -341,7 +342,7 @@ def run_anonymization(folder: Path) -> None:
         # A slow machine says from time to time how far it is.
         problems = re.sub(r"^[\d,]+/[\d,]+ utterances.*\n", "", answer.problems, flags=re.MULTILINE)
         assert (problems, bool(answer.said.strip())) == ("", True), line
-    assert len(list((folder / "anonymised").rglob("*.wav"))) == 4 * 12
+    assert len(list((folder / "anonymised").rglob("*.wav"))) == 2 * 12
     assert len(list((folder / "anon" / "libri_dev_trials_f_anon" / "wav").iterdir())) == 2
     assert (folder / "moved.svg").stat().st_size > 0
 
@@ -392,8 +393,10 @@ print(describe_requirements(edition).to_json())
 def run_portal(folder: Path) -> None:
     """A portal is started and filled, and the commands for teams run against it, one after the other.
 
-    It says what it does, and ends quietly.
+    It says what it does, and ends quietly. Its database is there already: to make it takes longer than a start.
     """
+    (folder / "var").mkdir()
+    write_empty_database(folder / "var" / "portal.sqlite3")
     with started("make run", folder, until="/first-account/") as (address, lines, make):
         *said, token, expected = run(f"{PYTHON} -c {shlex.quote(PREPARED)}", folder).splitlines()
         gained = "The corpus demo gained 10 speakers, 120 utterances, 120 audio files, 3 data sets, 2 trial lists."
@@ -441,7 +444,8 @@ SESSIONS = {
     run_design: (PLAN, CHECK),
     run_analysis: ANALYSIS_COMMANDS,
     run_anonymization: ANONYMIZATION_COMMANDS,
-    partial(run_engines, run_beside): ENGINE_COMMANDS,
+    partial(run_engines, ENGINE_COMMANDS, run_beside): ENGINE_COMMANDS,
+    partial(run_engines, MODEL_COMMANDS, run_beside): MODEL_COMMANDS,
 }
 PROCESSES = {
     f"{PYTHON} -m evaluation list",
@@ -467,7 +471,8 @@ def test_each_documented_command_is_run_here():
     assert documented_commands() == {*COMMANDS, *chain.from_iterable(SESSIONS.values())}
 
 
-@pytest.mark.parametrize("trial", SESSIONS, ids=["portal", "design", "analysis", "anonymization", "engines"])
+@pytest.mark.django_db
+@pytest.mark.parametrize("trial", SESSIONS, ids=["portal", "design", "analysis", "anonymization", "engines", "models"])
 def test_documented_commands_that_belong_together_do_what_they_say(trial, tmp_path):
     require_environment()
     trial(tmp_path)
@@ -477,6 +482,12 @@ def test_documented_commands_that_belong_together_do_what_they_say(trial, tmp_pa
 def test_documented_command_does_what_it_says(trial, tmp_path):
     require_environment()
     trial(tmp_path)
+
+
+@pytest.mark.parametrize("line", ENGINE_COMMANDS)
+def test_command_line_takes_the_documented_commands_of_engines(line):
+    """They run in `make test-slow`."""
+    evaluation_commands._parser().parse_args(shlex.split(line)[3:])
 
 
 def require_environment() -> None:
