@@ -9,7 +9,7 @@ from listening.app.monitor.services import flag_sessions
 from listening.app.results.services import start_due_analyses
 from listening.app.sessions import assignment
 from portal.core.clock import read_clock
-from portal.jobs.periodic_tasks import periodic_task
+from portal.jobs.scheduler import periodic_task
 
 
 @periodic_task(every=timedelta(minutes=1))

@@ -1,4 +1,4 @@
-"""The only door to jobs for pages."""
+"""Jobs as pages read them, and which one a worker takes next (`find_next`)."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from portal.core import audit, logs
 from portal.core.clock import read_clock
 from portal.jobs.kinds import call_on_end, get_kind, upload_address
 from portal.jobs.models import Actor, Job, JobEvent, Queue, State
-from portal.jobs.retries import is_last_attempt
-from portal.jobs.rules import can_cancel, can_run_again, is_ready
+from portal.jobs.rules import can_cancel, can_run_again, is_last_attempt, is_ready
 from portal.jobs.workers import has_card, this_worker
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,7 @@ from portal.jobs import selectors, services
 from portal.jobs.kinds import upload_address
 from portal.jobs.models import Job, State
 from portal.jobs.pages import job_facts, jobs_table, result_facts
-from portal.jobs.retries import MAX_ATTEMPTS
-from portal.jobs.rules import can_cancel, can_run_again
+from portal.jobs.rules import MAX_ATTEMPTS, can_cancel, can_run_again
 
 PAGE_SIZE = 25
 HTMX_STOP_POLLING = 286

@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 from portal.core.clock import read_clock
 from portal.core.probes import forget_probes
 from portal.core.storage import delete_old, is_local, portal_files
-from portal.jobs.periodic_tasks import periodic_task
+from portal.jobs.scheduler import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
 from portal.manage.alerts import tell_operators

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from portal.core import upload_files
 from portal.core.storage import delete_old, is_local
-from portal.jobs.periodic_tasks import periodic_task
+from portal.jobs.scheduler import periodic_task
 from portal.submissions import leftovers
 from portal.submissions.uploads import expire_uploads
 

@@ -3,7 +3,7 @@
 import os
 from datetime import timedelta
 
-from portal.jobs.periodic_tasks import periodic_task
+from portal.jobs.scheduler import periodic_task
 
 
 @periodic_task(every=timedelta(days=1))

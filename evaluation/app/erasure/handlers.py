@@ -28,7 +28,7 @@ from evaluation.app.runs.feature_cache import split_keys
 from evaluation.app.runs.kinds import RECOGNITION
 from portal.challenges.models import Utterance
 from portal.core.storage import read_stored, replace_named
-from portal.jobs.periodic_tasks import periodic_task
+from portal.jobs.scheduler import periodic_task
 from portal.submissions.models import SubmittedFile
 
 MADE_OF_AUDIO = (SpeakerVector, Hypothesis)

@@ -11,7 +11,7 @@ from listening.app.models import Answer, Flag, Session
 from listening.app.monitor import rules, services
 from listening.app.monitor.rules import Record, Timing, findings, longest_repeat
 from listening.app.monitor.services import flag_sessions
-from portal.jobs.periodic_tasks import _entries
+from portal.jobs.scheduler import _entries
 from tests.listening.watched import (
     add_gold,
     add_play,

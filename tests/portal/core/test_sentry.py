@@ -12,8 +12,8 @@ from listening.app.sessions import answers
 from portal.core import sentry
 from portal.core.logs import request_id
 from portal.jobs.models import State
-from portal.jobs.periodic_tasks import periodic_task, start_due_tasks
 from portal.jobs.runner import execute
+from portal.jobs.scheduler import periodic_task, start_due_tasks
 from portal.jobs.services import create_job
 from tests.jobkit import periodic_tasks
 from tests.listening.answering import payload

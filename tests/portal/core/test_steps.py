@@ -5,7 +5,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from portal.core import steps
 from portal.jobs.apps import find_registering_modules
-from portal.jobs.periodic_tasks import _entries
+from portal.jobs.scheduler import _entries
 
 
 @pytest.fixture(autouse=True)

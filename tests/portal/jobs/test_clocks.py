@@ -11,8 +11,8 @@ from django.utils import timezone
 from portal.core.health import check_scheduler
 from portal.jobs import services, workers
 from portal.jobs.models import Job, State
+from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import queue_states
-from portal.jobs.sweeper import sweep
 
 pytestmark = [
     pytest.mark.django_db,

@@ -13,9 +13,9 @@ from portal.core.models import Pulse
 from portal.jobs import workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job
+from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import queue_states, with_estimates
 from portal.jobs.services import claim_job
-from portal.jobs.sweeper import sweep
 from tests.portal.factories import make_job, make_operator
 
 pytestmark = pytest.mark.django_db

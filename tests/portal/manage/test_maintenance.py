@@ -16,9 +16,9 @@ from portal.core import maintenance
 from portal.core.models import AuditEvent, Pulse
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, State
+from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import find_next, with_estimates
 from portal.jobs.services import claim_job, create_job, finish_job
-from portal.jobs.sweeper import sweep
 from portal.manage.maintenance import begin_maintenance, end_maintenance
 from portal.submissions import receiving
 from portal.submissions.models import Submission

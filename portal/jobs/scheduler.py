@@ -1,28 +1,38 @@
-"""The scheduler's round: takes jobs back from processes that died and sends what the queue has lost.
+"""What the scheduler does again and again: its round over the jobs, and the periodic tasks of the apps.
 
-It needs nothing but the rows, so it repairs a lost queue, a killed worker and a message that never arrived alike.
-Several schedulers may run at once: each change is conditional.
+A round takes jobs back from processes that died and sends what the queue has lost. It needs nothing but the rows, so it
+repairs a lost queue, a killed worker and a message that never arrived alike.
+
+A periodic task is small work that needs no job: tidying up and giving up what is overdue. An app decorates a function
+in a `periodic_tasks.py`, found when Django starts. A task is harmless to repeat and to break off; each has a thread of
+its own, so that a long one holds up neither the round nor other tasks, and none is waited for at the end.
+
+Several schedulers may run at once: each change is conditional, and each scheduler keeps its own time.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from portal.core.clock import read_clock
 from portal.core.health import beat
 from portal.core.maintenance import find_maintenance
 from portal.jobs import services, workers
 from portal.jobs.models import Actor, Job, State
-from portal.jobs.retries import Limits, Verdict, judge_running
-from portal.jobs.rules import is_ready, must_send
+from portal.jobs.rules import Limits, Verdict, is_ready, judge_running, must_send
 from portal.jobs.runner import timed_out
 
 log = logging.getLogger(__name__)
+Task = Callable[[], Any]
 
 
 def sweep(now: datetime | None = None) -> int:
@@ -73,3 +83,52 @@ def _take_back(pk: Any, now: datetime) -> bool:
         actor=Actor.OPERATOR,
         remedy="Look for lack of memory on the worker's machine; then run it again: what was finished is kept.",
     )
+
+
+# Periodic tasks -------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Entry:
+    work: Task
+    every_s: float
+    due_at: float = 0.0
+    thread: threading.Thread | None = None
+
+
+_entries: list[_Entry] = []
+
+
+def periodic_task(*, every: timedelta) -> Callable[[Task], Task]:
+    """Let the decorated function be done when the scheduler starts, and again and again at this distance."""
+
+    def register(work: Task) -> Task:
+        _entries.append(_Entry(work, every.total_seconds()))
+        return work
+
+    return register
+
+
+def start_due_tasks() -> list[threading.Thread]:
+    """Start what is due and not at work still; the threads that were started."""
+    due = [one for one in _entries if time.monotonic() >= one.due_at and not (one.thread and one.thread.is_alive())]
+    started = []
+    for entry in due:
+        entry.thread = threading.Thread(target=_run, args=(entry,), name=entry.work.__name__, daemon=True)
+        entry.thread.start()
+        started.append(entry.thread)
+    return started
+
+
+def _run(entry: _Entry) -> None:
+    """A task that fails is told and done again at its next time, one that found no database in the next round."""
+    try:
+        entry.work()
+    except (InterfaceError, OperationalError) as error:
+        log.warning("The database did not answer (%s); trying %s again.", error, entry.work.__name__)
+        return
+    except Exception:
+        log.exception("The periodic task %s failed.", entry.work.__name__)
+    finally:
+        connection.close()
+    entry.due_at = time.monotonic() + entry.every_s
