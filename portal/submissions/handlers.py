@@ -38,10 +38,10 @@ from evaluation.metrics.audio_checks import MAX_FLATTENED_SHARE, UPPER_BAND, dam
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.challenges.selectors import expected_sets
+from portal.core import upload_files
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.core.storage import load_audio, store_bytes
-from portal.core.upload_files import drop_copy
 from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
@@ -61,7 +61,7 @@ from portal.submissions.requirements import (
 )
 from portal.submissions.services import CHECKABLE, accept_submission, carry_offers, change_state
 from portal.submissions.staging import Staging, copy_documents
-from portal.submissions.uploads import UNCOUNTED, fetch_upload, hash_upload, remove_upload_file, upload_path
+from portal.submissions.uploads import UNCOUNTED, hash_upload, upload_path
 from portal.teams.notifications import notify_organizers, notify_team
 from portal.teams.services import freeze_members
 
@@ -106,7 +106,7 @@ def run_intake(context: JobContext) -> dict[str, Any]:
         raise
     finally:
         if submission.upload is not None:
-            drop_copy(submission.upload.pk)
+            upload_files.drop_copy(submission.upload.pk)
     _clean_up(submission, staging)
     return {
         "outcome": submission.state,
@@ -262,7 +262,7 @@ def _check(
 def _is_fetched(upload: Upload) -> bool:
     """Whether the archive is on this machine now."""
     try:
-        fetch_upload(upload)
+        upload_files.fetch(upload.pk)
     except FileNotFoundError:
         return False
     return True
@@ -516,7 +516,7 @@ def _clean_up(submission: Submission, staging: Staging) -> None:
     """Free what nothing needs once the check has ended."""
     staging.discard()
     if submission.upload is not None:
-        remove_upload_file(submission.upload)
+        upload_files.remove(submission.upload.pk)
 
 
 def _in_megabytes(context: JobContext, stage: str) -> Any:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
@@ -66,11 +65,6 @@ class Checksum:
     digest: bytes
 
 
-def path_of(upload: UUID) -> Path:
-    """Where the bytes of the upload with this identity lie."""
-    return upload_files.path_of(upload)
-
-
 def free_bytes() -> int:
     """What the disk that receives uploads can still hold.
 
@@ -80,10 +74,6 @@ def free_bytes() -> int:
     with _disk():
         disk = os.statvfs(settings.UPLOAD_DIR)
     return disk.f_bavail * disk.f_frsize
-
-
-def remove_bytes(upload: UUID) -> None:
-    upload_files.remove(upload)
 
 
 @contextmanager
@@ -111,7 +101,9 @@ def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
     free_bytes()  # a disk that is away must not look as if the upload were
     try:
         with _disk(besides=FileNotFoundError):
-            file = os.open(path_of(upload), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if is_new else 0), 0o600)
+            file = os.open(
+                upload_files.path_of(upload), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if is_new else 0), 0o600
+            )
     except FileNotFoundError:
         raise UploadError(Reason.GONE, GONE if is_local() else f"{GONE} {ELSEWHERE}") from None
     try:

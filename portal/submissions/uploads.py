@@ -66,20 +66,6 @@ def upload_path(upload: Upload) -> Path:
     return upload_files.readable_path(upload.pk)
 
 
-def fetch_upload(upload: Upload) -> Path:
-    """The bytes of a complete upload as a file of this machine.
-
-    Raises:
-        FileNotFoundError: they are nowhere.
-    """
-    return upload_files.fetch(upload.pk)
-
-
-def remove_upload_file(upload: Upload) -> None:
-    """Free the disk of what an upload brought, once nothing needs it any more."""
-    receiving.remove_bytes(upload.pk)
-
-
 def used_submissions(team: Team) -> int:
     """How many submissions of a team count against its quota; what was evaluated counts even if withdrawn."""
     counted = ~Q(state__in=UNCOUNTED) | Q(evaluated_at__isnull=False)
@@ -375,7 +361,7 @@ def abandon_upload(*, upload: Upload, by: Any) -> Upload:
     locked.state = Upload.State.ABANDONED
     locked.save(update_fields=["state"])
     audit.record("upload.discarded", locked, actor=by)
-    transaction.on_commit(lambda: remove_upload_file(locked))
+    transaction.on_commit(lambda: upload_files.remove(locked.pk))
     return locked
 
 
@@ -392,7 +378,7 @@ def _expire(pk: UUID, now: datetime) -> bool:
     if not overdue.update(state=Upload.State.EXPIRED):
         return False
     audit.record("upload.expired", Upload.objects.get(pk=pk))
-    transaction.on_commit(lambda: receiving.remove_bytes(pk))
+    transaction.on_commit(lambda: upload_files.remove(pk))
     return True
 
 
@@ -421,7 +407,7 @@ def hash_tail(upload: Upload) -> dict[str, Any] | None:
     if not count:
         return None
     try:
-        with receiving.path_of(upload.pk).open("rb") as stream:
+        with upload_files.path_of(upload.pk).open("rb") as stream:
             stream.seek(upload.offset - count)
             return {"bytes": count, "sha256": hashlib.sha256(stream.read(count)).hexdigest()}
     except FileNotFoundError:
