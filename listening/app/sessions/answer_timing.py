@@ -1,4 +1,4 @@
-"""When an answer may come, and when somebody has missed too many control trials: pure rules of their arguments.
+"""When an answer may come: a pure rule of its arguments.
 
 Nobody hears faster than speech lasts. What is known for sure is when the first byte of each clip left the server and
 how long the clip lasts; so the earliest moment at which a person can have heard all clips of a trial is the end of
@@ -6,12 +6,12 @@ playing them one after the other, in the order in which they were sent, each beg
 before was over, and none before `since`: the moment up to which the person was busy with the trials before.
 
 What the browser says about playing is no part of this. Times are aware datetimes, durations seconds.
-Public: `Clip`, `Verdict`, `judge`, `next_since`, `is_gold_missed`, `missed_of_gold`, `fails_attention`.
+Public: `Clip`, `Verdict`, `judge`, `next_since`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -55,32 +55,3 @@ def next_since(heard_at: datetime, *, is_late: bool, now: datetime) -> datetime:
     connection come in at once, and still nobody is ever ahead of real time.
     """
     return heard_at if is_late else max(heard_at, now)
-
-
-def is_gold_missed(expected: Mapping[str, Sequence[int]], given: Mapping[str, int | None]) -> bool:
-    """Whether an answer to a control trial lies outside of what everybody hears; unanswered tasks are not counted.
-
-    Args:
-        expected: by task the lowest and the highest right rating.
-        given: by task the rating.
-    """
-    for task, (lowest, highest) in expected.items():
-        rating = given.get(task)
-        if rating is not None and not lowest <= rating <= highest:
-            return True
-    return False
-
-
-def missed_of_gold(rows: Iterable[tuple[int, Mapping[str, Sequence[int]], str, int | None]]) -> list[bool]:
-    """Of each answered control trial whether it was missed; `rows`: trial, its right ranges, task, rating."""
-    given: dict[int, dict[str, int | None]] = {}
-    expected: dict[int, Mapping[str, Sequence[int]]] = {}
-    for trial, right, task, rating in rows:
-        given.setdefault(trial, {})[task] = rating
-        expected[trial] = right
-    return [is_gold_missed(expected[trial], given[trial]) for trial in given]
-
-
-def fails_attention(*, missed: int, answered: int) -> bool:
-    """More than half of the answered control trials missed; one slip among two is no reason."""
-    return 2 * missed > answered

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from listening.app.models import Block, ScreeningResult
 from listening.app.sessions.forms import QuestionsForm
+from listening.app.sessions.screening import fails_attention, is_gold_missed
 from listening.app.studies.settings import DEFAULT_SCREENING, PlanError, Question, Screening, parse_screening
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of
@@ -265,3 +266,26 @@ def test_native_language_may_be_kept_unless_the_study_asks_for_one(languages, is
     question = Question("native_language", "language", {"en": "Native language"})
     form = QuestionsForm(None, questions=(question,), language="en", languages=languages)
     assert (("undisclosed", "I would rather not say") in form.fields["native_language"].choices) is is_offered
+
+
+@pytest.mark.parametrize(
+    ("given", "is_missed"),
+    [
+        ({"naturalness": 9}, False),
+        ({"naturalness": 8}, True),
+        ({"naturalness": 10, "intelligibility": 4}, True),
+        ({"naturalness": 10, "intelligibility": 3}, False),
+        ({"verifiability": 1}, False),
+        ({"naturalness": None}, False),
+    ],
+)
+def test_control_trial_is_missed_outside_of_what_is_expected(given, is_missed):
+    expected = {"naturalness": [9, 10], "intelligibility": [1, 3]}
+    assert is_gold_missed(expected, given) is is_missed
+
+
+@pytest.mark.parametrize(
+    ("missed", "answered", "fails"), [(0, 0, False), (1, 1, True), (1, 2, False), (2, 2, True), (2, 3, True)]
+)
+def test_attention_fails_with_more_than_half_of_the_control_trials_missed(missed, answered, fails):
+    assert fails_attention(missed=missed, answered=answered) is fails
