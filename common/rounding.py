@@ -91,3 +91,12 @@ def _fixed_ascii(value: float, digits: int) -> str:
         return f"{value}"
     rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), context=_EXACT)
     return f"{rounded if rounded else abs(rounded):f}"
+
+
+def format_distinct(value: float, limit: float, digits: int) -> str:
+    """A number with as many digits as it takes to see that it is not the limit: 14.9996, not 15.000, below 15."""
+    for wanted in range(digits, 17):
+        text = f"{value:.{wanted}f}"
+        if value == limit or float(text) != limit:
+            return text
+    return repr(value)

@@ -18,17 +18,9 @@ from common.problems import Problem, ProblemList, has_errors
 from evaluation.cli import tables
 from evaluation.formats.results import AVERAGE_DECIMALS, AttackModel, NumberIdentity, ReportedNumber, Speech
 from evaluation.formats.scores import TrialTable, read_trial_table
-from evaluation.metrics.averages import (
-    AverageError,
-    Condition,
-    GateResult,
-    Policy,
-    WeightedAverage,
-    check_gate,
-    conditions,
-    weighted_average,
-)
+from evaluation.metrics.averages import AverageError, WeightedAverage, weighted_average
 from evaluation.metrics.catalogue import find_metric, format_heading
+from evaluation.protocols.ranking.conditions import Condition, GateResult, Policy, check_gate, conditions
 from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, Track, shipped_editions
 from evaluation.scoring.recomputation import RecomputedNumber, measure_tests, unlike
 from evaluation.scoring.results.expected import is_member

@@ -32,7 +32,8 @@ from evaluation.metrics.calibration import (
     sort_scores,
     tie_starts,
 )
-from evaluation.metrics.disclosure import Zebra, compute_linkability, compute_zebra
+from evaluation.metrics.linkability import compute_linkability
+from evaluation.metrics.zebra import Zebra, compute_zebra
 
 Estimator = Literal["kaldi", "rocch", "speechbrain"]
 

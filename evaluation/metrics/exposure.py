@@ -30,7 +30,7 @@ from evaluation.metrics.bootstrap import (
 )
 from evaluation.metrics.calibration import Flags, Floats, SortedScores, validate_scores
 from evaluation.metrics.detection import compute_kaldi_eer
-from evaluation.metrics.disclosure import compute_linkability
+from evaluation.metrics.linkability import compute_linkability
 
 Codes = NDArray[np.int64]
 

@@ -26,13 +26,13 @@ from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.bootstrap import Replicates, bootstrap_mean, weighted_sum
 from evaluation.metrics.catalogue import find_metric
 from evaluation.scoring import values
-from evaluation.scoring.averages import list_averages, list_identities, member_of
 from evaluation.scoring.detection import PRINTED, add_detection, add_similarity
 from evaluation.scoring.recomputation import MeasuredTest
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.results.folders import SystemResults
 from evaluation.scoring.results.results_2022 import make_reported_number, parse_number
 from evaluation.scoring.sources import Sources, UtteranceValues, Work, place
+from evaluation.scoring.track_averages import list_averages, list_identities, member_of
 from evaluation.scoring.words import add_words
 
 _ROUNDING = 0.5 * 10**-AVERAGE_DECIMALS + 1e-9

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from common.tables import DataTable
 from common.toml_files import LARGEST_TOML_BYTES
-from evaluation.metrics.averages import Policy
+from evaluation.protocols.ranking.conditions import Policy
 from evaluation.protocols.ranking.policy import (
     BASES,
     LATE,

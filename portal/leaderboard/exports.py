@@ -9,8 +9,8 @@ from typing import Any
 from common.tables import Cell, Column, Group, Table, latex_table
 from common.tables import Row as TableRow
 from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.ranking.entries import Entry, Measured, RankingTable, Row
 from evaluation.protocols.ranking.policy import condition_in_words, policy_as_dict
-from evaluation.protocols.ranking.rankings import Entry, Measured, RankingTable, Row
 from portal.leaderboard.selectors import Leaderboard
 from portal.leaderboard.tables import (
     letters_of,

@@ -24,9 +24,9 @@ from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
 from evaluation.figures.described import describe_bars, describe_tradeoff
 from evaluation.figures.style import ImageFormat, Size, Theme, for_page, place_systems
 from evaluation.figures.tradeoff import SystemPoint
-from evaluation.metrics.averages import check_gate
 from evaluation.protocols.published import PublishedSystem
-from evaluation.protocols.ranking.rankings import Entry
+from evaluation.protocols.ranking.conditions import check_gate
+from evaluation.protocols.ranking.entries import Entry
 from evaluation.protocols.recipes import Gate
 from portal.core.drawing import BUSY, Draughtsman, DrawingError
 from portal.core.labels import decimals

@@ -9,9 +9,9 @@ from django.utils.html import format_html
 
 from common.tables import Cell, Column, Table, plain_table
 from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.ranking.entries import Row
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
-from evaluation.protocols.ranking.rankings import Row
 from portal.challenges.models import Edition
 from portal.challenges.selectors import shown_edition
 from portal.leaderboard.selectors import (

@@ -38,7 +38,7 @@ from evaluation.protocols.published_view import (
     read_lines,
     select_numbers,
 )
-from evaluation.protocols.ranking.rankings import Entry, Measured
+from evaluation.protocols.ranking.entries import Entry, Measured
 from portal.challenges.models import Edition
 from portal.leaderboard.figures import Drawing, describe_figure, figure_key, link_of, list_places
 from portal.leaderboard.pages import above_chance_note

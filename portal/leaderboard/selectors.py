@@ -27,9 +27,9 @@ from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.protocols.published import PublishedSystem, is_as_shipped, published_systems
+from evaluation.protocols.ranking.entries import Entry, Measured, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
-from evaluation.protocols.ranking.rankings import Entry, Measured, Rankings
 from evaluation.protocols.recipes import Average, RecipeError, Track
 from evaluation.scoring.reliability import Reliability
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues

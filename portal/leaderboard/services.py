@@ -19,7 +19,7 @@ from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_
 from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe
 from evaluation.protocols.tracks import narrow_to_track
 from evaluation.protocols.versions import find_obstacles, list_changes
-from evaluation.scoring.averages import averages_differ
+from evaluation.scoring.track_averages import averages_differ
 from evaluation.scoring.values import AVERAGE
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition, RecipeVersion

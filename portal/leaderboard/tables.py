@@ -21,6 +21,7 @@ from common.tables import Row as TableRow
 from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
+from evaluation.protocols.ranking.entries import Entry, Measured, Miss, Place, RankingTable, Row
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
 from evaluation.protocols.ranking.ranking import (
     ABOVE_CHANCE,
@@ -28,7 +29,6 @@ from evaluation.protocols.ranking.ranking import (
     find_missed_by_lower,
     lower_attack_notes,
 )
-from evaluation.protocols.ranking.rankings import Entry, Measured, Miss, Place, RankingTable, Row
 from evaluation.scoring.reliability import NOT_RELIABLE
 from portal.core.labels import decimals
 from portal.leaderboard.figures import PUBLISHED

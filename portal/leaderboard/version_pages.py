@@ -17,9 +17,9 @@ from common.tables import Cell, Column, Table, plain_table
 from evaluation.app.objective.selectors import list_version_runs
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.protocols.ranking.entries import Entry, Measured, Place, RankingTable, Row
 from evaluation.protocols.ranking.policy import FIELDS, condition_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, moves
-from evaluation.protocols.ranking.rankings import Entry, Measured, Place, RankingTable, Row
 from evaluation.protocols.recipes import Utility
 from evaluation.protocols.versions import Change, list_changes
 from portal.challenges.models import Edition, RecipeVersion

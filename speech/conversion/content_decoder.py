@@ -43,7 +43,6 @@ FRAMES_PER_S = 50  # of content
 # Spectra are of speech whose loudest half has this RMS, of full scale 1.
 LOUDNESS = 0.06
 _MIDDLE_HZ, _RANGE_NEPER = 150.0, 0.5
-_SMALLEST_SPREAD = 1e-3
 _SPECTRA_AT_ONCE, _CONTEXT = 2048, 64  # frames of a piece of a long spectrum, and what it sees to each side
 
 

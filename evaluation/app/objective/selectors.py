@@ -24,7 +24,7 @@ from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.detection import DetCurve, DetectionMetrics, Estimator, det_curve, detection_metrics
 from evaluation.protocols.recipes import Recipe, Track
-from evaluation.scoring.averages import average_again, list_averages
+from evaluation.scoring.track_averages import average_again, list_averages
 from evaluation.scoring.values import (
     ATTACKS,
     AVERAGE,

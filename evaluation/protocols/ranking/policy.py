@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from evaluation.metrics.averages import Policy
 from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.ranking.conditions import Policy
 from evaluation.protocols.recipes import POLICIES, Gate, MetricName, Ranking, Recipe, Track, Utility
 
 Late = Literal["ranked", "unranked"]

@@ -1,9 +1,9 @@
-"""Ranks the systems of an edition: who competes in which condition, who is first, and why somebody is not ranked.
+"""Ranks the systems of an edition: who competes in which condition, and who is first.
 
 `rank` is a function of entries and policy alone; the order of the entries never matters. In each condition and for each
 utility, systems that reach the limit are ordered by the utility; equal values share a rank (1, 2, 2, 4),
-primary systems first, then the higher EER; whatever is not ranked is listed in its place with its reason. Conventions:
-EERs, WERs, UARs in per cent, unrounded; which way is better comes from the policy.
+primary systems first, then the higher EER; whatever is not ranked is listed in its place with its reason (`unranked`).
+Conventions: EERs, WERs, UARs in per cent, unrounded; which way is better comes from the policy.
 
 Sources: evaluation plan 2022, sections 5.1, 5.2.1 and 7; protocol 2.10 for what the plan leaves open.
 """
@@ -16,11 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from common.rounding import round_to_interval
-from evaluation.metrics.averages import Condition, check_gate, conditions
+from common.rounding import format_distinct, round_to_interval
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.protocols.ranking.rankings import (
+from evaluation.protocols.ranking.conditions import Condition, conditions
+from evaluation.protocols.ranking.entries import (
     Entry,
     Measured,
     Miss,
@@ -31,11 +30,12 @@ from evaluation.protocols.ranking.rankings import (
     Row,
     Unranked,
 )
-from evaluation.protocols.recipes import Gate, MetricName, Utility
+from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.unranked import reasons_against, reasons_without_rank
+from evaluation.protocols.recipes import Utility
 
 CHANCE_EER = 50.0
 ABOVE_CHANCE = "An EER above 50 % usually means a broken attacker, not more privacy."
-SHOWN_MISSING = 3
 MOST_DIGITS = 3
 UNKNOWN = Measured(math.nan)
 
@@ -58,7 +58,7 @@ def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
     rankable = [entry for entry in every if not reasons[entry.key]]
     in_part = [entry for entry in every if entry.kind == "original" and reasons[entry.key]]
     met = {entry.key: _find_conditions(entry, policy) for entry in rankable}
-    against = {entry.key: _against(entry, policy) for entry in rankable}
+    against = {entry.key: reasons_without_rank(entry, policy) for entry in rankable}
     tables = tuple(
         _table(number, utility, rankable, in_part, met, against, policy)
         for number in range(len(policy.minimum_eers))
@@ -92,15 +92,6 @@ def indistinguishable(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
         if stop - start > 1 and (not runs or stop > runs[-1].stop):
             runs.append(range(start, stop))
     return tuple(tuple(rows[place].entry.key for place in run) for run in runs)
-
-
-def format_distinct(value: float, limit: float, digits: int) -> str:
-    """A number with as many digits as it takes to see that it is not the limit: 14.9996, not 15.000, below 15."""
-    for wanted in range(digits, 17):
-        text = f"{value:.{wanted}f}"
-        if value == limit or float(text) != limit:
-            return text
-    return repr(value)
 
 
 def find_missed_by_lower(entry: Entry, policy: LeaderboardPolicy) -> tuple[str, str, tuple[float, ...]] | None:
@@ -138,73 +129,10 @@ def _overlap(one: Row, other: Row) -> bool:
     return first is not None and second is not None and first[0] <= second[1] and second[0] <= first[1]
 
 
-def _label(name: MetricName | Utility | Gate) -> str:
-    return find_metric(name.metric, name.estimator).label
-
-
 def _privacy(entry: Entry) -> Measured:
     if entry.privacy is None:
         raise RankingError(f"{entry.label}: expected an average EER, found none.")
     return entry.privacy
-
-
-def reasons_against(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
-    """What forbids a place in every ranking; nothing for who may be ranked. References need the averages only."""
-    averages: list[tuple[MetricName | Utility, Measured | None]] = [(policy.privacy, entry.privacy)]
-    averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
-    found = list(entry.reasons)
-    for name, measured in averages:
-        label, most = _label(name), 100 if name is policy.privacy else math.inf
-        if measured is None:
-            found.append(Reason("missing", f"There is no average {label}{_why(entry, name.metric)}."))
-        elif not 0 <= measured.value <= most or math.isinf(measured.value):
-            wanted = "0 % or more" if math.isinf(most) else f"0 to {most} %"
-            found.append(Reason("impossible", f"The average {label} must be {wanted}; it is {measured.value:g} %."))
-    if entry.kind == "system":
-        found += _missing_gates(entry, policy)
-        if policy.basis == "recomputed":
-            found += _explain_reported(entry, policy, averages)
-    return tuple(found)
-
-
-def _why(entry: Entry, metric: str) -> str:
-    """What of a metric is missing, the first few of it."""
-    said = entry.missing.get(metric, ())
-    more = f"; and {len(said) - SHOWN_MISSING} more" if len(said) > SHOWN_MISSING else ""
-    return f"; missing: {'; '.join(said[:SHOWN_MISSING])}{more}" if said else ""
-
-
-def _missing_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
-    reasons = []
-    for one in policy.gates:
-        values = entry.gate_values.get(one.metric, {})
-        names = [name for group in one.groups for name in group]
-        lacking = [name for name in names if name not in values or not math.isfinite(values[name].value)]
-        if lacking:
-            said = [
-                next((text for text in entry.missing.get(one.metric, ()) if _names(text, name)), name)
-                for name in lacking
-            ]
-            reasons.append(Reason("missing", f"{_label(one)} is missing for {', '.join(said)}."))
-    return reasons
-
-
-def _names(text: str, data_set: str) -> bool:
-    """Whether what is missing is a number of this data set."""
-    return text == data_set or text.startswith(f"{data_set} ")
-
-
-def _explain_reported(
-    entry: Entry, policy: LeaderboardPolicy, averages: Sequence[tuple[MetricName | Utility, Measured | None]]
-) -> list[Reason]:
-    labels = [f"average {_label(name)}" for name, found in averages if found is not None and found.is_reported]
-    for one in policy.gates:
-        names = {name for group in one.groups for name in group}
-        if any(found.is_reported for name, found in entry.gate_values.get(one.metric, {}).items() if name in names):
-            labels.append(_label(one))
-    if not labels:
-        return []
-    return [Reason("reported", f"Only recomputed numbers are ranked; only reported: {', '.join(labels)}.")]
 
 
 def _find_conditions(entry: Entry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
@@ -255,15 +183,6 @@ def _table(
     )
 
 
-def _against(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
-    """What keeps a system with all of its numbers from a rank in any condition."""
-    if entry.kind != "system":
-        return ()
-    is_out = entry.is_late and policy.late == "unranked"
-    late = [Reason("late", "Submitted after the deadline.")] if is_out else []
-    return (*late, *_failed_gates(entry, policy))
-
-
 def _row(
     entry: Entry,
     utility: Utility,
@@ -288,23 +207,6 @@ def _reference(entry: Entry, utility: Utility) -> Row:
     """Original speech with the averages that there are."""
     privacy, found = entry.privacy or UNKNOWN, entry.utilities.get(utility.metric, UNKNOWN)
     return Row(entry, Place.REFERENCE, None, privacy, found)
-
-
-def _failed_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
-    """A reason for each gate that is not passed, with the lowest of its groups."""
-    reasons = []
-    for one in policy.gates:
-        values = {name: found.value for name, found in entry.gate_values[one.metric].items()}
-        results = check_gate(values, one.groups, one.minimum, inclusive=one.inclusive)
-        failed = sorted((found for found in results if not found.passed), key=lambda found: found.value)
-        if failed:
-            metric, needed = find_metric(one.metric, one.estimator), "reach" if one.inclusive else "exceed"
-            shown = format_distinct(failed[0].value, one.minimum, metric.decimals)
-            more = f", and too little on {len(failed) - 1} more" if len(failed) > 1 else ""
-            where = " and ".join(failed[0].group)
-            text = f"{metric.label} must {needed} {one.minimum:g} on each data set; it is {shown} on {where}{more}."
-            reasons.append(Reason("gate", text))
-    return reasons
 
 
 def _notes(entry: Entry, minimum: float, upper: float | None, policy: LeaderboardPolicy) -> list[Reason]:
@@ -351,8 +253,9 @@ def _one_for_each_team(rows: Sequence[Row], utility: Utility, policy: Leaderboar
         if row.place is Place.RANKED and team:
             best = first.setdefault(team, row)
             if best is not row:
+                label = find_metric(utility.metric, utility.estimator).label
                 better = "an equal" if best.utility.value == row.utility.value else f"the {utility.better}"
-                text = f"Of this team {best.entry.label} is ranked, which has {better} {_label(utility)}"
+                text = f"Of this team {best.entry.label} is ranked, which has {better} {label}"
                 text += " and comes first." if better == "an equal" else "."
                 row = replace(row, place=Place.UNRANKED, reasons=(Reason("another-system", text),))
         kept.append(row)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats import results
 from evaluation.metrics.averages import AverageError, weighted_average
-from evaluation.metrics.disclosure import zebra_category
+from evaluation.metrics.zebra import zebra_category
 from evaluation.protocols.recipes import Recipe, ResultLines
 from evaluation.scoring.results.expected import (
     ExpectedLine,

@@ -24,7 +24,7 @@ from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
 from evaluation.protocols.published import load_published_correlations
-from evaluation.protocols.ranking import rankings
+from evaluation.protocols.ranking import entries
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Study, StudySystem
@@ -132,7 +132,7 @@ class Heard:
     """A system of a study that stands on the leaderboard. `is_outdated`: which shows a later version of it."""
 
     heard: str
-    entry: rankings.Entry
+    entry: entries.Entry
     is_outdated: bool = False
 
 
@@ -273,7 +273,7 @@ def compare_with_objective(
     scores: str,
     columns: Sequence[ShownAverage],
     heard: Iterable[Heard],
-    original: rankings.Entry | None = None,
+    original: entries.Entry | None = None,
     attack: str = "",
 ) -> ObjectiveComparison:
     """The systems of a study that stand on a leaderboard, the original first, then by the attacker's EER.
@@ -306,7 +306,7 @@ def compare_with_objective(
     )
 
 
-Part = tuple[Quantity, Callable[[str, rankings.Entry | None], Measured]]
+Part = tuple[Quantity, Callable[[str, entries.Entry | None], Measured]]
 
 
 def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Part | None:
@@ -318,7 +318,7 @@ def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Par
     called = ", ".join(filter(None, [called, attack if is_attacked else ""]))
     quantity = Quantity(column.key, one.title or column.metric.label, OBJECTIVE, column.metric.unit, called)
 
-    def read(_: str, entry: rankings.Entry | None) -> Measured:
+    def read(_: str, entry: entries.Entry | None) -> Measured:
         found = measured_of(entry, column) if entry else None
         if found is None:
             return Measured(quantity)
@@ -342,7 +342,7 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
     quantity = Quantity(one.key, one.title, one.by, one.unit)
     factor = 100.0 if one.unit == "%" else 1.0
 
-    def read(heard: str, _: rankings.Entry | None) -> Measured:
+    def read(heard: str, _: entries.Entry | None) -> Measured:
         row = by_system.get(heard, {})
         cells = [row.get(f"{one.column}{end}") for end in ("", "_low", "_high")]
         value, low, high = (factor * cell if isinstance(cell, (int, float)) else None for cell in cells)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from evaluation.formats.results import AttackModel, Speech, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
+from evaluation.protocols.ranking.entries import Place
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.protocols.ranking.rankings import Place
 from evaluation.protocols.recipes import Track
 from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals

@@ -26,7 +26,7 @@ from evaluation.app.runs.context import pitch_minimum, track_of
 from evaluation.figures import exposure
 from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.ranking import reasons_against
+from evaluation.protocols.ranking.unranked import reasons_against
 from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.models import Edition
 from portal.challenges.selectors import shown_edition

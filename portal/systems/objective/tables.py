@@ -12,10 +12,10 @@ from typing import Any
 from common.rounding import few_digits, round_to_interval
 from common.tables import Cell, Column, Group, Row, Table
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.metrics.averages import Condition, GateResult, conditions
-from evaluation.metrics.averages import check_gate as hold_gate
 from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.metrics.disclosure import FEW_TARGETS, TARGETS_PER_BIN
+from evaluation.metrics.linkability import FEW_TARGETS, TARGETS_PER_BIN
+from evaluation.protocols.ranking.conditions import Condition, GateResult, conditions
+from evaluation.protocols.ranking.conditions import check_gate as hold_gate
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track

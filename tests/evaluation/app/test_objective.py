@@ -24,7 +24,6 @@ from evaluation.app.objective.services import describe_averages, describe_found,
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
 from evaluation.metrics import naturalness
-from evaluation.metrics.averages import check_gate
 from evaluation.metrics.bootstrap import (
     bootstrap_de_identification,
     bootstrap_gain_of_distinctiveness,
@@ -32,6 +31,7 @@ from evaluation.metrics.bootstrap import (
 )
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.voice_similarity import diagonal_dominance
+from evaluation.protocols.ranking.conditions import check_gate
 from evaluation.scoring import sources
 from evaluation.scoring.values import Basis
 from portal.core.storage import default_storage

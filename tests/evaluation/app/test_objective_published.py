@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.app.objective.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.metrics.averages import check_gate, conditions
+from evaluation.protocols.ranking.conditions import check_gate, conditions
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Corpus
 from portal.challenges.services import start_import

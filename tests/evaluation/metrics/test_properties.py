@@ -22,11 +22,12 @@ from evaluation.metrics.averages import summarise
 from evaluation.metrics.calibration import calibrated_llrs, cllr, min_cllr, rocch_eer
 from evaluation.metrics.catalogue import DETECTION_METRICS
 from evaluation.metrics.detection import auc, detection_metrics, kaldi_eer, min_dcf, speechbrain_eer
-from evaluation.metrics.disclosure import linkability, zebra
+from evaluation.metrics.linkability import linkability
 from evaluation.metrics.pitch import pitch_correlation
 from evaluation.metrics.speaker_traits import EMOTIONS, emotion_scores
 from evaluation.metrics.voice_similarity import similarity_matrix
 from evaluation.metrics.word_errors import WordErrorCounts, count_word_errors
+from evaluation.metrics.zebra import zebra
 from tests.evaluation.score_sets import score_lists
 
 CHANGES = math.inf

@@ -10,7 +10,7 @@ from common.errors import MetricInputError
 from evaluation.metrics.bootstrap import bootstrap_mean, draw_speakers
 from evaluation.metrics.calibration import cllr, min_cllr, rocch_eer
 from evaluation.metrics.detection import detection_metrics, kaldi_eer
-from evaluation.metrics.disclosure import linkability, zebra, zebra_category
+from evaluation.metrics.linkability import linkability
 from evaluation.metrics.pitch import pitch_correlation
 from evaluation.metrics.speaker_traits import emotion_scores
 from evaluation.metrics.voice_similarity import (
@@ -20,6 +20,7 @@ from evaluation.metrics.voice_similarity import (
     similarity_matrix,
     voice_distinctiveness,
 )
+from evaluation.metrics.zebra import zebra, zebra_category
 
 SPEAKERS = ["a", "a", "b", "b"]
 DISTINCT = np.array([[0.0, 4, -4, -4], [4, 0, -4, -4], [-4, -4, 0, 4], [-4, -4, 4, 0]])

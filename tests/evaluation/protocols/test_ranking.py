@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.rounding import format_distinct
+from evaluation.protocols.ranking.entries import Entry, Measured, Place, Reason
 from evaluation.protocols.ranking.policy import PolicyError, find_changes, make_policy, policy_as_dict, policy_in_words
-from evaluation.protocols.ranking.ranking import RankingError, format_distinct, moves, rank
-from evaluation.protocols.ranking.rankings import Entry, Measured, Place, Reason
+from evaluation.protocols.ranking.ranking import RankingError, moves, rank
 from evaluation.protocols.recipes import load_recipe
 
 RECIPE = load_recipe("2022")

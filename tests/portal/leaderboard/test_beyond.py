@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from evaluation.formats.results import AttackModel
-from evaluation.protocols.ranking.rankings import Measured
+from evaluation.protocols.ranking.entries import Measured
 from portal.leaderboard.exports import leaderboard_as_dict
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer, average_cell

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from common.errors import MetricInputError
 from evaluation.metrics.detection import detection_metrics
-from evaluation.metrics.disclosure import linkability, zebra, zebra_category
+from evaluation.metrics.linkability import linkability
+from evaluation.metrics.zebra import zebra, zebra_category
 from tests.evaluation import plain_detection as plain
 from tests.evaluation.reference import needs_shared
 from tests.evaluation.score_sets import eighths, normal_scores, reference_cases, reference_scores, score_lists
