@@ -25,9 +25,10 @@ ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accoun
 	farming.py codes.py withdrawal.py) \
 	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
 	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
-# What depends on how messages are kept: by Redis, or by the folder queue, on which all these processes run too.
+# What depends on how messages are kept, by Redis or by the folder queue, on which the other tests of processes run; and
+# without those that have a Redis of their own there, too.
 ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py two_hosts.py \
-	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker)
+	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker) -k "not (queue_is_down or redis_was_away)"
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 # Everything but pip itself, which other steps use while it would be replaced.

@@ -25,6 +25,14 @@ from portal.config.settings import CELERY_BROKER_URL as BROKER  # noqa: E402
 if _ahead_s := float(os.environ.get("TEST_CLOCK_AHEAD_S", "0")):
     _right_time = timezone.now
     timezone.now = lambda: _right_time() + timedelta(seconds=_ahead_s)
+# A program of a test may draw figures as pages show them, without those for print: they take most of its time.
+if os.environ.get("TEST_FIGURES") == "svg":
+    from evaluation.figures import style
+    from listening.analysis.figures.view import Figure
+
+    style.KEPT = ("svg",)
+    _all_files = Figure.files
+    Figure.files = lambda figure: _all_files(figure, style.KEPT)
 # Nothing that a test writes has to survive a power cut.
 os.fsync = lambda fd: None  # noqa: ARG005
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":  # noqa: F405

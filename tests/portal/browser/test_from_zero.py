@@ -31,9 +31,11 @@ EDITION = f"/editions/{NAME}/"
 def imports(tmp_path, monkeypatch):
     """Two women and two men with five recordings in each set: of fewer, hardly a listening test can be designed.
 
-    The portal has no model files, so what attacks is the long-term spectrum; networks are tried by themselves.
+    The portal has no model files, so what attacks is the long-term spectrum, and draws no figures for print: networks
+    and figures are tried by themselves.
     """
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "models"))
+    monkeypatch.setenv("TEST_FIGURES", "svg")
     copy_speech(tmp_path / "corpora" / "voices", speakers_of_a_gender=2, enrolled=5, tried=5, seconds=1)
     return tmp_path / "corpora"
 

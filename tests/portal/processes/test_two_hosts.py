@@ -23,7 +23,7 @@ from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.processes.test_vp import Shell
 from tests.portal.processes.uploading import WebServer
 
-QUICK = {"PORTAL_WORKER_PROCESSES": "1"}
+QUICK = {"PORTAL_WORKER_PROCESSES": "1", "TEST_FIGURES": "svg"}
 ENDED = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
 
 
