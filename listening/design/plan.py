@@ -285,8 +285,9 @@ def sum_weights(
 ) -> dict[Name, Fraction]:
     """Weight of all candidates that share a name."""
     found: dict[Name, Fraction] = defaultdict(Fraction)
-    for candidate in candidates:
-        found[name(candidate)] += weight[candidate.key]
+    counts = Counter((name(candidate), weight[candidate.key]) for candidate in candidates)  # few different weights
+    for (of, each), count in counts.items():
+        found[of] += count * each
     return dict(found)
 
 

@@ -7,7 +7,7 @@ from listening.tasks import Task
 from tests.listening.factories import make_stimulus
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 
-SAMPLES = 6
+SAMPLES = 4
 
 
 def make_board_study(*, name="board-study", samples=SAMPLES, boards=2, evaluators=2, **fields):

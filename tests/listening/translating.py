@@ -3,6 +3,7 @@
 import ast
 import gettext
 import re
+from functools import cache
 from pathlib import Path
 
 from django.utils.translation.template import templatize
@@ -36,6 +37,7 @@ def sentences_of_python(path):
     return found
 
 
+@cache
 def sentences():
     """Where each sentence stands that an evaluator may read, by sentence and plural."""
     found = {}

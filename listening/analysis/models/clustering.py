@@ -126,7 +126,8 @@ def _lost_by_centring(added: Floats, listener: Ints, item: Ints, group: Ints) ->
     heard = np.bincount(item * groups + group, minlength=(int(item.max()) + 1) * groups).reshape(-1, groups)
     _, both = np.unique(item * listeners + listener, return_inverse=True)
     by_one = np.bincount(both * groups + group, minlength=(int(both.max()) + 1) * groups).reshape(-1, groups)
-    pairs = heard.T @ heard - by_one.T @ by_one
+    of_all, of_one = heard.astype(np.float64), by_one.astype(np.float64)  # faster than integers, as exact
+    pairs = of_all.T @ of_all - of_one.T @ of_one
     place = listener * groups + group
     sums = np.stack([np.bincount(place, one, listeners * groups) for one in added.T], axis=1)
     moved = sums.reshape(listeners, groups, -1) / np.bincount(group)[:, None]

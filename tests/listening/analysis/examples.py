@@ -1,5 +1,7 @@
 """Results that are made up, for tests of what only reads tables: every table filled, its numbers mean nothing."""
 
+from functools import cache
+
 import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, Settings, StudyFacts
@@ -14,17 +16,23 @@ PAIRS = ("original-original", "anonymised-anonymised", "original-anonymised")
 
 def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1, listeners=LISTENERS):
     """Each table with plausible rows; forms are mixed, which no study does."""
+    facts = StudyFacts(
+        "made-up", "A made-up study", "rating", tuple(tasks), dict.fromkeys(tasks, (1, 10)), is_simulated
+    )
+    counts = {"listeners": len(LISTENERS), "sessions": len(LISTENERS), "ratings": 1234, "left_out": 0}
+    tables = dict(_made_up_tables(tuple(systems), tuple(tasks), seed, tuple(listeners)))
+    return Results(facts.as_data(), Settings().as_data(), counts, ["A note."], {"analysis": "0"}, tables)
+
+
+@cache
+def _made_up_tables(systems, tasks, seed, listeners):
     numbers = np.random.default_rng(seed)
     tables = {}
     for scores, contents in (("raw", BY_SCORES), ("normalised", BY_SCORES), ("common", COMMON)):
         for content in contents:
             rows = [_row(content, numbers, scores, fixed) for fixed in _fixed(content.name, systems, tasks, listeners)]
             tables[f"{scores}/{content.name}"] = make_table(content.name, rows)
-    facts = StudyFacts(
-        "made-up", "A made-up study", "rating", tuple(tasks), dict.fromkeys(tasks, (1, 10)), is_simulated
-    )
-    counts = {"listeners": len(LISTENERS), "sessions": len(LISTENERS), "ratings": 1234, "left_out": 0}
-    return Results(facts.as_data(), Settings().as_data(), counts, ["A note."], {"analysis": "0"}, tables)
+    return tables
 
 
 def _fixed(name, systems, tasks, listeners):

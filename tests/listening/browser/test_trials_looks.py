@@ -34,7 +34,7 @@ def test_practice_of_a_trial_with_a_limit_passes_the_check(page, check_page):
 
 
 def test_shorter_scales_pass_the_check(page, check_page):
-    for points in (2, 5, 7):
+    for points in (2, 7):
         open_trials(page, make_session(make_study(trials=2, scale_points=points, tasks=["naturalness"])))
         expect(page.locator("#players button")).to_have_count(1)
         expect(page.locator(".point")).to_have_count(points)

@@ -1,7 +1,9 @@
 """Pools of utterances and requests of any size for the tests of designs."""
 
 from dataclasses import replace
+from functools import cache
 
+from listening.design.allocation import allocate
 from listening.design.plan import Candidate, Design, DesignRequest, PoolUtterance
 from listening.design.selection import choose_candidates
 
@@ -33,6 +35,13 @@ def layout_2022(systems):
     return make_request(
         evaluators=52, trials=52, originals=26, systems=systems, seed=2022, pool=make_pool(13, 13, 40, 12, names)
     )
+
+
+@cache
+def designed_2022(systems):
+    """That layout and its design, which takes seconds."""
+    request = layout_2022(systems)
+    return request, allocate(request)
 
 
 def with_block(design: Design, number: int, block) -> Design:

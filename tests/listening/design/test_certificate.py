@@ -62,9 +62,9 @@ def failures(request, design):
     return [check.name for check in certify(request, design).failures]
 
 
-def first_failing_alone(request, name, edits):
+def first_failing_alone(request, name, edits, seed=0):
     """The first edited design that fails this check and no other; the designs of more seeds where one gives none."""
-    designs = (allocate(replace(request, seed=seed)) for seed in range(SEEDS))
+    designs = (allocate(replace(request, seed=seed + more)) for more in range(SEEDS))
     for tried in islice(chain.from_iterable(edits(request, design) for design in designs), TRIES):
         if failures(request, tried) == [name]:
             return tried
@@ -181,7 +181,7 @@ def test_a_trial_twice_in_a_session_fails_even_where_utterances_may_repeat():
     )
     assert compute_requirements(request).source > 1
     assert compute_requirements(request).enrolment > 1
-    broken = first_failing_alone(request, "trial once", doubled)
+    broken = first_failing_alone(request, "trial once", doubled, seed=4)
     assert "2 times" in certify(request, broken).failures[0].sentence
 
 

@@ -5,11 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from listening.design.allocation import allocate, extend
+from listening.design import allocation
+from listening.design.allocation import BEGINNINGS, allocate, extend
 from listening.design.certificate import certify
 from listening.design.ordering import insert_controls
 from listening.design.plan import DesignError, Extension
-from tests.listening.design.pools import layout_2022, make_request
+from tests.listening.design.pools import designed_2022, make_pool, make_request
 
 GOLD, BRIDGE, PRACTICE = ("gold-1", "gold-2"), ("bridge-1", "bridge-2", "bridge-3"), ("practice-1", "practice-2")
 
@@ -24,9 +25,14 @@ def design(request_):
     return allocate(request_)
 
 
-def test_added_blocks_keep_the_whole_balanced():
-    request = layout_2022(12)
-    design = allocate(request)
+@pytest.mark.parametrize("evaluators", [12, 52])
+def test_added_blocks_keep_the_whole_balanced(evaluators):
+    if evaluators == 52:
+        request, design = designed_2022(12)
+    else:
+        names = tuple(f"S{number}" for number in range(5))
+        request = make_request(evaluators, 20, 10, systems=5, seed=2022, pool=make_pool(10, 10, 20, 8, names))
+        design = allocate(request)
     for blocks, seed in ((3, 5), (8, 6)):
         before, design = design, extend(request, design, blocks=blocks, seed=seed)
         assert design.blocks[: len(before.blocks)] == before.blocks
@@ -35,9 +41,28 @@ def test_added_blocks_keep_the_whole_balanced():
     rated = Counter(key for block in design.blocks for key in block)
     system = {candidate.key: candidate.system for candidate in request.candidates}
     totals = Counter(system[key] for key in rated.elements() if system[key])
-    assert len(design.blocks) == 63
+    assert len(design.blocks) == evaluators + 11
     assert max(totals.values()) - min(totals.values()) <= 1
     assert set(rated.values()) <= {1, 2}
+
+
+def test_other_beginnings_are_tried_where_few_blocks_have_no_way_from_the_first(request_, design, monkeypatch):
+    fill, tried = allocation.fill_blocks, []
+
+    def fill_at_last(*given):
+        tried.append(given)
+        if len(tried) % BEGINNINGS:
+            raise DesignError(["No allocation was found."])
+        return fill(*given)
+
+    monkeypatch.setattr(allocation, "fill_blocks", fill_at_last)
+    longer = extend(request_, design, blocks=1, seed=2)
+    assert certify(request_, longer).passes
+    assert len(tried) == BEGINNINGS
+    monkeypatch.setattr(allocation, "FEW_TRIALS", 11)
+    with pytest.raises(DesignError, match="No allocation was found"):  # a block of 12 trials is tried once
+        extend(request_, design, blocks=1, seed=2)
+    assert len(tried) == BEGINNINGS + 1
 
 
 def test_one_block_can_be_added(request_, design):
@@ -45,8 +70,9 @@ def test_one_block_can_be_added(request_, design):
 
 
 def test_an_extension_is_the_same_for_the_same_seed(request_, design):
-    assert extend(request_, design, blocks=2, seed=3) == extend(request_, design, blocks=2, seed=3)
-    assert extend(request_, design, blocks=2, seed=3) != extend(request_, design, blocks=2, seed=4)
+    longer = extend(request_, design, blocks=2, seed=3)
+    assert extend(request_, design, blocks=2, seed=3) == longer
+    assert extend(request_, design, blocks=2, seed=4) != longer
 
 
 def test_nothing_can_be_added_to_a_design_of_other_trials(request_, design):
@@ -69,7 +95,7 @@ def test_controls_stand_apart_and_practice_first(request_, design):
 
 
 def test_controls_stand_at_other_places_in_other_blocks():
-    design = allocate(layout_2022(13))
+    _, design = designed_2022(13)
     blocks = insert_controls(design, practice=(), gold=GOLD, bridge=BRIDGE, seed=4)
     for key in (*GOLD, *BRIDGE):
         places = [block.index(key) for block in blocks]

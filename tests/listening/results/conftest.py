@@ -8,8 +8,9 @@ import pytest
 from evaluation.figures.style import PALETTES
 from listening.analysis import figures
 from listening.analysis.figures import view
-from listening.app.results import handlers, selectors
+from listening.app.results import handlers, selectors, services
 from listening.app.results.selectors import figures_in
+from tests.listening.results.answered import CHOSEN
 
 SVG = "http://www.w3.org/2000/svg"
 KEPT = ("violin-naturalness", "listeners-naturalness", "scatter-naturalness-intelligibility")
@@ -24,18 +25,21 @@ def draw_plainly(_, formats, *, title, description, **__):
 
 @pytest.fixture
 def quick_analyses(request, monkeypatch, settings):
-    """Analyses that have few figures, and those for pages only; they are drawn in the test whose name speaks of them.
+    """Analyses of few resamples that have few figures, and those for pages only.
+
+    They are drawn in the test whose name speaks of them.
 
     Drawing takes longer than all the rest. No heartbeat is written either, which would wait for the transaction of
     the test.
     """
-    real = figures.list_figures
+    real, parse = figures.list_figures, services.parse_settings
 
     def few(results):
         return [replace(one, formats=("svg",)) for one in real(results) if one.name in KEPT]
 
     for reader in (handlers, selectors):
         monkeypatch.setattr(reader, "list_figures", few)
+    monkeypatch.setattr(services, "parse_settings", lambda chosen: parse(CHOSEN | dict(chosen)))
     if "tables_and_figures" not in request.node.name:
         monkeypatch.setattr(view, "draw_formats", draw_plainly)
     settings.JOB_HEARTBEAT_S = 3600

@@ -27,14 +27,18 @@ from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def organizer():
-    return make_organizer()
+def published_leaderboard():
+    return make_leaderboard(organizers=[make_organizer()], published_at=timezone.now(), is_listed=True)
 
 
 @pytest.fixture
-def edition(organizer):
-    return make_leaderboard(organizers=[organizer], published_at=timezone.now(), is_listed=True)
+def edition(once):
+    return once(published_leaderboard)
+
+
+@pytest.fixture
+def organizer(edition):
+    return edition.organizers.get()
 
 
 @pytest.fixture
@@ -419,11 +423,10 @@ def test_leaderboard_takes_the_same_queries_for_any_number_of_studies(
         client.get(f"/editions/{edition.name}/leaderboard/")
 
 
-def test_organizers_leaderboard_of_forty_systems_with_three_studies_is_within_its_budget(
-    organizer, django_assert_num_queries
+def test_organizers_leaderboard_of_many_systems_with_three_studies_is_within_its_budget(
+    edition, organizer, django_assert_num_queries
 ):
-    edition = make_leaderboard(organizers=[organizer], name="large")
-    for number in range(18):
+    for number in range(4):
         team = make_team(edition)
         for label in ("p1", "c1"):
             put_on_leaderboard(make_team_system(team, label), eer=10 + number, wer=6 + number * 0.2)
@@ -435,11 +438,11 @@ def test_organizers_leaderboard_of_forty_systems_with_three_studies_is_within_it
     with django_assert_num_queries(17):
         client.get(address)
     times = []
-    for _ in range(5):
+    for _ in range(3):
         start = time.process_time()
         assert client.get(address).status_code == 200
         times.append(time.process_time() - start)
-    assert min(times) < 0.5  # the budget of 0.1 s is measured by benchmarks; this finds what is of another order
+    assert min(times) < 0.5  # the budget of 0.1 s with 40 systems is measured by benchmarks; this finds another order
 
 
 # The registry --------------------------------------------------------------------------------------

@@ -21,12 +21,16 @@ from tests.portal.factories import make_job, make_team, make_user
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def study():
+def analysed_study():
     found = make_analysed()
     found.edition.published_at = timezone.now()
     found.edition.save()
     return found
+
+
+@pytest.fixture
+def study(once):
+    return once(analysed_study)
 
 
 def publish(study):

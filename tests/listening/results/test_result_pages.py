@@ -26,6 +26,7 @@ from listening.app.results.labels import rate_in_words
 from listening.app.results.pages import _sections, list_asked
 from listening.app.results.selectors import parsed_results
 from listening.app.results.tables import TOO_FEW, Shape, read_systems, shown_table, system_in_words
+from portal.accounts.models import User
 from portal.jobs.models import Job, State
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
 from tests.listening.factories import make_study
@@ -51,30 +52,29 @@ OF_LISTENERS = "raw/listeners-naturalness-light.svg"
 PEOPLE = ("visitor", "member", "operator", "rival", "team", "organizer")
 
 
-class Place:
-    """A study in which a team's system was heard, and everybody who may ask for its results."""
+def heard_study(*, publish=True, drawn=(), **fields):
+    """A study in which systems of two teams were heard."""
+    results = made_up_results()
+    results = replace(results, remarks=[*results.remarks, f"One listener stands out: {LISTENERS[0]}."])
+    study = make_analysed(
+        organizer=make_organizer(name="organizer"), figures=(*DRAWN, OF_LISTENERS, *drawn), results=results, **fields
+    )
+    add_heard_system(study, SYSTEMS[0], team=make_team(study.edition, owner=make_user(name="team")))
+    add_heard_system_of_rival(study, make_user(name="rival"))
+    make_user(name="member")
+    make_operator(name="operator")
+    if publish:
+        publish_study(study)
+    return study
 
-    def __init__(self, *, publish=True, **fields):
-        organizer, owner = make_organizer(), make_user()
-        results = fields.pop("results", None) or made_up_results()
-        results = replace(results, remarks=[*results.remarks, f"One listener stands out: {LISTENERS[0]}."])
-        self.study = make_analysed(
-            organizer=organizer, figures=(*DRAWN, OF_LISTENERS, *fields.pop("drawn", ())), results=results, **fields
-        )
-        self.team = make_team(self.study.edition, owner=owner)
-        self.submission = add_heard_system(self.study, SYSTEMS[0], team=self.team)
-        rival = make_user()
-        add_heard_system_of_rival(self.study, rival)
-        if publish:
-            publish_study(self.study)
-        self.people = {
-            "visitor": None,
-            "member": make_user(),
-            "operator": make_operator(),
-            "rival": rival,
-            "team": owner,
-            "organizer": organizer,
-        }
+
+class Place:
+    """Such a study, and everybody who may ask for its results."""
+
+    def __init__(self, study):
+        self.study = study
+        self.submission = study.systems.get(code=SYSTEMS[0]).submission
+        self.people = {who: User.objects.filter(name=who).first() for who in PEOPLE}
 
     def client(self, who):
         client = Client()
@@ -96,8 +96,8 @@ def add_heard_system_of_rival(study, rival):
 
 
 @pytest.fixture
-def place():
-    return Place()
+def place(once):
+    return Place(once(heard_study))
 
 
 def page_of(response):
@@ -138,7 +138,7 @@ def test_each_person_meets_what_is_for_them(place, name):
 
 
 def test_nobody_but_organizers_meets_results_that_are_not_published():
-    place = Place(publish=False)
+    place = Place(heard_study(publish=False))
     system = ("results-system", SYSTEMS[0])
     for address in (("results",), system, ("results-json",), ("results-latex",), ("results-csv", "raw", "summary")):
         found = {who: place.get(who, *address).status_code for who in PEOPLE}
@@ -211,7 +211,7 @@ OF_ORGANIZERS = ("raw/exclusions-naturalness", "common/map-board-1")
 
 def test_single_samples_and_rules_that_do_not_stand_are_for_organizers():
     drawn = [f"{name}-light.svg" for name in (*OF_ORGANIZERS, "raw/exclusions-standing-naturalness")]
-    place = Place(drawn=drawn)
+    place = Place(heard_study(drawn=drawn))
     for who in PEOPLE:
         is_organizer = who == "organizer"
         page = page_of(place.get(who, scores="raw"))
@@ -339,7 +339,7 @@ def test_comparisons_of_a_system_are_turned_to_it(place):
 
 
 def test_simulated_ratings_are_marked_on_every_page():
-    place = Place(is_simulated=True)
+    place = Place(heard_study(is_simulated=True))
     for address in (
         ("results",),
         ("results-system", SYSTEMS[0]),
@@ -540,7 +540,7 @@ def test_tables_in_latex_are_those_of_the_page_without_drawings_and_prose(place)
     assert len(printed) == len(means)
     for mean, cell in zip(means, printed, strict=True):
         assert float(cell.split(" [")[0]) == pytest.approx(float(mean), abs=0.05)
-    assert "simulated answers" in page_of(Place(is_simulated=True).get("visitor", "results-latex"))
+    assert "simulated answers" in page_of(Place(heard_study(is_simulated=True)).get("visitor", "results-latex"))
 
 
 def test_one_system_is_compared_with_the_originals_alone():

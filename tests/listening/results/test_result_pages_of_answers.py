@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from listening.analysis.tables import Results
 from listening.app.models import Session
+from listening.tasks import Task
 from tests.listening.results.answered import CHOSEN, analysed, make_answered
 from tests.pages import read_page
 
@@ -27,7 +28,8 @@ SETTINGS = {
 
 @pytest.fixture
 def study():
-    return make_answered()
+    """With one task: pages do not depend on how many there are."""
+    return make_answered(tasks=[Task.NATURALNESS])
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def test_a_bundle_holds_inputs_tables_and_figures(client, study):
 
 
 def test_a_rule_leaves_listeners_out_and_the_study_is_analysed_anew():
-    study = make_answered(evaluators=14, trials=12, closed=False)
+    study = make_answered(evaluators=14, trials=12, closed=False, tasks=[Task.NATURALNESS])
     even = study.sessions.first()
     even.answers.update(rating=5)
     Session.objects.filter(pk=even.pk).update(state=Session.State.FINISHED)
@@ -113,7 +115,7 @@ def test_a_rule_leaves_listeners_out_and_the_study_is_analysed_anew():
 
 
 def test_a_single_listener_gives_numbers_without_intervals():
-    study = make_answered(evaluators=1, trials=12)
+    study = make_answered(evaluators=1, trials=12, tasks=[Task.NATURALNESS])
     client = Client()
     client.force_login(study.edition.organizers.first())
     run_from_page(client, study)

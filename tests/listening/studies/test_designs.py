@@ -20,6 +20,16 @@ from tests.listening.heard import make_designed, make_draft, make_heard_edition,
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture
+def designed(once):
+    return once(make_designed)
+
+
+@pytest.fixture
+def prepared(once):
+    return once(make_prepared)
+
+
 def launch(study):
     return services.launch_study(study=study, by=study.created_by, now=timezone.now())
 
@@ -34,8 +44,8 @@ def shape_of(study):
     )
 
 
-def test_design_gives_every_evaluator_a_block_of_the_planned_trials():
-    study = make_designed()
+def test_design_gives_every_evaluator_a_block_of_the_planned_trials(designed):
+    study = designed
     blocks = list(study.blocks.all())
     assert [block.number for block in blocks] == [1, 2, 3, 4]
     for block in blocks:
@@ -49,8 +59,8 @@ def test_design_gives_every_evaluator_a_block_of_the_planned_trials():
     assert study.state == Study.State.DRAFT
 
 
-def test_sample_b_is_an_original_enrolment_and_a_is_what_the_item_says():
-    study = make_designed()
+def test_sample_b_is_an_original_enrolment_and_a_is_what_the_item_says(designed):
+    study = designed
     for item in study.items.filter(purpose="scored"):
         a, b = item.samples.order_by("slot")
         assert (a.slot, b.slot, b.stimulus.system) == ("a", "b", None)
@@ -61,8 +71,8 @@ def test_sample_b_is_an_original_enrolment_and_a_is_what_the_item_says():
         assert a.stimulus.source == held.audio
 
 
-def test_criterion_14_controls_have_a_known_answer_and_never_the_same_recording_twice():
-    same, other = make_designed(gold_trials=2).items.filter(purpose="gold")
+def test_criterion_14_controls_have_a_known_answer_and_never_the_same_recording_twice(designed):
+    same, other = designed.items.filter(purpose="gold")
     a, b = [sample.stimulus for sample in same.samples.all()]
     assert (a.utterance.speaker, a.source == b.source) == (b.utterance.speaker, False)
     assert (same.system, same.is_target, same.expected) == (None, True, {"verifiability": [6, 10]})
@@ -87,8 +97,8 @@ def test_practice_holds_one_of_each_kind():
     }
 
 
-def test_recordings_of_controls_are_in_no_scored_trial():
-    study = make_designed()
+def test_recordings_of_controls_are_in_no_scored_trial(designed):
+    study = designed
     heard = {purpose: set() for purpose in Item.Purpose.values}
     for sample in ItemSample.objects.filter(item__study=study).select_related("item", "stimulus"):
         heard[sample.item.purpose].add(sample.stimulus.utterance_id)
@@ -111,20 +121,19 @@ def test_keys_longer_than_a_row_holds_are_cut_and_stay_different():
     assert short[0] != short[1]
 
 
-def test_criterion_17_certificate_is_reproducible_from_the_seed():
-    edition = make_heard_edition()
-    study = make_designed(edition)
+def test_criterion_17_certificate_is_reproducible_from_the_seed(designed):
+    study = designed
     first, shape = study.certificate, shape_of(study)
     designing.make_design(study, study.created_by)
     study.refresh_from_db()
     assert (study.certificate, shape_of(study)) == (first, shape)
-    other = make_designed(edition, seed=2023)
+    other = make_designed(study.edition, seed=2023)
     assert other.certificate["fingerprint"] != first["fingerprint"]
     assert shape_of(other) != shape
 
 
-def test_criterion_17_certificate_is_downloaded_as_it_is_stored(client):
-    study = make_designed()
+def test_criterion_17_certificate_is_downloaded_as_it_is_stored(client, designed):
+    study = designed
     client.force_login(study.created_by)
     response = client.get(reverse("studies:certificate", args=[study.name]))
     assert response.status_code == 200
@@ -237,11 +246,6 @@ TAMPERINGS = [
 ]
 
 
-@pytest.fixture
-def prepared():
-    return make_prepared()
-
-
 @pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
 def test_criterion_17_launch_is_blocked_when_the_rows_were_changed(prepared, tamper):
     assert launch_problems(read_rows(prepared)) == []
@@ -310,10 +314,9 @@ def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client
     assert planning.judge_plan(study, seconds=1).problems == []
 
 
-def test_design_that_reaches_its_limit_in_the_request_goes_on_as_a_job_with_the_same_outcome(monkeypatch):
-    study = make_draft(make_heard_edition())
-    designing.make_design(study, study.created_by)
-    at_once = Study.objects.get(pk=study.pk).certificate["fingerprint"]
+def test_design_that_reaches_its_limit_in_the_request_goes_on_as_a_job_with_the_same_outcome(designed, monkeypatch):
+    study = designed
+    at_once = study.certificate["fingerprint"]
     ticks = count()
     monkeypatch.setattr(planning, "thread_time", lambda: float(next(ticks)))
     job = services.start_design(study, study.created_by)
@@ -405,8 +408,8 @@ def test_extension_adds_balanced_blocks_of_the_same_recordings(prepared):
     assert study.certificate == build_certificate(read_rows(study))
 
 
-def test_drafts_are_not_extended():
-    study = make_designed()
+def test_drafts_are_not_extended(designed):
+    study = designed
     with pytest.raises(NotPossible, match="cannot be extended"):
         designing.extend_design(study, 1, study.created_by)
 

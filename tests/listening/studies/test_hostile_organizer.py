@@ -25,17 +25,30 @@ def edition(client):
 
 
 @pytest.fixture
-def on_prolific(edition):
-    study = make_prepared(edition, platform="prolific", platform_settings=CODES)
+def prepared(client, once):
+    study = once(make_prepared)
+    client.force_login(study.created_by)
+    return study
+
+
+def launch_on_prolific():
+    study = make_prepared(platform="prolific", platform_settings=CODES)
     return services.launch_study(study=study, by=study.created_by, now=timezone.now())
 
 
-@pytest.mark.parametrize("languages", [",", " ; ;", ",,,"])
-def test_languages_of_commas_alone_are_none(client, edition, languages):
+@pytest.fixture
+def on_prolific(client, once):
+    study = once(launch_on_prolific)
+    client.force_login(study.created_by)
+    return study
+
+
+def test_languages_of_commas_alone_are_none(client, edition):
     study = make_draft(edition)
-    response = save(client, study, languages=languages)
-    assert response.status_code == 422
-    assert "Give at least one language, such as en." in response.content.decode()
+    for languages in (",", " ; ;", ",,,"):
+        response = save(client, study, languages=languages)
+        assert response.status_code == 422
+        assert "Give at least one language, such as en." in response.content.decode()
     study.refresh_from_db()
     assert study.languages == ["en", "fr"]
     for name in ("detail", "edit", "texts"):
@@ -69,8 +82,8 @@ def test_settings_of_a_launched_study_stay_sound_when_anyone_changes_them(on_pro
     assert on_prolific.platform_settings == CODES
 
 
-def test_study_with_a_submission_that_was_taken_back_is_not_launched(client, edition):
-    study = make_prepared(edition)
+def test_study_with_a_submission_that_was_taken_back_is_not_launched(client, prepared):
+    study = prepared
     submission = study.systems.first().submission
     submission.state = Submission.State.WITHDRAWN
     submission.save()
@@ -81,8 +94,10 @@ def test_study_with_a_submission_that_was_taken_back_is_not_launched(client, edi
     assert (study.state, study.launched_at) == ("prepared", None)
 
 
-def test_preview_ends_with_the_test_that_it_stands_before(client, edition):
-    study = make_prepared(edition, screening={"sound": False, "headphones": "woods"})
+def test_preview_ends_with_the_test_that_it_stands_before(client, prepared):
+    study = prepared
+    study.screening = {"sound": False, "headphones": "woods"}
+    study.save()
     address = client.post(page("preview", study)).url
     Session.objects.update(step="headphones", consented_at=timezone.now())
     assert client.get(address).status_code == 200

@@ -21,11 +21,10 @@ from listening.app.studies.words import Word, WordsError, find_problem, list_wor
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_study
-from tests.listening.heard import make_heard_edition, make_prepared
+from tests.listening.heard import make_prepared
 from tests.listening.translating import sentences
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
 from tests.pages import read_page
-from tests.portal.factories import make_organizer
 
 BEGIN = ("Begin", 0)
 
@@ -242,20 +241,19 @@ def test_refusal_of_an_answer_is_in_the_words_of_the_study():
 # The pages of the organizer ------------------------------------------------------------------------
 
 
-@pytest.fixture
-def organizer(db):
-    return make_organizer()
+def arabic_study():
+    return make_prepared(languages=["en", "ar"])
 
 
 @pytest.fixture
-def study(organizer):
-    return make_prepared(make_heard_edition(organizer=organizer), languages=["en", "ar"])
+def study(once):
+    return once(arabic_study)
 
 
 @pytest.fixture
-def client(organizer):
+def client(study):
     client = Client()
-    client.force_login(organizer)
+    client.force_login(study.edition.organizers.get())
     return client
 
 
