@@ -38,6 +38,7 @@ from tests.quick_jobs import (  # noqa: F401
     few_resamples,
     pages_without_drawings,
     quick_figures,
+    quick_measures,
 )
 from tests.snapshots import empty_by_snapshot, once  # noqa: F401
 

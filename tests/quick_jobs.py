@@ -6,6 +6,7 @@ import pytest
 
 from evaluation.app.runs import services
 from evaluation.figures import style
+from evaluation.metrics import naturalness
 from evaluation.scoring import sources
 from listening.app.studies import planning
 from listening.app.studies import services as studies
@@ -41,6 +42,14 @@ def designs_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def quick_measures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network that predicts naturalness takes longer than all other measures: only what `system` was measured by
+    once, and those that follow it, ask it."""
+    if "system" not in request.fixturenames:
+        monkeypatch.setattr(naturalness, "missing", lambda: "Naturalness is not predicted in this test.")
+
+
+@pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Intervals from a tenth of the usual resamples; those of published scores are tried with all of them."""
+    """Intervals from a tenth of the usual resamples; programs in processes of their own make all of them."""
     monkeypatch.setattr(sources, "RESAMPLES", 100)

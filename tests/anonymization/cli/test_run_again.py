@@ -19,7 +19,7 @@ from tests.anonymization.cli.shell import B2, DEMO, ROOT, contents, start, write
 from tests.evaluation.commands import refusal
 
 # More than a quick machine anonymises before the test looks; the second is never anonymised whole.
-LINKS, MORE_LINKS = 500, 2000
+LINKS, MORE_LINKS = 200, 600
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ RATE = 16_000
 # Two hours are 115.2 million samples: below 3 GB with input and output.
 MOST_BYTES_A_SAMPLE = 24
 # Minutes of speech whose memory is compared; a slow method's growth shows in few.
-MINUTES = {"mcadams-2022": 30, "world-formant-f0": 2}
+MINUTES = {"world-formant-f0": 2}
 
 
 # Networks take longer, and synthesised speech has other lengths; their tests are their own.

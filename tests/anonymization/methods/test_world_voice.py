@@ -104,7 +104,7 @@ def test_formants_arrive_on_real_speech(shared, factor):
 
 def test_round_trip_on_real_speech_stays_within_the_stated_loss(shared):
     distances, cents, voicing = [], [], []
-    for samples in read_speech(shared, 5):
+    for samples in read_speech(shared, 3):
         output = world_voice(samples, 16_000, WorldParameters())
         before, after = f0(samples), f0(output)
         both = (before > 0) & (after > 0)
@@ -221,17 +221,17 @@ def test_pieces_cover_all_frames_and_end_in_pauses():
 
 
 def test_a_long_recording_sounds_like_its_parts(vowels):
-    """Forty seconds, made in pieces: the contour arrives and no seam changes the loudness."""
-    samples = np.tile(vowels, 16)
+    """Twenty seconds, made in two pieces: the contour arrives and no seam changes the loudness."""
+    samples = np.tile(vowels, 8)
     output = world_voice(samples, 16_000, DEEP)
     assert measure_f0(f0(output)).mean_hz == pytest.approx(100, rel=0.02)
-    loudness = [rms(part) for part in output.reshape(16, -1)]
+    loudness = [rms(part) for part in output.reshape(8, -1)]
     assert np.ptp(loudness) < 0.15 * np.mean(loudness)
 
 
 def test_a_seam_within_voice_makes_no_click():
     """A tone without a pause must be cut somewhere."""
-    samples = (8000 * np.sin(2 * np.pi * 150 * np.arange(20 * 16_000) / 16_000)).astype(np.int16)
+    samples = (8000 * np.sin(2 * np.pi * 150 * np.arange(17 * 16_000) / 16_000)).astype(np.int16)
     output = world_voice(samples, 16_000, WorldParameters(150.0)).astype(float)
     steps = np.abs(np.diff(output))
     assert steps.max() < 3 * np.quantile(steps, 0.99)
@@ -257,7 +257,7 @@ def test_contour_of_a_glide_is_found_frame_by_frame(estimator):
 
 
 def digest(threads=1):
-    samples = np.random.default_rng(5).integers(-9000, 9000, 32_000).astype(np.int16)
+    samples = np.random.default_rng(5).integers(-9000, 9000, 12_000).astype(np.int16)
     output = get_method(NAME).anonymize(samples, 16_000, voice(), threads=threads)
     return hashlib.sha256(output.tobytes()).hexdigest()
 
@@ -271,7 +271,7 @@ def test_output_depends_on_no_earlier_call(vowels):
 def test_threads_fresh_and_forked_processes_give_the_same():
     expected = digest()
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(digest, [1, 2, 1, 2, 1, 2])) == {expected}
+        assert set(pool.map(digest, [1, 2, 1, 2])) == {expected}
     code = "from tests.anonymization.methods.test_world_voice import digest; print(digest())"
     fresh = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert fresh.stdout.strip() == expected

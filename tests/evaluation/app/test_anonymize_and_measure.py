@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 import threading
 import time
 from collections import Counter
@@ -49,7 +48,7 @@ from portal.systems.services import start_baseline, start_edition_baseline
 from speech.pitch.estimators import f0_praat
 from tests.portal.factories import make_edition
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "quick_measures")]
 ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder ../shared with real data is not here")
@@ -81,7 +80,7 @@ def samples_of(key: str) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def part_of_demo(tmp_path_factory):
-    """Of each speaker of the demo corpus two utterances of the enrolment set and three of the trial set."""
+    """The first third of two utterances of the enrolment set and of three of the trial set of each demo speaker."""
     folder, whole, number = tmp_path_factory.mktemp("demo"), ROOT / "demo" / "corpus", Counter()
     with (whole / "utterances.csv").open(newline="") as file, (folder / "utterances.csv").open("w", newline="") as part:
         rows = csv.DictReader(file)
@@ -90,9 +89,11 @@ def part_of_demo(tmp_path_factory):
         for row in rows:
             number[row["speaker"], row["role"]] += 1
             if number[row["speaker"], row["role"]] <= {"enrolment": 2, "trial": 3}[row["role"]]:
-                written.writerow(row)
+                samples, rate_hz = soundfile.read(whole / row["path"], dtype="int16")
+                third = samples[: samples.size // 3]
+                written.writerow(row | {"duration_s": f"{third.size / rate_hz:.3f}"})
                 (folder / row["path"]).parent.mkdir(exist_ok=True)
-                shutil.copy(whole / row["path"], folder / row["path"])
+                soundfile.write(folder / row["path"], third, rate_hz, subtype="PCM_16")
     return folder
 
 

@@ -64,14 +64,34 @@ RUNGS = (AttackModel.UNPROTECTED, AttackModel.IGNORANT, AttackModel.LAZY_INFORME
 TRIALS = "tones_trials_f"
 
 
-@pytest.fixture
-def edition():
-    return tones_edition()
+def make_unprotected():
+    return unprotected(tones_edition())
+
+
+def make_attacked(*data_sets):
+    submission = make_unprotected()
+    attack(submission, data_sets=data_sets or None)
+    return submission
 
 
 @pytest.fixture
-def submission(edition):
-    return unprotected(edition)
+def submission(once):
+    return once(make_unprotected)
+
+
+@pytest.fixture
+def edition(submission):
+    return submission.system.edition
+
+
+@pytest.fixture
+def attacked_whole(once, quick_figures, few_resamples):
+    return once(make_attacked)
+
+
+@pytest.fixture
+def attacked_trials(once, quick_figures, few_resamples):
+    return once(make_attacked, TRIALS)
 
 
 def only(submission):
@@ -86,11 +106,12 @@ def problems_of(run, code):
 # What is computed ----------------------------------------------------------------------------------
 
 
-def test_attack_gives_the_numbers_of_the_engine_with_intervals_over_speakers(edition, submission):
-    run = attack(submission, data_sets=[TRIALS])
-    assert run.job.state == State.SUCCEEDED
-    found = only(submission)
-    wanted = expected_metrics(edition.corpus, TRIALS, lambda one: one.audio, lambda one: one.audio)
+def test_attack_gives_the_numbers_of_the_engine_with_intervals_over_speakers(attacked_trials):
+    found = only(attacked_trials)
+    assert found.run.job.state == State.SUCCEEDED
+    wanted = expected_metrics(
+        attacked_trials.system.edition.corpus, TRIALS, lambda one: one.audio, lambda one: one.audio
+    )
     for rung in RUNGS:  # the anonymised speech is the original one
         number = found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=rung)
         assert (number.value, number.basis) == (100 * wanted.kaldi_eer, Basis.SCORES)
@@ -143,9 +164,8 @@ def test_averages_and_figures_are_those_of_the_recipe(submission):
     assert found.speakers == {"tones_trials_f": 4, "tones_trials_m": 4}
 
 
-def test_voices_that_stay_as_they_were_gain_nothing_and_hide_nothing(submission):
-    attack(submission)
-    found = only(submission)
+def test_voices_that_stay_as_they_were_gain_nothing_and_hide_nothing(attacked_whole):
+    found = only(attacked_whole)
     gain = found.values.number("gain_of_voice_distinctiveness", "official", data_set=TRIALS)
     assert (gain.value, gain.basis, gain.n) == (0.0, Basis.SIMILARITY, 4)
     assert (gain.low, gain.high) == (None, None)  # each resample gives the same: nothing tells how sure it is
@@ -158,16 +178,15 @@ def test_voices_that_stay_as_they_were_gain_nothing_and_hide_nothing(submission)
         assert packed["speakers"].tolist() == [f"tones-s{number}" for number in (0, 2, 4, 6)]
 
 
-def test_files_are_a_results_directory_that_can_be_read_back(edition, submission, tmp_path):
-    attack(submission)
-    found = only(submission)
+def test_files_are_a_results_directory_that_can_be_read_back(attacked_whole, tmp_path):
+    found = only(attacked_whole)
     with default_storage.open(found.archive_key) as file, zipfile.ZipFile(io.BytesIO(file.read())) as archive:
         archive.extractall(tmp_path)
     top = f"results-{SPECTRUM}.orig"
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("scores")}
     assert f"{top}/ASV-tones_enrolls_anon-{TRIALS}_anon/scores" in names
     assert len(names) == 6
-    [system] = read_results(tmp_path / top, recipe=edition.recipe)
+    [system] = read_results(tmp_path / top, recipe=attacked_whole.system.edition.recipe)
     assert {(one.data_set, one.training, one.enrolment, one.speech) for one in system.scores} == {
         (one.data_set, Speech.ORIGINAL, Speech(one.enrolment), Speech(one.speech)) for one in found.score_sets
     }
@@ -243,8 +262,9 @@ def test_own_numbers_stand_beside_uploaded_ones_and_change_nothing_of_them(editi
 # Work is done once ---------------------------------------------------------------------------------
 
 
-def test_vectors_are_made_once_for_the_same_audio(submission):
-    first = attack(submission, data_sets=[TRIALS])
+def test_vectors_are_made_once_for_the_same_audio(attacked_trials):
+    submission = attacked_trials
+    first = only(submission).run
     heard = [job.result["speech_s"] for job in list_jobs(first) if job.kind == "vectors"]
     assert all(heard)
     assert (measure_pace(registry.find_engine(SPECTRUM).key) or 0) > 0
@@ -274,8 +294,9 @@ def test_attack_goes_on_where_it_stopped(submission):
         continue_run(run, by=None)
 
 
-def test_attack_that_is_done_again_leaves_the_first_as_it_was(submission):
-    first, second = (attack(submission, data_sets=[TRIALS]) for _ in range(2))
+def test_attack_that_is_done_again_leaves_the_first_as_it_was(attacked_trials):
+    submission = attacked_trials
+    first, second = only(submission).run, attack(submission, data_sets=[TRIALS])
     assert first.pk != second.pk
     assert only(submission).run == second
     assert first.values.count() == second.values.count() > 0
@@ -404,10 +425,9 @@ def test_trial_sets_are_listed_with_the_reason_why_not(submission):
     assert {one.data_set for one in only(submission).score_sets} == {"tones_trials_m"}
 
 
-def test_vectors_of_another_version_are_not_taken_for_these(submission, edition):
-    attack(submission)
+def test_vectors_of_another_version_are_not_taken_for_these(attacked_trials):
     SpeakerVector.objects.update(engine=f"{SPECTRUM}@0")
-    utterance = edition.corpus.utterances.first()
+    utterance = attacked_trials.system.edition.corpus.utterances.first()
     assert vector_cache(registry.find_engine(SPECTRUM).key).read([]) == {}
     assert not SpeakerVector.objects.filter(engine=registry.find_engine(SPECTRUM).key, audio=utterance.audio).exists()
 

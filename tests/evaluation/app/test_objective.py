@@ -58,21 +58,62 @@ from tests.portal.objective import (
     trial_pairs,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
-
-
-@pytest.fixture
-def edition():
-    return tones_edition()
-
-
-@pytest.fixture
-def submission(edition):
-    return make_submission(make_team_system(make_team(edition)), state="received")
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("quick_figures", "quick_measures", "few_resamples"),
+]
 
 
 def everything(corpus, *, every_attack=False):
     return tones_scores(corpus, every_attack=every_attack) | tones_words(corpus) | tones_matrices(4)
+
+
+def make_received():
+    return make_submission(make_team_system(make_team(tones_edition())), state="received")
+
+
+def make_evaluated(*parts):
+    """Of a submission with these parts: "documents", those of "every attack", a "claim" that is wrong, "audio"."""
+    submission = make_received()
+    corpus = submission.system.edition.corpus
+    files = {} if parts == ("audio",) else everything(corpus, every_attack="every attack" in parts)
+    add_documents(submission, files | (claiming("12.3") if "claim" in parts else {}))
+    return evaluate(add_audio(submission) if "audio" in parts else submission)
+
+
+@pytest.fixture
+def submission(once):
+    return once(make_received)
+
+
+@pytest.fixture
+def edition(submission):
+    return submission.system.edition
+
+
+@pytest.fixture
+def evaluated(once, quick_figures, few_resamples):
+    return once(make_evaluated, "documents")
+
+
+@pytest.fixture
+def evaluated_of_every_attack(once, quick_figures, few_resamples):
+    return once(make_evaluated, "every attack")
+
+
+@pytest.fixture
+def evaluated_with_audio(once, quick_figures, few_resamples):
+    return once(make_evaluated, "documents", "audio")
+
+
+@pytest.fixture
+def evaluated_by_audio(once, quick_figures, few_resamples):
+    return once(make_evaluated, "audio")
+
+
+@pytest.fixture
+def evaluated_with_claim(once, quick_figures, few_resamples):
+    return once(make_evaluated, "documents", "claim")
 
 
 def problems_of(submission, code):
@@ -82,8 +123,9 @@ def problems_of(submission, code):
 # What is computed ----------------------------------------------------------------------------------
 
 
-def test_everything_that_was_handed_in_becomes_a_number(edition, submission):
-    evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
+def test_everything_that_was_handed_in_becomes_a_number(evaluated_with_audio):
+    submission = evaluated_with_audio
+    edition = submission.system.edition
     assert submission.state == Submission.State.EVALUATED
     assert submission.evaluated_at is not None
     values = read_values_of_submission(submission)
@@ -101,10 +143,10 @@ def test_everything_that_was_handed_in_becomes_a_number(edition, submission):
     assert find_objective_run(submission).recipe == f"objective-{recipe.edition}"
 
 
-def test_scores_give_the_numbers_of_the_metric_module_with_intervals_over_speakers(edition, submission):
+def test_scores_give_the_numbers_of_the_metric_module_with_intervals_over_speakers(evaluated_of_every_attack):
+    edition = evaluated_of_every_attack.system.edition
     files = tones_scores(edition.corpus)
-    evaluate(add_documents(submission, files | tones_words(edition.corpus)))
-    values = read_values_of_submission(submission)
+    values = read_values_of_submission(evaluated_of_every_attack)
     lines = files[f"{STAMP}/ASV-tones_enrolls_anon-tones_trials_f_anon/scores"].decode().split()
     scores = np.array(lines[2::3], dtype=float)
     is_target = np.array(
@@ -123,9 +165,8 @@ def test_scores_give_the_numbers_of_the_metric_module_with_intervals_over_speake
     assert attacks[0] < attacks[3] < attacks[1]  # unprotected, semi-informed, ignorant
 
 
-def test_averages_weigh_the_unrounded_values_and_carry_their_interval(edition, submission):
-    evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
-    values = read_values_of_submission(submission)
+def test_averages_weigh_the_unrounded_values_and_carry_their_interval(evaluated_of_every_attack):
+    values = read_values_of_submission(evaluated_of_every_attack)
     for attack in AttackModel:
         members = [
             values.number("eer", "kaldi", data_set=f"tones_trials_{gender}", attack_model=attack) for gender in "fm"
@@ -141,21 +182,17 @@ def test_averages_weigh_the_unrounded_values_and_carry_their_interval(edition, s
         assert packed["average_test eer kaldi semi-informed"].shape == (sources.RESAMPLES,)
 
 
-def test_systems_share_the_draws_of_their_speakers(edition, submission):
+def test_systems_share_the_draws_of_their_speakers(evaluated):
+    edition = evaluated.system.edition
     other = make_submission(make_team_system(make_team(edition)), state="received")
-    for one in (submission, other):
-        evaluate(add_documents(one, everything(edition.corpus)))
-    first, second = (
-        read_values_of_submission(one).average("eer", "kaldi", split="test") for one in (submission, other)
-    )
+    evaluate(add_documents(other, everything(edition.corpus)))
+    first, second = (read_values_of_submission(one).average("eer", "kaldi", split="test") for one in (evaluated, other))
     assert (first.low, first.high) == (second.low, second.high)
 
 
 def test_hypotheses_are_scored_against_the_transcripts_of_the_corpus(edition, submission):
     wrong = [utterance.name for _, utterance in trial_pairs(edition.corpus, "tones_trials_f")[:2]]
-    evaluate(
-        add_audio(add_documents(submission, everything(edition.corpus) | tones_words(edition.corpus, wrong=wrong)))
-    )
+    evaluate(add_documents(submission, tones_words(edition.corpus, wrong=wrong)))
     found = read_values_of_submission(submission).number("wer", "tglarge", data_set="tones_asr")
     words = 5 * 16  # eight speakers, two sentences of five words each
     assert (found.n, found.basis) == (words, Basis.TRANSCRIPTS)
@@ -175,9 +212,8 @@ def test_hypotheses_that_lack_an_utterance_cannot_be_relied_on(edition, submissi
     assert read_values_of_submission(submission).number("wer", "tglarge", data_set="tones_asr") is None
 
 
-def test_matrices_give_the_last_step_of_distinctiveness(edition, submission):
-    evaluate(add_documents(submission, everything(edition.corpus)))
-    values = read_values_of_submission(submission)
+def test_matrices_give_the_last_step_of_distinctiveness(evaluated):
+    values = read_values_of_submission(evaluated)
     gain = values.number("gain_of_voice_distinctiveness", "official", data_set="tones_trials_f")
     assert gain.value == pytest.approx(10 * np.log10(0.4 / 0.7))
     assert values.number("de_identification", "official", data_set="tones_trials_f").value == pytest.approx(1.0)
@@ -235,9 +271,10 @@ def test_hostile_matrices_are_told_and_left_out(edition, submission, content):
     assert "tones_trials_f" in problem["file"]
 
 
-def test_pitch_of_the_audio_stands_beside_nothing_else(edition, submission):
-    evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
-    found = read_values_of_submission(submission).number("pitch_correlation", "praat", data_set="tones_trials_m")
+def test_pitch_of_the_audio_stands_beside_nothing_else(evaluated_with_audio):
+    found = read_values_of_submission(evaluated_with_audio).number(
+        "pitch_correlation", "praat", data_set="tones_trials_m"
+    )
     assert (found.value, found.n, found.basis) == (pytest.approx(1.0), 8, Basis.AUDIO)
     kinds = list(Job.objects.order_by("created_at").exclude(kind="send-notice").values_list("kind", "state"))
     assert kinds == [("measure", State.SUCCEEDED)] * 3 + [("objective", State.SUCCEEDED)]
@@ -272,21 +309,20 @@ def test_realigned_pitch_and_predicted_naturalness_have_intervals_over_speakers(
     assert 2.0 < opinions.value < 4.0
 
 
-def test_claim_that_is_the_number_in_print_agrees(edition, submission):
-    files = everything(edition.corpus)
-    plain = make_submission(make_team_system(make_team(edition)), state="received")
-    evaluate(add_documents(plain, files))
-    exact = read_values_of_submission(plain).number("eer", "kaldi", data_set="tones_trials_f").value
-    files |= claiming(f"{exact:.4g}")
+def test_claim_that_is_the_number_in_print_agrees(evaluated):
+    exact = read_values_of_submission(evaluated).number("eer", "kaldi", data_set="tones_trials_f").value
+    edition = evaluated.system.edition
+    submission = make_submission(make_team_system(make_team(edition)), state="received")
+    files = everything(edition.corpus) | claiming(f"{exact:.4g}")
     found = read_values_of_submission(evaluate(add_documents(submission, files)))
     number = found.number("eer", "kaldi", data_set="tones_trials_f")
     assert (number.reported_text, number.agrees, number.value) == (f"{exact:.4g}", True, exact)
     assert number.reported_in == f"{TEST}/EER, line 1"
 
 
-def test_claim_that_is_another_number_is_told_with_both_and_their_places(edition, submission):
-    files = everything(edition.corpus) | claiming("12.3")
-    found = read_values_of_submission(evaluate(add_documents(submission, files)))
+def test_claim_that_is_another_number_is_told_with_both_and_their_places(evaluated_with_claim):
+    submission = evaluated_with_claim
+    found = read_values_of_submission(submission)
     [number] = found.disagreements
     assert (number.reported, number.reported_text, number.is_recomputed) == (12.3, "12.3", True)
     assert number.value != 12.3
@@ -296,22 +332,19 @@ def test_claim_that_is_another_number_is_told_with_both_and_their_places(edition
     assert "from ours" in SubmissionEvent.objects.filter(submission=submission).latest("pk").note
 
 
-def test_job_tells_as_many_problems_as_numbers_disagree(edition, submission):
-    found = read_values_of_submission(
-        evaluate(add_documents(submission, everything(edition.corpus) | claiming("12.3")))
-    )
-    job = find_objective_run(submission).job
+def test_job_tells_as_many_problems_as_numbers_disagree(evaluated_with_claim):
+    found = read_values_of_submission(evaluated_with_claim)
+    job = find_objective_run(evaluated_with_claim).job
     unlike = [one for one in job.problems if one["code"].startswith("unlike-") and one["code"] != "unlike-published"]
     assert len(found.disagreements) == len(unlike) == job.result["disagreements"] == 1
 
 
-def test_original_speech_is_held_against_the_published_number(edition, submission):
-    evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
-    found = read_values_of_submission(submission).number(
+def test_original_speech_is_held_against_the_published_number(evaluated_of_every_attack):
+    found = read_values_of_submission(evaluated_of_every_attack).number(
         "eer", "kaldi", data_set="tones_trials_f", attack_model=AttackModel.UNPROTECTED
     )
     assert abs(found.value - 5.0) > 0.1
-    [problem] = problems_of(submission, "unlike-published")
+    [problem] = problems_of(evaluated_of_every_attack, "unlike-published")
     assert problem["expected"] == "about 5 % as published for EER (Kaldi) of tones_trials_f, original speech"
 
 
@@ -344,10 +377,9 @@ def test_scores_that_do_not_cover_the_trials_cannot_be_relied_on(edition, submis
     assert [one.data_set for one in list_score_sets(values)] == ["tones_trials_m"]
 
 
-def test_submission_without_documents_is_evaluated_by_its_audio(edition, submission):
-    evaluate(add_audio(submission))
-    values = read_values_of_submission(submission)
-    assert submission.state == Submission.State.EVALUATED
+def test_submission_without_documents_is_evaluated_by_its_audio(evaluated_by_audio):
+    values = read_values_of_submission(evaluated_by_audio)
+    assert evaluated_by_audio.state == Submission.State.EVALUATED
     assert values.average("pitch_correlation", "praat", split="test").value == pytest.approx(1.0)
     assert len(values.unrankable) == 3
 
@@ -390,8 +422,8 @@ def states_of(submission):
     return list(SubmissionEvent.objects.filter(submission=submission).values_list("state", flat=True))
 
 
-def test_states_and_the_mail_to_the_team(edition, submission):
-    evaluate(add_audio(submission))
+def test_states_and_the_mail_to_the_team(evaluated_by_audio):
+    submission = evaluated_by_audio
     assert states_of(submission) == ["accepted", "evaluating", "evaluated"]
     execute(Job.objects.get(kind="send-notice").pk)
     [letter] = mail.outbox
@@ -449,8 +481,8 @@ def test_failed_evaluation_goes_on_where_it_stopped(edition, submission):
     assert states_of(submission)[-2:] == ["evaluating", "evaluated"]
 
 
-def test_evaluating_again_makes_a_new_run_and_keeps_the_old(edition, submission):
-    evaluate(add_documents(submission, everything(edition.corpus)))
+def test_evaluating_again_makes_a_new_run_and_keeps_the_old(evaluated):
+    submission = evaluated
     first, at = find_objective_run(submission), submission.evaluated_at
     evaluate_again(submission=submission, by=make_organizer())
     assert read_values_of_submission(submission).run == first.pk
@@ -463,9 +495,8 @@ def test_evaluating_again_makes_a_new_run_and_keeps_the_old(edition, submission)
     assert as_of.run == first.pk
 
 
-def test_interrupted_run_replaces_what_it_had_written(edition, submission):
-    evaluate(add_documents(submission, everything(edition.corpus)))
-    run = find_objective_run(submission)
+def test_interrupted_run_replaces_what_it_had_written(evaluated):
+    run = find_objective_run(evaluated)
     count = run.values.count()
     Job.objects.filter(pk=run.job_id).update(state=State.WAITING)
     execute(run.job_id)

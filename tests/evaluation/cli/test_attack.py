@@ -22,6 +22,7 @@ from speech.encoders import long_term_spectrum, registry
 from tests.evaluation.reference import SHARED, needs_shared
 from tests.evaluation.voices import RATE_HZ, voice
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 REAL = SHARED / "vpc-librispeech"
 SPECTRUM = "long-term-spectrum"
 
@@ -111,8 +112,9 @@ def test_table_shows_what_the_eer_hides_with_intervals(shell, corpus):
     audio = ["--original", corpus / "original", "--anonymised", corpus / "anonymised", "--engine", SPECTRUM]
     outcome = shell("attack", *named, *audio)
     assert outcome.code == 0, outcome.err
+    again = attack(shell, corpus)
     found = {
-        model: {one: number(attack(shell, corpus), model, one, "") for one in ("rank_disclosure", "worst_speaker_eer")}
+        model: {one: number(again, model, one, "") for one in ("rank_disclosure", "worst_speaker_eer")}
         for model in ("unprotected", "ignorant", "lazy-informed")
     }
     lines = outcome.out.splitlines()

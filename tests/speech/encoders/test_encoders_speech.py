@@ -20,7 +20,7 @@ from tests.evaluation.engines import require_engine
 SPEECH = Path(__file__).parents[4] / "shared" / "speech"
 pytestmark = pytest.mark.skipif(not SPEECH.is_dir(), reason="the folder ../shared/speech with real speech is not here")
 
-SECONDS = 3
+SECONDS = 2
 PER_SPEAKER = 3
 # name: largest EER; over all of the read speech they are 0.35 and 2.1 %
 ORIGINALS = {"wespeaker-resnet34": 0.02, "ge2e": 0.06}

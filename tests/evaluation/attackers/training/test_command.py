@@ -18,6 +18,7 @@ from tests.evaluation.attackers.training.toys import TINY as PRESET
 from tests.evaluation.attackers.training.toys import utterances
 from tests.evaluation.commands import Shell, refusal
 
+pytestmark = pytest.mark.usefixtures("few_resamples", "light_encoder")
 TINY = ["width=8", "aggregated=24", "embedding=8", "attention=8", "epochs=2", "batch=8", "segment_s=0.5"]
 TINY += ["crop_s=0.4", "shortest_s=0.4"]
 

@@ -135,6 +135,7 @@ def test_training_with_too_few_speakers_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("few_resamples", "light_encoder")
 @pytest.mark.parametrize(("trained_on", "attacks"), [("original", 3), ("anonymised", 1)])
 def test_attack_compares_by_the_back_end_of_the_training(
     capsys, tmp_path, folder, files, trained_on: str, attacks: int
