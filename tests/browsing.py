@@ -365,11 +365,64 @@ def axe_script():
     return Axe().axe_script
 
 
+# Marks what has the structure of something that passed, among ancestors of the same structure: names and classes of
+# elements, states that their attributes tell, whether they hold text and are seen, and the heading before them. Gives
+# back the hashes of the others. What elements say, and where they lead, is no part of it.
+MARK_PASSED = """(passed) => {
+  const known = new Set(passed), fresh = [], own = new Map(), whole = new Map();
+  const hash = (text) => {
+    let [high, low] = [0xdeadbeef, 0x41c6ce57];
+    for (let at = 0; at < text.length; at += 1) {
+      high = Math.imul(high ^ text.charCodeAt(at), 2654435761);
+      low = Math.imul(low ^ text.charCodeAt(at), 1597334677);
+    }
+    return `${(high >>> 0).toString(36)}.${(low >>> 0).toString(36)}`;
+  };
+  let heading = "";
+  const tell = (element) => {
+    const attributes = [...element.attributes].map(({ name, value }) =>
+      name === "class" || name === "style" || /^[a-z-]{1,20}$/i.test(value) ? `${name}=${value}` : name);
+    const isHeading = /^H[1-6]$/.test(element.tagName);
+    const states = [element.textContent.trim() !== "", element.checkVisibility(), element.checked, element.disabled];
+    own.set(element, hash([element.tagName, isHeading && heading, ...states, ...attributes].join()));
+    if (isHeading) heading = element.tagName;
+    const inner = new Set([...element.children].map(tell));
+    whole.set(element, hash([own.get(element), ...inner].join()));
+    return whole.get(element);
+  };
+  const mark = (element, path) => {
+    const key = hash(path + whole.get(element));
+    if (known.has(key)) return element.setAttribute("data-passed", "");
+    known.add(key);
+    fresh.push(key);
+    for (const child of element.children) mark(child, hash(path + own.get(element)));
+  };
+  tell(document.body);
+  for (const child of document.body.children) mark(child, getComputedStyle(document.body).color + innerWidth);
+  return fresh;
+}"""
+RUN_AXE = """async () => {
+  const passed = [...document.querySelectorAll("[data-passed]")];
+  const context = passed.length ? { exclude: [["[data-passed]"]] } : document;
+  const results = await axe.run(context, { reporter: "no-passes", selectors: false });
+  passed.forEach((element) => element.removeAttribute("data-passed"));
+  return results.violations;
+}"""
+_passed: set[str] = set()
+
+
 def axe_violations(page):
-    """What axe objects to; what passes and where each element is found is neither computed nor sent."""
+    """What axe objects to; what passes and where each element is found is neither computed nor sent.
+
+    Where an element of the same structure has passed in this process, in the same place, it is not looked at again, but
+    with TEST_LOOKS=all.
+    """
     if page.evaluate("window.axe === undefined"):
         page.evaluate(axe_script())
-    found = page.evaluate("axe.run({reporter: 'no-passes', selectors: false}).then((results) => results.violations)")
+    fresh = [] if EVERY_LOOK else page.evaluate(MARK_PASSED, [*_passed])
+    found = page.evaluate(RUN_AXE) if fresh or EVERY_LOOK else []
+    if not found:
+        _passed.update(fresh)
     told = []
     for violation in found:
         for node in violation["nodes"]:

@@ -34,6 +34,7 @@ from tests.browsing import (  # noqa: F401
 )
 from tests.buckets import bucket_files, bucket_store  # noqa: F401
 from tests.quick_jobs import (  # noqa: F401
+    archives_unheard,
     designs_without_limit,
     few_resamples,
     pages_without_drawings,

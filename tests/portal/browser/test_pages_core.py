@@ -10,6 +10,7 @@ from portal.core import errors
 from portal.jobs import services
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.runner import execute
+from tests.browsing import axe_violations
 from tests.photographs.taking import OPEN_FOLDS
 from tests.portal.factories import (
     make_corpus,
@@ -321,3 +322,11 @@ def test_photographs_of_an_unfolded_page_load_figures_far_below(page):
     )
     page.evaluate(OPEN_FOLDS)
     page.wait_for_function("() => document.querySelector('#low').naturalWidth > 0")
+
+
+def test_axe_finds_what_is_new_on_a_page_whose_structure_has_passed(page, check_page):
+    page.goto("/")
+    check_page(page, "known")
+    page.reload()
+    page.evaluate("document.querySelector('main h1').after(document.createElement('img'))")
+    assert [sentence.partition(":")[0] for sentence in axe_violations(page)] == ["image-alt"]

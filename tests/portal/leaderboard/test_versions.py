@@ -214,6 +214,7 @@ def run_waiting_versions():
     return [execute(job.pk) for job in waiting]
 
 
+@pytest.mark.usefixtures("quick_figures", "few_resamples")
 def test_files_are_computed_again_with_intervals_beside_the_numbers_of_now(organizer):
     edition = tones_edition(organizers=[organizer])
     submission = add_audio(make_submission(make_team_system(make_team(edition), "p1")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import signal
 import threading
@@ -386,13 +387,9 @@ def test_silence_and_one_sample_have_a_picture_too(organizer, file):
 # The process that draws ----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def request_line():
+def test_one_process_draws_picture_after_picture(draughtsman):
     sound = tone(150)
-    return request_drawing(explain(None, sound, sound, 16000), theme="light", image_format="svg")
-
-
-def test_one_process_draws_picture_after_picture(draughtsman, request_line):
+    request_line = request_drawing(explain(None, sound, sound, 16000), theme="light", image_format="svg")
     first = draughtsman.draw(request_line)
     process = draughtsman._process.pid
     assert first.startswith(b"<?xml")
@@ -400,27 +397,39 @@ def test_one_process_draws_picture_after_picture(draughtsman, request_line):
     assert draughtsman._process.pid == process
 
 
-def test_process_that_died_is_replaced(draughtsman, request_line):
-    first = draughtsman.draw(request_line)
-    process = draughtsman._process
+# Those that follow start a process again and again: one without plotting library.
+
+PICTURE, OTHER = (json.dumps({"picture": f"<?xml {name}"}).encode() + b"\n" for name in ("light", "dark"))
+
+
+@pytest.fixture(scope="module")
+def echo():
+    draughtsman = Draughtsman("tests.portal.systems.echo", draws_within_s=600, waits_s=600)
+    yield draughtsman
+    draughtsman.close()
+
+
+def test_process_that_died_is_replaced(echo):
+    first = echo.draw(PICTURE)
+    process = echo._process
     process.kill()
     process.wait()
-    assert draughtsman.draw(request_line) == first
-    assert draughtsman._process.pid != process.pid
+    assert echo.draw(PICTURE) == first
+    assert echo._process.pid != process.pid
 
 
-def test_line_that_cannot_be_drawn_is_told_and_the_next_is_drawn(draughtsman, request_line, capfd):
+def test_line_that_cannot_be_drawn_is_told_and_the_next_is_drawn(echo, capfd):
     with pytest.raises(DrawingError, match="The drawing process ended without a picture"):
-        draughtsman.draw(b"{}\n")
+        echo.draw(b"{}\n")
     assert "KeyError" in capfd.readouterr().err
-    assert draughtsman.draw(request_line).startswith(b"<?xml")
+    assert echo.draw(PICTURE).startswith(b"<?xml")
 
 
 @contextmanager
-def stopped(draughtsman, request_line):
+def stopped(echo):
     """Its process, started and as slow as can be: it does nothing until it is continued."""
-    draughtsman.draw(request_line)
-    process = draughtsman._process
+    echo.draw(PICTURE)
+    process = echo._process
     process.send_signal(signal.SIGSTOP)
     try:
         yield process
@@ -428,57 +437,55 @@ def stopped(draughtsman, request_line):
         process.send_signal(signal.SIGCONT)
 
 
-def test_process_that_draws_for_too_long_is_ended_and_none_is_asked_again(draughtsman, request_line, monkeypatch):
-    with stopped(draughtsman, request_line) as process, monkeypatch.context() as hasty:
-        hasty.setattr(draughtsman, "draws_within_s", 0.1)
+def test_process_that_draws_for_too_long_is_ended_and_none_is_asked_again(echo, monkeypatch):
+    with stopped(echo) as process, monkeypatch.context() as hasty:
+        hasty.setattr(echo, "draws_within_s", 0.1)
         # A second process would end without a picture, too, and be told so.
         with pytest.raises(DrawingError, match=r"^The picture was not drawn within 0\.1 s; ask for it again"):
-            draughtsman.draw(request_line)
+            echo.draw(PICTURE)
     assert process.returncode == -signal.SIGKILL
-    assert draughtsman._process is None
-    assert draughtsman.draw(request_line).startswith(b"<?xml")
+    assert echo._process is None
+    assert echo.draw(PICTURE).startswith(b"<?xml")
 
 
-def test_nobody_waits_long_for_a_turn_and_few_wait_at_all(draughtsman, request_line, monkeypatch):
+def test_nobody_waits_long_for_a_turn_and_few_wait_at_all(echo, monkeypatch):
     drawn = []
-    turns = [threading.Thread(target=lambda: drawn.append(draughtsman.draw(request_line))) for _ in range(3)]
-    with stopped(draughtsman, request_line):
+    turns = [threading.Thread(target=lambda: drawn.append(echo.draw(PICTURE))) for _ in range(3)]
+    with stopped(echo):
         turns[0].start()
-        wait_until(draughtsman._turn.locked)
+        wait_until(echo._turn.locked)
         with monkeypatch.context() as hasty:
-            hasty.setattr(draughtsman, "waits_s", 0.1)
+            hasty.setattr(echo, "waits_s", 0.1)
             with pytest.raises(DrawingError, match="Other pictures are drawn first"):
-                draughtsman.draw(request_line)
+                echo.draw(PICTURE)
         for turn in turns[1:]:
             turn.start()
-        wait_until(lambda: draughtsman._places._value == 0)
+        wait_until(lambda: echo._places._value == 0)
         with pytest.raises(DrawingError, match="Other pictures are drawn first"):
-            draughtsman.draw(request_line)  # which would wait for ten minutes
+            echo.draw(PICTURE)  # which would wait for ten minutes
     for turn in turns:
         turn.join()
-    assert drawn == [draughtsman.draw(request_line)] * 3
+    assert drawn == [echo.draw(PICTURE)] * 3
 
 
-def test_answer_that_nobody_waited_for_is_no_later_ones(draughtsman, request_line):
+def test_answer_that_nobody_waited_for_is_no_later_ones(echo):
     class InterruptError(Exception):
         pass
 
     def interrupt(*_):
         raise InterruptError
 
-    sound = tone(250)
-    other = request_drawing(explain(None, sound, sound, 16000), theme="dark", image_format="svg")
-    expected = draughtsman.draw(other)
+    expected = echo.draw(OTHER)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with stopped(draughtsman, request_line):
+        with stopped(echo):
             signal.setitimer(signal.ITIMER_REAL, 0.2)
             with pytest.raises(InterruptError):
-                draughtsman.draw(request_line)
+                echo.draw(PICTURE)
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert draughtsman._process is None
-    assert draughtsman.draw(other) == expected
+    assert echo._process is None
+    assert echo.draw(OTHER) == expected
 
 
 def test_picture_that_cannot_be_drawn_now_is_refused_in_a_sentence(organizer, file, monkeypatch):
@@ -493,17 +500,17 @@ def test_picture_that_cannot_be_drawn_now_is_refused_in_a_sentence(organizer, fi
     assert organizer.get(picture_of(file, "?format=csv")).status_code == 200
 
 
-def test_child_of_a_fork_draws_by_a_process_of_its_own(draughtsman, request_line):
-    expected = draughtsman.draw(request_line)
-    parents = draughtsman._process.pid
+def test_child_of_a_fork_draws_by_a_process_of_its_own(echo):
+    expected = echo.draw(PICTURE)
+    parents = echo._process.pid
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        drawn = draughtsman.draw(request_line)
-        os.write(writer, b"%d %d" % (drawn == expected, draughtsman._process.pid != parents))
-        draughtsman.close()
+        drawn = echo.draw(PICTURE)
+        os.write(writer, b"%d %d" % (drawn == expected, echo._process.pid != parents))
+        echo.close()
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reader, 10) == b"1 1"
-    assert draughtsman.draw(request_line) == expected
-    assert draughtsman._process.pid == parents
+    assert echo.draw(PICTURE) == expected
+    assert echo._process.pid == parents
