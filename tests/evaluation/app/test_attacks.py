@@ -58,7 +58,10 @@ from tests.portal.objective import (
 )
 from tests.portal.trainings import make_training
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("quick_figures", "quick_measures", "few_resamples"),
+]
 
 RUNGS = (AttackModel.UNPROTECTED, AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
 TRIALS = "tones_trials_f"

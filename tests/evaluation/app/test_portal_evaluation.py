@@ -50,7 +50,10 @@ from tests.portal.objective import (
 )
 from tests.portal.trainings import TINY, epoch_values, final_values, needs_torch
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("quick_figures", "quick_measures", "few_resamples"),
+]
 RECOGNIZER = registry.DEFAULT
 DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
 METHOD = get_method("mcadams-2022")
