@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.plan import DesignRequest, PoolUtterance
+from listening.design.requirements import DesignRequest, PoolUtterance
 from listening.design.selection import choose_candidates
 
 EVALUATORS, TRIALS, ORIGINALS, SYSTEMS = 300, 60, 30, 20

@@ -213,7 +213,7 @@ def training_step(width: int, device: Device) -> tuple[Work, int]:
     """A step of the small recipe at another width, on random features; how many segments it learns from."""
     import torch
 
-    from evaluation.attackers.training.fitting import Batch, Trainer
+    from evaluation.attackers.training.epochs import Batch, Trainer
     from evaluation.attackers.training.heads import CosineClassifier, Heads, build_encoder
     from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # As a script, too: the folder of the script holds a `coverage` that numba would take for the package.
 sys.path = [str(ROOT), *(folder for folder in sys.path if Path(folder).resolve() != ROOT / "benchmarks")]
 
-from anonymization.methods.mcadams import engine, torch_engine  # noqa: E402
+from anonymization.methods.mcadams import numba_engine, torch_engine  # noqa: E402
 from anonymization.methods.mcadams.method import mcadams, mcadams_batch  # noqa: E402
 from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, RATE_HZ, McAdamsParameters  # noqa: E402
 from tests.anonymization.plain_mcadams import plain_mcadams  # noqa: E402
@@ -108,24 +108,24 @@ def print_profile(utterances: Sequence[Samples], rounds: int) -> None:
     parameters = McAdamsParameters(ALPHA)
     window, hop, order = parameters.analysis_window(), parameters.hop_samples, parameters.order
     signals = [samples / FULL_SCALE + OFFSET for samples in utterances if samples.size >= window.size + hop]
-    fitted = [engine.fit_polynomials(signal, window, hop, order, OFFSET) for signal in signals]
-    poles = [engine.find_roots(polynomials)[0] for polynomials in fitted]
+    fitted = [numba_engine.fit_polynomials(signal, window, hop, order, OFFSET) for signal in signals]
+    poles = [numba_engine.find_roots(polynomials)[0] for polynomials in fitted]
 
     def fit() -> None:
         for signal in signals:
-            engine.fit_polynomials(signal, window, hop, order, OFFSET)
+            numba_engine.fit_polynomials(signal, window, hop, order, OFFSET)
 
     def find() -> None:
         for polynomials in fitted:
-            engine.find_roots(polynomials)
+            numba_engine.find_roots(polynomials)
 
     def filter_again() -> None:
         for signal, polynomials, roots in zip(signals, fitted, poles, strict=True):
-            engine.resynthesize(signal, window, hop, polynomials, roots, ALPHA, OFFSET)
+            numba_engine.resynthesize(signal, window, hop, polynomials, roots, ALPHA, OFFSET)
 
     def bend() -> None:
         for samples in utterances:
-            engine.bend_poles(samples, parameters, 1)
+            numba_engine.bend_poles(samples, parameters, 1)
 
     def everything() -> None:
         for samples in utterances:

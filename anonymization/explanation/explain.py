@@ -33,7 +33,7 @@ from anonymization.methods.contract import (
     WarpMap,
     complete_options,
 )
-from anonymization.methods.mcadams.engine import fit_polynomial
+from anonymization.methods.mcadams.numba_engine import fit_polynomial
 
 STEP_S = 0.01
 _LOWEST_RATE_HZ = 2000

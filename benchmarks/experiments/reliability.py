@@ -38,8 +38,8 @@ from benchmarks.experiments._semi_informed_data import (
     read_originals,
 )
 from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
-from evaluation.attackers.training.loop import train
 from evaluation.attackers.training.recipe import PRESETS, with_variant
+from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained import load_trained
 from evaluation.metrics.detection import kaldi_eer
 from evaluation.scoring.reliability import AttackStrength, judge_attack

@@ -39,7 +39,6 @@ from benchmarks.experiments._semi_informed_data import (
     splits,
 )
 from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
-from evaluation.attackers.training.loop import train
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.report import (
     AttackMeasures,
@@ -49,6 +48,7 @@ from evaluation.attackers.training.report import (
     attack_measures,
     table_cells,
 )
+from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained import load_trained
 from speech.encoders.contract import SpeakerEncoder
 from speech.encoders.registry import explain_missing, find_engine, load

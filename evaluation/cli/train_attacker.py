@@ -16,9 +16,9 @@ from common.errors import CommandError
 from common.lock import lock_folder
 from evaluation.attackers.training import trained
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus, require_sound
-from evaluation.attackers.training.loop import train
 from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, find_preset, with_variant
 from evaluation.attackers.training.report import COLUMNS, ReportRow, SeedResult, table_cells
+from evaluation.attackers.training.train import train
 from evaluation.cli.arguments import number_from
 from speech.encoders.contract import Device
 

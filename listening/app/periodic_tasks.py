@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from listening.app.erasure.services import finish_erasing, remind_of_people
 from listening.app.monitor.services import flag_sessions
 from listening.app.results.services import start_due_analyses
 from listening.app.sessions import assignment
+from listening.app.withdrawal.services import finish_erasing, remind_of_people
 from portal.core.clock import read_clock
 from portal.jobs.scheduler import periodic_task
 

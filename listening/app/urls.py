@@ -2,11 +2,11 @@
 
 from django.urls import include, path
 
-from listening.app.erasure import views as erasure_views
 from listening.app.monitor import views as monitor_views
 from listening.app.results import views as result_views
 from listening.app.sessions import views as session_views
 from listening.app.studies import views as study_views
+from listening.app.withdrawal import views as withdrawal_views
 
 studies = (
     [
@@ -27,7 +27,7 @@ studies = (
         path("<slug:study>/pause/", study_views.pause, name="pause"),
         path("<slug:study>/resume/", study_views.resume, name="resume"),
         path("<slug:study>/close/", study_views.close, name="close"),
-        path("<slug:study>/forget/", erasure_views.forget, name="forget"),
+        path("<slug:study>/forget/", withdrawal_views.forget, name="forget"),
         path("<slug:study>/extend/", study_views.extend, name="extend"),
         path("<slug:study>/monitor/", monitor_views.monitor, name="monitor"),
         path("<slug:study>/monitor/live", monitor_views.live, name="live"),
@@ -67,11 +67,11 @@ studies = (
 listen = (
     [
         path("join/<slug:key>/", session_views.join, name="join"),
-        path("withdraw/", erasure_views.withdraw_by_code, name="withdraw-by-code"),
+        path("withdraw/", withdrawal_views.withdraw_by_code, name="withdraw-by-code"),
         path("<slug:token>/", session_views.session_page, name="session"),
         path("<slug:token>/language/", session_views.language, name="language"),
         path("<slug:token>/step/<slug:step>/", session_views.step, name="step"),
-        path("<slug:token>/withdraw/", erasure_views.withdraw, name="withdraw"),
+        path("<slug:token>/withdraw/", withdrawal_views.withdraw, name="withdraw"),
         path("<slug:token>/sounds/<slug:sound>", session_views.sound, name="sound"),
         path("<slug:token>/state", session_views.state, name="state"),
         path("<slug:token>/clips/<str:clip>", session_views.clip, name="clip"),

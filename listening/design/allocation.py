@@ -44,7 +44,7 @@ import numpy as np
 
 from common.arrays import Flags, Floats, Ints
 from listening.design.ordering import order_blocks
-from listening.design.plan import (
+from listening.design.requirements import (
     VERSION,
     Bounds,
     Design,
@@ -506,7 +506,7 @@ def _nothing_found(request: DesignRequest, blocks: int, attempts: int, found: st
 
 
 def allocate(request: DesignRequest, *, progress: Progress | None = None, shuffles: bool = True) -> Design:
-    """A design that meets every constraint at the head of `listening.design.plan`.
+    """A design that meets every constraint at the head of `listening.design.requirements`.
 
     Args:
         progress: called with how many are done, of how many, and of what; what it raises ends the search.

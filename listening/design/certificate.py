@@ -1,8 +1,8 @@
 """The balance certificate: every constraint of a design, computed again from the request and the blocks alone.
 
-Nothing of what made the design is used, only the definitions of `listening.design.plan`; a design from anywhere, or one
-read back from a database, is checked alike. The certificate of the same request and design is always the same, byte by
-byte, and names both by their SHA-256, so that anybody with the seed can make it again.
+Nothing of what made the design is used, only the definitions of `listening.design.requirements`; a design from
+anywhere, or one read back from a database, is checked alike. The certificate of the same request and design is always
+the same, byte by byte, and names both by their SHA-256, so that anybody with the seed can make it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from listening.design.places import (
     find_kinds_by_place,
     guess_held_out,
 )
-from listening.design.plan import (
+from listening.design.requirements import (
     FIRST_VERSION,
     QUARTERS,
     Bounds,
@@ -268,7 +268,7 @@ class Certificate:
     """What the checker found.
 
     Attributes:
-        checks: one for each constraint, in the order of `listening.design.plan`.
+        checks: one for each constraint, in the order of `listening.design.requirements`.
         relaxed: one sentence for each rule that is weaker than the full one.
         sha256: of request and design, hexadecimal.
     """

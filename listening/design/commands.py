@@ -21,7 +21,7 @@ from common.errors import CommandError
 from common.terminal import FINE, PROBLEMS, Parser, print_text, run_command
 from listening.design.allocation import allocate
 from listening.design.certificate import Certificate, certify
-from listening.design.plan import Candidate, Design, DesignError, DesignRequest, Extension, Sex
+from listening.design.requirements import Candidate, Design, DesignError, DesignRequest, Extension, Sex
 
 COLUMNS = ("key", "system", "speaker", "sex", "class", "source", "enrolment")
 _CLASSES: dict[str, bool | None] = {"target": True, "nontarget": False, "": None}

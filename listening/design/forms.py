@@ -32,7 +32,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from listening.design.plan import DesignError, PoolUtterance
+from listening.design.requirements import DesignError, PoolUtterance
 
 BOARDS_VERSION = "boards-1"
 FEWEST_SAMPLES, MOST_SAMPLES = 6, 16

@@ -26,7 +26,7 @@ import numpy as np
 
 from common.arrays import Ints
 from listening.design.order_rules import SPEAKER_GAP
-from listening.design.plan import (
+from listening.design.requirements import (
     QUARTERS,
     Bounds,
     Candidate,

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import accumulate
 from math import exp, lgamma, log, sqrt
 
-from listening.design.plan import Bounds, quarter_of_place, quarter_sizes
+from listening.design.requirements import Bounds, quarter_of_place, quarter_sizes
 
 Kinds = tuple[bool, ...]  # True for an original
 CUES = 2  # kinds before that a listener remembers

@@ -22,7 +22,7 @@ from math import sqrt
 import numpy as np
 
 from evaluation.metrics.detection import interpolated_eers
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from listening.tasks import COMPARING, RATED
 
 RAW_INFLATION = 1.9

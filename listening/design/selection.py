@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from listening.design.plan import Candidate, DesignError, DesignRequest, PoolUtterance, validate_request
+from listening.design.requirements import Candidate, DesignError, DesignRequest, PoolUtterance, validate_request
 
 TRIALS_2022 = 104  # of each system, in sessions of 52 trials with 26 originals for 52 evaluators
 _LAYOUT_2022 = (52, 52, 26)

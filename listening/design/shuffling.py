@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from common.arrays import Flags, Ints
-from listening.design.plan import (
+from listening.design.requirements import (
     QUARTERS,
     Bounds,
     Candidate,

@@ -38,7 +38,7 @@ from portal.intake.corpora.archives import find_corpus, unpack_corpus
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance, Layout
 from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
 from portal.intake.expectation import CHALLENGE_RATE_HZ
-from portal.intake.sentences import describe
+from portal.intake.problem_codes import describe
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, Queue
 from portal.jobs.runner import JobContext

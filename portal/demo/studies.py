@@ -26,7 +26,7 @@ from listening.app.studies.rules import RELAXATIONS
 from listening.app.studies.selectors import find_played
 from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from portal.accounts.models import User
 from portal.challenges.models import DataSet, Edition
 from portal.core.models import AuditEvent

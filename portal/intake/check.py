@@ -25,8 +25,8 @@ from portal.intake.archives.reading import read_archive, read_folder
 from portal.intake.contents import RESULT_KINDS, Content, classify
 from portal.intake.documents import description_problem, missing_parts, result_problems, target_problems, write_document
 from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance
+from portal.intake.problem_codes import describe
 from portal.intake.report import WHOLE_SUBMISSION, Counts, FindingList, IntakeReport
-from portal.intake.sentences import describe
 from portal.intake.speech import InspectedSpeech, Inspection, inspect_speech
 from portal.intake.utterances import Names, Placed, RollCall, missing_findings
 

@@ -25,7 +25,7 @@ from evaluation.scoring.results.score_files import TrialLookup
 from evaluation.scoring.words import hypothesis_files, read_hypotheses
 from portal.intake.contents import Content, classify, results_directories
 from portal.intake.expectation import ExpectedSubmission
-from portal.intake.sentences import describe
+from portal.intake.problem_codes import describe
 
 MOST_SYSTEMS = 20  # are read; one is right, and of thousands nobody wants every problem
 _FILES_OF_A_SYSTEM = 4  # published ones

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from common.problems import Problem, Severity
 from portal.intake.expectation import ExpectedUtterance, pcm_sha256
-from portal.intake.sentences import describe, fill
+from portal.intake.problem_codes import describe, fill
 from speech.audio.files import SILENCE_PEAK, AudioError, DecodedAudio, decode_audio, resample, to_pcm16
 
 SHORTEST_S = 0.04  # Praat's pitch analysis needs 640 samples at 16 kHz

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from common.problems import Problem, Severity
 from portal.intake.expectation import ExpectedSubmission
+from portal.intake.problem_codes import describe
 from portal.intake.report import WHOLE_SUBMISSION, Finding
-from portal.intake.sentences import describe
 from portal.intake.speech import Inspection, length_problem, not_anonymised
 
 

@@ -32,9 +32,9 @@ from anonymization.app.models import AnonymizationRun
 from common.errors import NotPossible
 from evaluation.app.erasure.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
-from listening.app.erasure.services import withdraw
 from listening.app.models import Analysis, Item, Participant, Session, Stimulus, Study, read_withdrawal_code
 from listening.app.studies.designing import clear_design
+from listening.app.withdrawal.services import withdraw
 from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utterance
 from portal.core import audit
 from portal.core.models import AuditEvent, UnneededFile
@@ -520,7 +520,7 @@ def preview_participant(participant: Participant) -> Erasure:
 
 
 def erase_participant(participant: Participant, now: datetime, *, by: Any = None) -> Erasure:
-    """Withdraw an evaluator (`listening.app.erasure`) and delete their sessions and their name wherever it was kept.
+    """Withdraw an evaluator (`listening.app.withdrawal`) and delete their sessions and their name wherever it was kept.
 
     Long names and codes are replaced everywhere; a short one, such as “7”, only in the audit log of the study.
 

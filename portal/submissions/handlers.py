@@ -45,8 +45,8 @@ from portal.core.storage import load_audio, store_bytes
 from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
+from portal.intake.problem_codes import describe
 from portal.intake.report import WHOLE_SUBMISSION, Finding, IntakeReport
-from portal.intake.sentences import describe
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobCancelled, JobContext, JobReleased

@@ -39,8 +39,8 @@ from portal.intake.expectation import (
     Inherited,
     pcm_sha256,
 )
+from portal.intake.problem_codes import describe
 from portal.intake.report import WHOLE_SUBMISSION, FindingList, IntakeReport
-from portal.intake.sentences import describe
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System
 from speech.audio.files import AudioError
 

@@ -32,7 +32,7 @@ from anonymization.methods.contract import (
     validate_samples,
     validate_voice,
 )
-from anonymization.methods.mcadams import engine, torch_engine
+from anonymization.methods.mcadams import numba_engine, torch_engine
 from anonymization.methods.mcadams.parameters import (
     FULL_SCALE,
     OFFSET,
@@ -101,11 +101,11 @@ def _run_compiled(
     workers = max(1, min(threads, len(utterances)))
 
     def bend(i: int) -> Samples:
-        bent = engine.bend_poles(utterances[i], parameters[i], threads // workers)
+        bent = numba_engine.bend_poles(utterances[i], parameters[i], threads // workers)
         return _set_level(bent, utterances[i], parameters[i].level)
 
     longest_first = sorted(range(len(utterances)), key=lambda i: -utterances[i].size)
-    made = dict(zip(longest_first, engine.map_in_threads(workers, bend, longest_first), strict=True))
+    made = dict(zip(longest_first, numba_engine.map_in_threads(workers, bend, longest_first), strict=True))
     return [made[i] for i in range(len(utterances))]
 
 
@@ -190,7 +190,7 @@ def _inspect(instant: Instant) -> Inside:
     frame[: inner.size] += inner / FULL_SCALE
     if not inner.any() and settings.keep_digital_silence:
         return inside
-    roots = np.roots(engine.fit_polynomial(frame * settings.analysis_window() + OFFSET, settings.order))
+    roots = np.roots(numba_engine.fit_polynomial(frame * settings.analysis_window() + OFFSET, settings.order))
     upper = roots[roots.imag > 0].astype(np.complex128)
     upper = upper[np.argsort(np.angle(upper))]
     angles: Floats = np.angle(upper).astype(np.float64)

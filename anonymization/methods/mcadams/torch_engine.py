@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anonymization.methods.contract import MethodError, Samples
-from anonymization.methods.mcadams import engine
+from anonymization.methods.mcadams import numba_engine
 from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, Floats, McAdamsParameters
 from common.packages import missing_packages
 from speech.model_files.devices import use_torch_threads
@@ -164,11 +164,11 @@ def _bend_batch(
 
 
 def fit_polynomials(frames: Tensor, order: int) -> Tensor:
-    """Linear prediction by Burg's method, as `engine._burg`, shape (order + 1, frames)."""
+    """Linear prediction by Burg's method, as `numba_engine._burg`, shape (order + 1, frames)."""
     n = frames.shape[0] - 1
     forward, backward, product = frames[1:].clone(), frames[:-1].clone(), torch.empty_like(frames[1:])
     energy = (forward * forward + backward * backward).sum(0)
-    unreliable = engine.ENERGY_TRUST * energy
+    unreliable = numba_engine.ENERGY_TRUST * energy
     coefficients = torch.zeros((order + 1, frames.shape[1]), dtype=frames.dtype, device=frames.device)
     coefficients[0] = 1.0
     for i in range(order):
@@ -176,7 +176,7 @@ def fit_polynomials(frames: Tensor, order: int) -> Tensor:
         low = energy < unreliable
         if bool(low.any()):
             energy = torch.where(low, torch.maximum(energy, (f * f + b * b).sum(0)), energy)
-        reflection = -2.0 * torch.mul(f, b, out=scratch).sum(0) / (energy + engine.TINY)
+        reflection = -2.0 * torch.mul(f, b, out=scratch).sum(0) / (energy + numba_engine.TINY)
         coefficients[1 : i + 2] += reflection * coefficients[: i + 1].flip(0)
         torch.addcmul(f, b, reflection, out=scratch)
         b.addcmul_(f, reflection)
@@ -194,12 +194,12 @@ def find_poles(coefficients: Tensor) -> tuple[Tensor, Tensor]:
         distance = torch.hypot(real - real[r], imag + imag[r])
         distance[r] = math.inf
         size = imag[r].abs()
-        is_real = (size < engine.NEAR_REAL) & (distance.amin(0) >= 2.0 * size)
+        is_real = (size < numba_engine.NEAR_REAL) & (distance.amin(0) >= 2.0 * size)
         imag[r] = torch.where(is_real, 0.0, imag[r])
     found &= (imag > 0).sum(0) == (imag < 0).sum(0)
     if not bool(found.all()):
         lost = (~found).nonzero().flatten()
-        poles = engine.solve_companions(coefficients[:, lost].T.cpu().numpy()).T
+        poles = numba_engine.solve_companions(coefficients[:, lost].T.cpu().numpy()).T
         real[:, lost] = torch.from_numpy(poles.real.copy()).to(real.device)
         imag[:, lost] = torch.from_numpy(poles.imag.copy()).to(imag.device)
     return real, imag
@@ -210,7 +210,7 @@ def _find_roots(coefficients: Tensor) -> tuple[Tensor, Tensor]:
     order, n_frames = coefficients.shape[0] - 1, coefficients.shape[1]
     # A quarter step off symmetry: conjugate starts would never part to meet two real roots.
     angles = 2.0 * math.pi * (np.arange(order) + 0.25) / order
-    start = torch.from_numpy(engine.START_RADIUS * np.exp(1j * angles)).to(coefficients.device)
+    start = torch.from_numpy(numba_engine.START_RADIUS * np.exp(1j * angles)).to(coefficients.device)
     roots = start[:, None].repeat(1, n_frames)
     found = torch.zeros(n_frames, dtype=torch.bool, device=coefficients.device)
     frames = torch.arange(n_frames, device=coefficients.device)
@@ -237,10 +237,10 @@ def _step_roots(coefficients: Tensor, roots: Tensor, settled: Tensor) -> tuple[T
         slope.mul_(roots).add_(value)
         value.mul_(roots).add_(coefficient)
         bound.mul_(radius).add_(coefficient.abs())
-    is_noise = value.abs() <= 4.0 * engine.UNIT_ROUNDOFF * bound
+    is_noise = value.abs() <= 4.0 * numba_engine.UNIT_ROUNDOFF * bound
     step = value / (slope - value * _repel(roots))
     step = torch.where(settled | is_noise, 0.0, step)
-    return roots - step, settled | (step.abs() <= engine.LAST_STEP * radius)
+    return roots - step, settled | (step.abs() <= numba_engine.LAST_STEP * radius)
 
 
 def _repel(roots: Tensor) -> Tensor:

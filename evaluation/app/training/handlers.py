@@ -43,10 +43,9 @@ from evaluation.app.runs.services import load_run
 from evaluation.app.runs.threads import own_threads
 from evaluation.app.training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
 from evaluation.app.training.services import ANY_DEVICE
-from evaluation.attackers.training import loop
 from evaluation.attackers.training.corpus import TrainingUtterance
-from evaluation.attackers.training.loop import Plan
 from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
+from evaluation.attackers.training.train import Plan, plan_training, train
 from evaluation.attackers.training.trained import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
@@ -96,7 +95,7 @@ def train_attackers(context: JobContext) -> dict[str, Any]:
     utterances = _utterances(run, recipe)
     _require_same_speech(run)
     durations_s = [one.duration_s for one in _recordings(run)]
-    plan = loop.plan_training(durations_s, recipe, len({one.source for one in utterances}))
+    plan = plan_training(durations_s, recipe, len({one.source for one in utterances}))
     if device == "cpu":
         _require_memory(plan, recipe)
     with own_threads(max(1, recipe.width // CHANNELS_OF_A_THREAD)):
@@ -255,7 +254,7 @@ class _Turn:
                 self.kept = _restore(self.run, self.seed, self.folder)
                 if self.kept:
                     self.context.note(f"Seed {self.seed} continues after epoch {self.kept} of {self.recipe.epochs}.")
-                trained = loop.train(
+                trained = train(
                     utterances,
                     self.recipe,
                     self.seed,

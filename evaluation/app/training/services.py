@@ -22,8 +22,8 @@ from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.one_at_a_time import find_under_way
 from evaluation.app.runs.services import GONE, start_run
 from evaluation.app.training.selectors import Material, list_material
-from evaluation.attackers.training.loop import find_back_end_refusal
 from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
+from evaluation.attackers.training.train import find_back_end_refusal
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
 from portal.jobs.models import Job

@@ -19,7 +19,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from listening.app.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
-from listening.app.sessions import answer_timing, assignment, payloads, screening, selectors
+from listening.app.sessions import answer_timing, assignment, attention, payloads, selectors
 from listening.app.sessions.assignment import end_session, note
 from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progress, measure_progress
@@ -232,7 +232,7 @@ def end_if_through(session: Session, progress: Progress, now: datetime) -> bool:
     state = Session.State.FINISHED
     session.study = Study.objects.get(pk=session.study_id)  # as it is now: codes may change after the launch
     missed, answered = missed_gold(session)
-    if screening.fails_attention(missed=missed, answered=answered):
+    if attention.fails_attention(missed=missed, answered=answered):
         note(session, "gold-missed", missed=missed, answered=answered)
         if session.study.screening.get("gold_gate") == "gate":
             state = Session.State.FAILED_ATTENTION
@@ -243,7 +243,7 @@ def end_if_through(session: Session, progress: Progress, now: datetime) -> bool:
 def missed_gold(session: Session) -> tuple[int, int]:
     """How many control trials of the session were missed, and how many it has answered."""
     of_gold = session.answers.filter(trial__item__purpose=Item.Purpose.GOLD)
-    missed = screening.missed_of_gold(of_gold.values_list("trial_id", "trial__item__expected", "task", "rating"))
+    missed = attention.missed_of_gold(of_gold.values_list("trial_id", "trial__item__expected", "task", "rating"))
     return sum(missed), len(missed)
 
 

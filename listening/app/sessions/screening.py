@@ -1,4 +1,4 @@
-"""Who is turned away: the tests before the trials (sound, headphones, native language), and missed control trials.
+"""Who is turned away: the tests before the trials (sound, headphones, native language).
 
 The server makes the tests, counts them and scores them.
 
@@ -12,7 +12,7 @@ between turning away and keeping the score.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,35 +172,3 @@ def _new_secret(kind: str) -> dict[str, Any]:
 def _sounds_of(kind: str) -> int:
     """How many files a test has: the sound test plays one, a headphone check one for each round."""
     return 1 if kind == Kind.SOUND else ROUNDS
-
-
-# Control trials --------------------------------------------------------------------------------------
-
-
-def is_gold_missed(expected: Mapping[str, Sequence[int]], given: Mapping[str, int | None]) -> bool:
-    """Whether an answer to a control trial lies outside of what everybody hears; unanswered tasks are not counted.
-
-    Args:
-        expected: by task the lowest and the highest right rating.
-        given: by task the rating.
-    """
-    for task, (lowest, highest) in expected.items():
-        rating = given.get(task)
-        if rating is not None and not lowest <= rating <= highest:
-            return True
-    return False
-
-
-def missed_of_gold(rows: Iterable[tuple[int, Mapping[str, Sequence[int]], str, int | None]]) -> list[bool]:
-    """Of each answered control trial whether it was missed; `rows`: trial, its right ranges, task, rating."""
-    given: dict[int, dict[str, int | None]] = {}
-    expected: dict[int, Mapping[str, Sequence[int]]] = {}
-    for trial, right, task, rating in rows:
-        given.setdefault(trial, {})[task] = rating
-        expected[trial] = right
-    return [is_gold_missed(expected[trial], given[trial]) for trial in given]
-
-
-def fails_attention(*, missed: int, answered: int) -> bool:
-    """More than half of the answered control trials missed; one slip among two is no reason."""
-    return 2 * missed > answered

@@ -23,7 +23,7 @@ from listening.app.studies.selectors import Pool, PresentedItem, heard_submissio
 from listening.design import forms
 from listening.design.board_certificate import certify_boards, certify_transcription
 from listening.design.certificate import Certificate, certify, check_problems
-from listening.design.plan import VERSION, Candidate, Design, DesignRequest, Extension
+from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.tasks import Task
 
 

@@ -24,7 +24,7 @@ from listening.app.studies.planning import (
 )
 from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS
 from listening.app.studies.selectors import Pool, heard_submissions, lock_study, make_pool, require_state, set_problems
-from listening.design.plan import DesignError, Progress
+from listening.design.requirements import DesignError, Progress
 from portal.core import audit
 from portal.jobs.services import NotPossible
 

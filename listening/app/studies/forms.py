@@ -16,7 +16,7 @@ from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
 from listening.app.studies.services import describe_presets, make_study
 from listening.app.studies.settings import DEFAULT_SCREENING, PlanError
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from listening.tasks import RATED_TASKS
 from portal.challenges.models import DataSet, Edition
 from portal.core.fields import LineField

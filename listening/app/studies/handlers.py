@@ -17,7 +17,7 @@ from listening.app.models import Stimulus, Study
 from listening.app.studies.designing import CHANGED, make_design
 from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, settle_preparation
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from listening.stimuli.making import BITS, CHANNELS, GRID_SAMPLES, KBIT_PER_S, LEVEL_DBOV, RATE_HZ, make_stimulus
 from portal.core.storage import load_audio, store_bytes
 from portal.jobs.kinds import JobFailure, job_kind

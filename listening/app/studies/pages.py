@@ -28,8 +28,8 @@ from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
 from listening.app.studies.words import count_missing, ships_words
 from listening.design.certificate import describe_power
-from listening.design.plan import DesignError
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
+from listening.design.requirements import DesignError
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel

@@ -30,7 +30,7 @@ from listening.app.studies.selectors import Pool, heard_submissions, make_pool, 
 from listening.design.allocation import allocate, extend
 from listening.design.forms import Board, Writing, plan_boards, plan_transcription
 from listening.design.ordering import insert_controls
-from listening.design.plan import Candidate, Design, DesignError, PoolUtterance, Progress
+from listening.design.requirements import Candidate, Design, DesignError, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.tasks import Task
 from portal.challenges.models import DataSet, TrialList, Utterance

@@ -25,8 +25,8 @@ from evaluation.formats.scores import read_trial_table
 from listening import texts
 from listening.app.models import Block, Item, ItemSample, Session, Stimulus, Study, StudyText
 from listening.app.studies.rules import PERSONAL_DATA, has_pairs, kept_until, seconds_of_trial
-from listening.design.plan import PoolUtterance
 from listening.design.precision import OTHER_MINUTES
+from listening.design.requirements import PoolUtterance
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, Utterance
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows

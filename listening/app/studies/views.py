@@ -21,7 +21,7 @@ from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm
 from listening.app.studies.rules import StudyProblems
 from listening.app.studies.text_forms import TextForm, WordsFileForm, WordsForm
 from listening.app.studies.words import ships_words, translations_of, write_words
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from portal.accounts.access import View, member_action, member_page
 from portal.challenges.models import Edition
 from portal.core.clock import read_clock

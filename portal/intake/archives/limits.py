@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from common.memory import format_size
 from common.problems import Problem
-from portal.intake.sentences import describe
+from portal.intake.problem_codes import describe
 
 MEGABYTE = 10**6
 GIGABYTE = 10**9
@@ -87,7 +87,7 @@ class ArchiveRefused(Exception):  # noqa: N818 (the name tells what happened to 
 
 
 def refuse(kind: str, file: str, /, **values: Any) -> NoReturn:
-    """Refuse the whole archive; `kind` and `values` as in `portal.intake.sentences`.
+    """Refuse the whole archive; `kind` and `values` as in `portal.intake.problem_codes`.
 
     Raises:
         ArchiveRefused: always.

@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 from common.problems import Problem
 from portal.intake.archives.limits import Limits, refuse
-from portal.intake.sentences import describe
+from portal.intake.problem_codes import describe
 
 DRAIN_BYTES = 2**18
 FALLBACK = "cp437"  # of the zip format; it knows every byte and makes no control characters of those above 127

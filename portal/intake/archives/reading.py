@@ -32,7 +32,7 @@ from portal.intake.archives.limits import ArchiveRefused, Limits, Member, Meter,
 from portal.intake.archives.members import FALLBACK, Entry, KnownPaths, is_dropping, safe_path
 from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
 from portal.intake.archives.zips import zip_entries
-from portal.intake.sentences import describe
+from portal.intake.problem_codes import describe
 
 __all__ = ["ArchiveRefused", "Limits", "Member", "read_archive"]
 _ZIP, _EMPTY_ZIP, _SPLIT_ZIP = b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"

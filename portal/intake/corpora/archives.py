@@ -19,7 +19,7 @@ from portal.intake.archives.limits import ArchiveRefused, Limits
 from portal.intake.archives.reading import read_archive
 from portal.intake.corpora.reading import detect_layout
 from portal.intake.documents import write_document
-from portal.intake.sentences import describe
+from portal.intake.problem_codes import describe
 
 UNPACKING = "Unpacking the archive (MB)"
 MOST_FILES = 1_000_000  # VCTK has 180,000

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from common.problems import Problem, ProblemList, Severity, has_errors
 from evaluation.formats.kaldi import Trial
 from evaluation.metrics.word_errors import normalise_transcript
-from portal.intake.sentences import describe
+from portal.intake.problem_codes import describe
 
 Gender = Literal["f", "m"]
 Role = Literal["enrolment", "trial", "training"]
@@ -183,7 +183,7 @@ class Place(NamedTuple):
     line: int | None = None
 
     def problem(self, kind: str, /, **values: Any) -> Problem:
-        """A problem at this place, as `portal.intake.sentences` describes it."""
+        """A problem at this place, as `portal.intake.problem_codes` describes it."""
         return describe(kind, self.file, line=self.line, **values)
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ from anonymization.explanation.explain import (
     pair_resonances,
 )
 from anonymization.methods.contract import Method, MethodError, PseudoSpeaker
-from anonymization.methods.mcadams.engine import fit_polynomial
+from anonymization.methods.mcadams.numba_engine import fit_polynomial
 from anonymization.methods.registry import get_method
 from evaluation.figures.drawing_process import LENGTH_BYTES
 from evaluation.figures.explanation import draw_explanation
@@ -194,7 +194,7 @@ def test_shorter_of_two_recordings_decides_what_can_be_asked():
 @pytest.mark.parametrize("alpha", [0.5, 0.7, 0.9])
 @pytest.mark.parametrize("at_s", [0.0, 0.1234, 0.25, 0.5])
 def test_mcadams_poles_are_those_of_the_method_and_turn_to_phi_to_the_alpha(alpha, at_s):
-    from anonymization.methods.mcadams import engine
+    from anonymization.methods.mcadams import numba_engine
     from anonymization.methods.mcadams.parameters import OFFSET, McAdamsParameters
 
     samples = vowel(130, VOWELS["a"])
@@ -208,7 +208,7 @@ def test_mcadams_poles_are_those_of_the_method_and_turn_to_phi_to_the_alpha(alph
     assert start // hop in settings.frames(samples.size)
     assert abs(middle_s - np.clip(at_s, 0.02, 0.49)) <= 0.005 + 1e-9
     signal = samples[start : start + window.size] / 32768 + OFFSET
-    _, found, _ = engine.find_poles(signal, window, hop, settings.order, OFFSET)
+    _, found, _ = numba_engine.find_poles(signal, window, hop, settings.order, OFFSET)
     upper = found[0][found[0].imag > 0]
     upper = upper[np.argsort(np.angle(upper))]
     np.testing.assert_allclose(poles.radii * np.exp(1j * poles.angles_before), upper, atol=1e-7)

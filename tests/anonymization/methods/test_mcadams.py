@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from anonymization.methods.contract import MethodError
-from anonymization.methods.mcadams import engine
+from anonymization.methods.mcadams import numba_engine
 from anonymization.methods.mcadams.method import mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 from tests.anonymization.plain_mcadams import plain_mcadams
@@ -159,7 +159,7 @@ def test_noise_with_silent_gap_equals_plain_implementation():
 
 def test_eigenvalues_stand_in_for_unsettled_roots(monkeypatch, vowels):
     expected = anonymize(vowels, 0.6)
-    find_poles = engine.find_poles
+    find_poles = numba_engine.find_poles
 
     def find_every_second(*arguments):
         coefficients, poles, found = find_poles(*arguments)
@@ -167,13 +167,13 @@ def test_eigenvalues_stand_in_for_unsettled_roots(monkeypatch, vowels):
         poles[::2] = np.nan
         return coefficients, poles, found
 
-    monkeypatch.setattr(engine, "find_poles", find_every_second)
+    monkeypatch.setattr(numba_engine, "find_poles", find_every_second)
     assert largest_difference(anonymize(vowels, 0.6), expected) <= 1
 
 
 def test_poles_equal_numpy_roots(vowels):
     hann = np.hanning(320)
-    coefficients, poles, found = engine.find_poles(vowels / 32768, np.sqrt(hann), 160, 20, 1e-7)
+    coefficients, poles, found = numba_engine.find_poles(vowels / 32768, np.sqrt(hann), 160, 20, 1e-7)
     assert found.all()
     for polynomial, ours in zip(coefficients, poles, strict=True):
         expected = np.roots(polynomial)

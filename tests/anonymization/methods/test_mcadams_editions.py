@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from anonymization.methods.contract import MethodError, PseudoSpeaker
-from anonymization.methods.mcadams import engine
+from anonymization.methods.mcadams import numba_engine
 from anonymization.methods.mcadams.method import METHODS, mcadams, official_options
 from anonymization.methods.mcadams.parameters import (
     McAdamsParameters,
@@ -42,7 +42,7 @@ def run(edition, samples, alpha=None, **options):
 
 def bend(samples, alpha, **options):
     """What comes out before any change of level, full scale ±1."""
-    return engine.bend_poles(samples, McAdamsParameters(alpha, **options), threads=1)
+    return numba_engine.bend_poles(samples, McAdamsParameters(alpha, **options), threads=1)
 
 
 def largest_difference(a, b):

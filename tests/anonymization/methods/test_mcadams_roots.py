@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anonymization.methods.mcadams.engine import find_roots
+from anonymization.methods.mcadams.numba_engine import find_roots
 
 
 def make_polynomials(count, order, seed=0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anonymization.methods.contract import Item, PseudoSpeaker
-from anonymization.methods.mcadams import engine, torch_engine
+from anonymization.methods.mcadams import numba_engine, torch_engine
 from anonymization.methods.mcadams.method import METHODS, mcadams, mcadams_batch
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 
@@ -39,7 +39,7 @@ def test_torch_equals_compiled_before_quantisation(vowels, device):
     bent = list(torch_engine.bend_poles([vowels] * len(ALPHAS), parameters, device=device))
     assert len(bent) == len(ALPHAS)
     for one, each in zip(bent, parameters, strict=True):
-        assert_bent_alike(one, engine.bend_poles(vowels, each, threads=1))
+        assert_bent_alike(one, numba_engine.bend_poles(vowels, each, threads=1))
 
 
 def test_torch_equals_compiled_to_one_step_on_real_speech(shared):
@@ -67,7 +67,7 @@ def test_every_length_equals_compiled(n, ends):
 def test_other_frames_equal_compiled(vowels, window_s, hop_s, order):
     framing = {"window_s": window_s, "hop_s": hop_s, "order": order, "tail": True}
     (bent,) = torch_engine.bend_poles([vowels], [settings(0.8, **framing)])
-    assert_bent_alike(bent, engine.bend_poles(vowels, McAdamsParameters(0.8, **framing), threads=1))
+    assert_bent_alike(bent, numba_engine.bend_poles(vowels, McAdamsParameters(0.8, **framing), threads=1))
 
 
 @pytest.mark.parametrize("frames_per_batch", [1, 7, 64, 100_000])
@@ -78,7 +78,7 @@ def test_size_of_batches_changes_nothing(frames_per_batch):
     bent = list(torch_engine.bend_poles(utterances, parameters, device="cpu", frames_per_batch=frames_per_batch))
     assert [one.size for one in bent] == [samples.size for samples in utterances]
     for one, samples, each in zip(bent, utterances, parameters, strict=True):
-        assert_bent_alike(one, engine.bend_poles(samples, each, threads=1))
+        assert_bent_alike(one, numba_engine.bend_poles(samples, each, threads=1))
 
 
 def test_batch_of_several_voices_equals_one_by_one(vowels):
@@ -131,7 +131,7 @@ def test_poles_equal_numpy_roots(vowels):
 def test_eigenvalues_stand_in_for_unsettled_roots(monkeypatch, vowels):
     monkeypatch.setattr(torch_engine, "_MAX_ITERATIONS", 7)  # some frames settle by then, others do not
     (bent,) = torch_engine.bend_poles([vowels], [settings(0.6)])
-    assert_bent_alike(bent, engine.bend_poles(vowels, McAdamsParameters(0.6), threads=1))
+    assert_bent_alike(bent, numba_engine.bend_poles(vowels, McAdamsParameters(0.6), threads=1))
 
 
 def test_threads_of_torch_are_given_back_and_change_nothing(vowels):

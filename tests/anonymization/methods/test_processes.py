@@ -27,7 +27,7 @@ print(hashlib.sha256(output.tobytes()).hexdigest())
 
 PRINT_POLYNOMIALS = """
 import hashlib, numpy as np
-from anonymization.methods.mcadams.engine import OFFSET, fit_polynomials
+from anonymization.methods.mcadams.numba_engine import OFFSET, fit_polynomials
 noise = np.random.default_rng(3).normal(size=16_000)
 coefficients = fit_polynomials(noise, np.hanning(320), 160, 20, OFFSET)
 print(hashlib.sha256(coefficients.tobytes()).hexdigest())

@@ -582,13 +582,13 @@ def add_trials(submission):
 
 @needs_torch
 def test_full_memory_is_told_with_what_to_do(monkeypatch):
-    from evaluation.attackers.training import loop
+    from evaluation.app.training import handlers
 
     def fill(*_, **__):
         raise MemoryError
 
     run = begin(make_trained_on())
-    monkeypatch.setattr(loop, "train", fill)
+    monkeypatch.setattr(handlers, "train", fill)
     job = run_job(run)
     assert job.failure == "The memory of this machine was full while seed 1 was trained."
     assert (job.state, job.failure_actor) == (State.FAILED, "operator")

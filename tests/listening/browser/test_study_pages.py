@@ -11,7 +11,7 @@ from listening.app.models import Study
 from listening.app.results.importing import import_study
 from listening.app.studies import services
 from listening.app.studies.services import close_study
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from tests.browsing import leap_until

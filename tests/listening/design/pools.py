@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 from listening.design.allocation import allocate
-from listening.design.plan import Candidate, Design, DesignRequest, PoolUtterance
+from listening.design.requirements import Candidate, Design, DesignRequest, PoolUtterance
 from listening.design.selection import choose_candidates
 
 

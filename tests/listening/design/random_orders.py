@@ -1,7 +1,8 @@
 """What a trial's place tells of it, measured by counting, and random orders under the same rules to compare with.
 
 Nothing here is shared with what makes or certifies designs. `shuffle_sessions` exchanges two trials of a session where
-every rule of order at the head of `listening.design.plan` stays met; after many such steps all are equally likely.
+every rule of order at the head of `listening.design.requirements` stays met; after many such steps all are equally
+likely.
 """
 
 from collections import Counter

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from listening.design import allocation
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.plan import DesignError, compute_requirements
+from listening.design.requirements import DesignError, compute_requirements
 from tests.listening.design.pools import designed_2022, layout_2022, make_pool, make_request
 
 
@@ -139,7 +139,7 @@ def test_progress_is_told():
 def test_trials_without_pairs_have_no_classes():
     names = ("S0", "S1", "S2")
     numbers = {"evaluators": 6, "trials": 12, "originals": 6, "systems": names, "seed": 3}
-    from listening.design.plan import DesignRequest
+    from listening.design.requirements import DesignRequest
     from listening.design.selection import choose_candidates
 
     candidates = choose_candidates(make_pool(systems=names), is_paired=False, **numbers)

@@ -8,7 +8,7 @@ import pytest
 
 from listening.design.board_certificate import certify_boards
 from listening.design.forms import Board, BoardRequest, BoardSample, plan_boards
-from listening.design.plan import DesignError, PoolUtterance
+from listening.design.requirements import DesignError, PoolUtterance
 
 
 def make_pool(women=5, men=5, *, enrolments=12, trials=14, systems=("x", "y")):

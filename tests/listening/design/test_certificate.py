@@ -10,7 +10,7 @@ import pytest
 
 from listening.design.allocation import allocate
 from listening.design.certificate import certify, compute_digest
-from listening.design.plan import Extension, compute_requirements
+from listening.design.requirements import Extension, compute_requirements
 from tests.listening.design.pools import make_pool, make_request, with_block, with_candidate
 
 CHECKS = [

@@ -9,7 +9,7 @@ from listening.design import allocation
 from listening.design.allocation import BEGINNINGS, allocate, extend
 from listening.design.certificate import certify
 from listening.design.ordering import insert_controls
-from listening.design.plan import DesignError, Extension
+from listening.design.requirements import DesignError, Extension
 from tests.listening.design.pools import designed_2022, make_pool, make_request
 
 GOLD, BRIDGE, PRACTICE = ("gold-1", "gold-2"), ("bridge-1", "bridge-2", "bridge-3"), ("practice-1", "practice-2")

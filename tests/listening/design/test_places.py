@@ -11,7 +11,7 @@ from listening.design.allocation import allocate, extend
 from listening.design.certificate import certify, describe_power
 from listening.design.order_rules import longest_run
 from listening.design.places import bound_by_chance, find_kinds_by_place, guess_held_out
-from listening.design.plan import FIRST_VERSION, Bounds, compute_requirements
+from listening.design.requirements import FIRST_VERSION, Bounds, compute_requirements
 from tests.listening.design.pools import designed_2022, layout_2022, make_pool, make_request
 from tests.listening.design.random_orders import guess_right, sessions_of, shuffle_sessions
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from evaluation.metrics.detection import interpolated_eers
-from listening.design.plan import DesignError
 from listening.design.precision import interval_width, plan_precision
+from listening.design.requirements import DesignError
 
 RATES = (0.05, 0.25, 0.40, 0.45, 0.50)
 # Half-widths in percentage points from 1,500 simulated studies, good to about 5 % themselves.

@@ -7,7 +7,7 @@ import pytest
 
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.plan import DesignRequest, PoolUtterance, compute_requirements
+from listening.design.requirements import DesignRequest, PoolUtterance, compute_requirements
 from listening.design.selection import choose_candidates
 from tests.listening.stimuli.speech import SPEECH, needs_speech
 

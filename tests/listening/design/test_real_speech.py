@@ -8,7 +8,7 @@ import pytest
 
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.plan import DesignError, DesignRequest, PoolUtterance
+from listening.design.requirements import DesignError, DesignRequest, PoolUtterance
 from listening.design.selection import choose_candidates
 
 SPEECH = Path(__file__).parents[4] / "shared" / "speech"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from listening.design.selection import choose_candidates
 from tests.listening.design.pools import make_pool
 

@@ -7,7 +7,7 @@ import pytest
 
 from listening.design.board_certificate import certify_transcription
 from listening.design.forms import TranscriptionRequest, plan_transcription
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from tests.listening.design.test_boards import make_pool
 
 

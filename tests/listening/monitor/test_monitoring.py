@@ -7,12 +7,12 @@ from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.app.erasure.services import withdraw
 from listening.app.models import Session, Study
 from listening.app.monitor.selectors import build_monitor, list_lines, measure_coverage
 from listening.app.monitor.services import flag_sessions
 from listening.app.periodic_tasks import flag_answers
 from listening.app.sessions.assignment import end_session
+from listening.app.withdrawal.services import withdraw
 from portal.core.models import AuditEvent
 from tests.listening.answering import answer_all
 from tests.listening.watched import (

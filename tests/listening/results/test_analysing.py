@@ -9,7 +9,6 @@ from django.utils import timezone
 from listening.analysis.bundle import read_inputs
 from listening.analysis.reading.inputs import AnalysisInputError, parse_settings
 from listening.analysis.tables import Results
-from listening.app.erasure.services import erase_answers
 from listening.app.models import Analysis, Session, Study
 from listening.app.monitor.services import create_rule, revoke_rule
 from listening.app.periodic_tasks import analyse_closed_studies
@@ -17,6 +16,7 @@ from listening.app.results import handlers
 from listening.app.results import services as analysing
 from listening.app.results.selectors import current_analysis, is_outdated, parsed_results, running_job
 from listening.app.results.services import start_analysis
+from listening.app.withdrawal.services import erase_answers
 from listening.tasks import Task
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job

@@ -8,13 +8,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES
-from listening.app.erasure import services
-from listening.app.erasure.services import withdraw
 from listening.app.models import Analysis
 from listening.app.periodic_tasks import erase_withdrawn_answers
 from listening.app.results.inputs import collect_inputs, session_key
 from listening.app.results.selectors import current_analysis, is_outdated, parsed_results, shown_analysis_for
 from listening.app.results.services import delete_unused_files, publication_problems, publish_results, start_analysis
+from listening.app.withdrawal import services
+from listening.app.withdrawal.services import withdraw
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.jobs.runner import JobContext, execute

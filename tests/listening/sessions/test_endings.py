@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from listening.app.erasure.services import withdraw
 from listening.app.models import Session
 from listening.app.sessions.assignment import end_session
+from listening.app.withdrawal.services import withdraw
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, link_of, text_of
 

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from listening.app.models import Block, ScreeningResult
+from listening.app.sessions.attention import fails_attention, is_gold_missed
 from listening.app.sessions.forms import QuestionsForm
-from listening.app.sessions.screening import fails_attention, is_gold_missed
 from listening.app.studies.settings import DEFAULT_SCREENING, PlanError, Question, Screening, parse_screening
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of

@@ -6,10 +6,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.app.erasure import services
 from listening.app.models import Answer, Play, ScreeningResult, Serve, SessionEvent
 from listening.app.sessions.assignment import end_session
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
+from listening.app.withdrawal import services
 from portal.core.models import AuditEvent
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of, to_trials

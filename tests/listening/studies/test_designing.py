@@ -6,7 +6,7 @@ from django.urls import reverse
 from listening.app.models import Study
 from listening.app.studies import designing, planning, services
 from listening.app.studies.services import prepare_study
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, Queue, State
 from portal.jobs.runner import JobContext, execute

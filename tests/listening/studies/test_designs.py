@@ -11,7 +11,7 @@ from listening.app.models import Item, ItemSample, Study, Trial
 from listening.app.studies import designing, planning, services
 from listening.app.studies.certificate import build_certificate, launch_problems, rating_design, read_rows
 from listening.app.studies.rules import StudyProblems
-from listening.design.plan import DesignError
+from listening.design.requirements import DesignError
 from portal.core.models import AuditEvent
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible

@@ -8,10 +8,10 @@ from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from listening.app.erasure.services import forget_people, remind_of_people
 from listening.app.results.inputs import compute_basis
 from listening.app.studies.forms import keep_months_field
 from listening.app.studies.rules import PERSONAL_DATA, kept_until
+from listening.app.withdrawal.services import forget_people, remind_of_people
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_session, make_study

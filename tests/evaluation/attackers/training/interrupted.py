@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from evaluation.attackers.training.loop import train
+from evaluation.attackers.training.train import train
 from tests.evaluation.attackers.training.toys import RESUMED, utterances
 
 LONGER_THAN_ANY_TEST_S = 3600

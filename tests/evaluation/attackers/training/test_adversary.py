@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from common.errors import MetricInputError
-from evaluation.attackers.training.fitting import Batch, Trainer
+from evaluation.attackers.training.epochs import Batch, Trainer
 from evaluation.attackers.training.heads import CosineClassifier, Heads, losses, reverse_gradient
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 

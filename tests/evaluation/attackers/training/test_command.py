@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from common.lock import lock_folder
-from evaluation.attackers.training.loop import train
+from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained import load_trained
 from evaluation.scoring.vector_files import read_vectors
 from speech.audio.files import write_flac16

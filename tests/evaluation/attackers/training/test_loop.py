@@ -17,8 +17,8 @@ from common.errors import MetricInputError
 from common.progress import ignore_progress
 from evaluation.attackers.training import features
 from evaluation.attackers.training.corpus import TrainingUtterance, cut
-from evaluation.attackers.training.loop import plan_training, train
 from evaluation.attackers.training.recipe import PRESETS, with_variant
+from evaluation.attackers.training.train import plan_training, train
 from evaluation.attackers.training.trained import (
     CHECKPOINT,
     DESCRIPTION,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from common.errors import MetricInputError
-from evaluation.attackers.training.loop import fresh_probe, other_sources
 from evaluation.attackers.training.report import (
     COLUMNS,
     PUBLISHED_TABLE_1,
@@ -19,6 +18,7 @@ from evaluation.attackers.training.report import (
     spread,
     table_cells,
 )
+from evaluation.attackers.training.train import fresh_probe, other_sources
 from evaluation.attackers.training.trained import EpochRecord, FinalValues, ProbeResult, epochs_csv, epochs_of_csv
 from evaluation.metrics.detection import kaldi_eer
 

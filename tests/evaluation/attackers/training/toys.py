@@ -15,10 +15,10 @@ import torch
 from torch import nn
 
 from evaluation.attackers.training.corpus import RATE_HZ, Segments, TrainingUtterance
+from evaluation.attackers.training.epochs import fit
 from evaluation.attackers.training.features import KeptFeatures
-from evaluation.attackers.training.fitting import fit
-from evaluation.attackers.training.loop import measure_finished
 from evaluation.attackers.training.recipe import PRESETS, TrainingRecipe, with_variant
+from evaluation.attackers.training.train import measure_finished
 from evaluation.attackers.training.trained import FinalValues
 from evaluation.metrics.detection import kaldi_eer
 

@@ -8,14 +8,14 @@ import pytest
 
 import portal.intake
 from common.problems import Severity
-from portal.intake.sentences import describe, fill
+from portal.intake.problem_codes import describe, fill
 
 FOLDER = Path(portal.intake.__file__).parent
 SOURCES = [
     *FOLDER.rglob("*.py"),
     *(one for name in ("submissions", "challenges") for one in FOLDER.with_name(name).glob("*.py")),
 ]
-SENTENCES = tomllib.loads((FOLDER / "sentences.toml").read_text("utf-8"))
+SENTENCES = tomllib.loads((FOLDER / "problem_codes.toml").read_text("utf-8"))
 # Made of a word that is only known when the problem is found.
 PUT_TOGETHER = re.compile(r"(no-(utterance|speaker)|contradicting-\w+/set|(longer|shorter)/(somewhat|far))\Z")
 

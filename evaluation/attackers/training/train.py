@@ -50,8 +50,8 @@ from speech.encoders.ecapa_voxceleb import LogMelEncoder
 if TYPE_CHECKING:
     from torch import nn
 
+    from evaluation.attackers.training.epochs import Fitted, Listener
     from evaluation.attackers.training.features import FeatureStore
-    from evaluation.attackers.training.fitting import Fitted, Listener
     from speech.encoders.networks import XvectorTdnn
 
 Vectors = npt.NDArray[np.float32]
@@ -225,7 +225,7 @@ def train(
     require_sound(utterances, targets=recipe.target_head != "none")
     if refusal := find_back_end_refusal([one.source for one in utterances], recipe):
         raise MetricInputError(refusal)
-    from evaluation.attackers.training.fitting import Listener, is_out_of_memory
+    from evaluation.attackers.training.epochs import Listener, is_out_of_memory
 
     try:
         return _train(utterances, recipe, seed, folder, Listener(progress, on_epoch, on_estimate), device, system)
@@ -249,8 +249,8 @@ def _train(
 ) -> trained.TrainedAttacker:
     import torch
 
+    from evaluation.attackers.training.epochs import fit, training_key
     from evaluation.attackers.training.features import make_store
-    from evaluation.attackers.training.fitting import fit, training_key
     from evaluation.attackers.training.heads import build_encoder
 
     progress = listener.progress
@@ -350,7 +350,7 @@ def measure_finished(
     Probes are fitted on at most `MOST_PROBED` training segments and tested on those held out; where none are, on a
     fifth of the training segments, which the recogniser knows, so that their errors come out low.
     """
-    from evaluation.attackers.training.fitting import embed_rows
+    from evaluation.attackers.training.epochs import embed_rows
 
     telling = partial(progress, "training mean")
     training, held_out = segments.training_rows, segments.validation_rows

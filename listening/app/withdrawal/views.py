@@ -10,7 +10,6 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from listening import texts
-from listening.app.erasure import services
 from listening.app.models import Session, Study
 from listening.app.sessions.forms import WithdrawalForm
 from listening.app.sessions.pages import choose_language, list_languages, session_frame
@@ -19,6 +18,7 @@ from listening.app.sessions.views import session_view, visitor_address
 from listening.app.studies.pages import forgetting
 from listening.app.studies.views import study_page
 from listening.app.studies.words import speak
+from listening.app.withdrawal import services
 from portal.core.clock import read_clock
 from portal.jobs.services import NotPossible
 
