@@ -33,7 +33,7 @@ PACKAGES = (
 IN_TORCH = (
     *("speech.encoders.networks", "speech.features.log_mel", "speech.features.whisper_layers"),
     *("speech.conversion.content_decoder", "speech.vocoders.hifigan"),
-    *(f"evaluation.attackers.training.{name}" for name in ("features", "fitting", "heads")),
+    *(f"evaluation.attackers.training.{name}" for name in ("epochs", "features", "heads")),
     *("evaluation.phones.network", "evaluation.phones.training"),
 )
 
