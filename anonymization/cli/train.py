@@ -1,9 +1,11 @@
-"""``train``: train the decoder of the methods that convert by content, from speech of many speakers."""
+"""``train``: train a network of the methods that convert by content, from speech of many speakers."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from anonymization.training.recipe import read_recipes
 from common import terminal
@@ -13,9 +15,11 @@ from common.packages import missing_packages
 from evaluation.attackers.training.corpus import read_corpus, require_sound
 
 DESCRIPTION = (
-    "Trains the network that asr-bn and b1-lite make spectra with: from content by Whisper, F0 and a speaker vector. "
-    "The folder OUT keeps features and state, so a training that was stopped continues with the same command, and "
-    "then weights, voices of the speakers, losses as CSV, and a card that says what they were made of."
+    "Trains a network of the methods that convert by content. content-decoder makes spectra from content by Whisper, "
+    "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of the "
+    "decoder that ships and a speaker vector, for t40. The folder OUT keeps features and state, so a training that was "
+    "stopped continues with the same command, and then weights, losses as CSV, a card that says what they were made "
+    "of, and of a decoder the voices of the speakers."
 )
 
 
@@ -53,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     require_sound(utterances, targets=False)
     import torch
 
-    from anonymization.training.loop import CURVE, VOICES, WEIGHTS, train
+    from anonymization.training.train import CARD, CURVE, train
 
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -65,10 +69,24 @@ def run(options: argparse.Namespace) -> int:
     data = card["data"]
     terminal.print_text(
         f"Trained on {data['utterances']} utterances of {data['speakers']} speakers ({data['seconds'] / 60:.0f} min) "
-        f"in {card['training_seconds']:.0f} s; difference of spectra {card['losses']['spectrum']:.3f}."
+        f"in {card['training_seconds']:.0f} s; {_describe_result(card)}."
     )
-    terminal.print_text(f"{options.out}: {WEIGHTS}, {VOICES}, {CURVE}, card.json")
+    terminal.print_text(f"{options.out}: {', '.join([*card['sha256'], CURVE, CARD])}")
     return terminal.FINE
+
+
+def _describe_result(card: Mapping[str, Any]) -> str:
+    if "held_out" not in card:
+        return f"difference of spectra {card['losses']['spectrum']:.3f}"
+    found = card["held_out"]
+    if found["rmse_semitones"] is None:
+        return "the speakers who were held out have no voiced speech"
+    correlation = "" if found["correlation"] is None else f", correlation {found['correlation']:.2f}"
+    return (
+        f"on {found['utterances']} utterances of speakers who were held out, F0 is off by "
+        f"{found['rmse_semitones']:.2f} semitones (their mean F0: {found['null_rmse_semitones']:.2f}){correlation}; "
+        f"voicing errors in {found['voicing_error']:.1%} of the frames"
+    )
 
 
 def _change(text: str) -> tuple[str, str]:

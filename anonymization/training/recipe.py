@@ -6,28 +6,25 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Self
 
 from common.errors import MetricInputError
-from speech.conversion.shape import DecoderShape
+from speech.conversion.shape import DecoderShape, RegressorShape
 
 _FILE = Path(__file__).with_name("recipes.toml")
 
 
 @dataclass(frozen=True)
-class DecoderRecipe:
-    """A training of `speech.conversion.content_decoder`.
+class Recipe:
+    """What every training has.
 
     Attributes:
         name, title: as listed.
         steps: updates of the weights.
         batch: pieces of speech in each. crop: frames of the vocoder in a piece, 11.6 ms each.
         learning_rate: the largest, of AdamW; it rises over `warm_up` steps and falls to 0 with a cosine.
-        warm_up: steps without codes, after which the codes are taken from what the bottleneck gives.
-        commitment: weight of the squared distance between bottleneck and codes, beside the mean absolute difference
-            of spectra.
-        decay: part of the old that a code keeps with each step.
-        variants: copies of each utterance with other formants and F0 (WORLD), from which content is taken as well; its
-            spectrum stays that of the original, so that content learns to leave the voice out.
+        variants: copies of each utterance with other formants and F0 (WORLD), from which content is taken as well; what
+            is to be learnt stays that of the original, so that content is learnt to be read without the voice.
         checkpoint_every: steps between two states on disk.
         shape: of the network.
     """
@@ -39,13 +36,11 @@ class DecoderRecipe:
     crop: int
     learning_rate: float
     warm_up: int
-    commitment: float
-    decay: float
     variants: int
     checkpoint_every: int
-    shape: DecoderShape
+    shape: DecoderShape | RegressorShape
 
-    def changed(self, **values: object) -> DecoderRecipe:
+    def changed(self, **values: object) -> Self:
         """The recipe with other values.
 
         Raises:
@@ -64,7 +59,7 @@ class DecoderRecipe:
                 problems.append(f"Expected {name} as a number such as {getattr(self, name)}, found “{value}”.")
                 continue
             least = 0 if name in {"commitment", "decay", "variants", "warm_up"} else 1 if kind is int else 1e-9
-            if found[name] < least or (name == "decay" and found[name] >= 1):
+            if found[name] < least or (name in {"decay", "held_out"} and found[name] >= 1):
                 problems.append(f"Expected {name} within its range, found {value}.")
         if problems:
             raise MetricInputError(" ".join(problems))
@@ -75,14 +70,44 @@ class DecoderRecipe:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class DecoderRecipe(Recipe):
+    """A training of `speech.conversion.content_decoder`.
+
+    Attributes:
+        warm_up: also the steps without codes, after which the codes are taken from what the bottleneck gives.
+        commitment: weight of the squared distance between bottleneck and codes, beside the mean absolute difference
+            of spectra.
+        decay: part of the old that a code keeps with each step.
+    """
+
+    commitment: float
+    decay: float
+    shape: DecoderShape
+
+
+@dataclass(frozen=True)
+class RegressorRecipe(Recipe):
+    """A training of `speech.conversion.f0_regressor`, whose content is that of the decoder that ships.
+
+    Attributes:
+        held_out: share of the speakers of whom nothing is learnt, and on whom the network is measured.
+    """
+
+    held_out: float
+    shape: RegressorShape
+
+
 _FIXED = {"name", "title", "shape"}
+_SHAPES = {"content-decoder": DecoderShape, "f0-regressor": RegressorShape}
+_RECIPES: dict[str, type[Recipe]] = {"content-decoder": DecoderRecipe, "f0-regressor": RegressorRecipe}
 
 
-def read_recipes() -> Mapping[str, DecoderRecipe]:
+def read_recipes() -> Mapping[str, Recipe]:
     """The recipes that ship, by name."""
     with _FILE.open("rb") as file:
         content = tomllib.load(file)
     return {
-        name: DecoderRecipe(**(values | {"name": name, "shape": DecoderShape(**values["shape"])}))
+        name: _RECIPES[name](**(values | {"name": name, "shape": _SHAPES[name](**values["shape"])}))
         for name, values in content.items()
     }

@@ -24,6 +24,7 @@ from evaluation.metrics.word_errors import count_word_errors
 from evaluation.phones.frames import SpokenText
 from evaluation.phones.network import PhoneNetwork, count_outputs
 from evaluation.phones.recipe import FEWEST, FRAMES_PER_S, PhoneRecipe
+from speech.model_files.devices import Device, multiplies_16_bits
 
 _AT_ONCE = 16  # batches whose utterances are sorted by length together
 
@@ -51,7 +52,7 @@ def train_phones(
     seed: int,
     checkpoint: Path | None = None,
     progress: Count = ignore_progress,
-    device: str = "cpu",
+    device: Device = "cpu",
 ) -> FittedPhones:
     """Train, or go on from the state on disk.
 
@@ -74,7 +75,7 @@ def train_phones(
 
 class _Training:
     def __init__(
-        self, material: Sequence[SpokenText], recipe: PhoneRecipe, seed: int, checkpoint: Path | None, device: str
+        self, material: Sequence[SpokenText], recipe: PhoneRecipe, seed: int, checkpoint: Path | None, device: Device
     ) -> None:
         self.recipe, self.seed, self.path, self.device = recipe, seed, checkpoint, device
         order = np.random.default_rng([seed, 0]).permutation(len(material))
@@ -114,9 +115,7 @@ class _Training:
             frames, lengths = self._pad(members, draw)
             texts = [self.network.number(one.phones) for one in members]
             sizes = torch.tensor([len(text) for text in texts])
-            # Multiplied in 16 bits, which is twice as fast where the processor knows them and a tenth elsewhere.
-            is_known = self.device != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
-            with torch.autocast(self.device, torch.bfloat16, enabled=is_known):
+            with torch.autocast(self.device, torch.bfloat16, enabled=multiplies_16_bits(self.device)):
                 chances = self.network(frames, lengths)
             # The loss is computed on the processor: on a card it would differ from run to run.
             loss = functional.ctc_loss(

@@ -16,6 +16,8 @@ the 2020s", CVPR 2022 (blocks); E. Perez et al., "FiLM", AAAI 2018 (the vector's
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +166,11 @@ def intonation(hz: Floats) -> Floats32:
     return np.stack([logs, voiced], axis=1).astype(np.float32)
 
 
+def log_f0(given: Tensor) -> Tensor:
+    """The natural logarithm of F0 in Hz of what `intonation` made, shape (…, frames); of unvoiced frames no F0."""
+    return math.log(_MIDDLE_HZ) + _RANGE_NEPER * given[..., 0]
+
+
 def loudness(samples: Samples) -> float:
     """RMS of the louder half of pieces of 20 ms, of full scale 1; 0 of silence."""
     step = RATE_HZ // FRAMES_PER_S
@@ -190,13 +197,11 @@ class Converter:
         self._network = network.to(device).eval()
         self._device = device
 
-    def convert(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
-        """The spectrum of the speech in a voice, shape (frames, 80).
+    def find_content(self, layers: Floats32, count: int, stages: int) -> Tensor:
+        """What is said at so many frames of a spectrum, shape (count, bottleneck).
 
         Args:
             layers: as `content_layers` makes them, shape (frames of content, 1536), one frame or more.
-            hz: F0 at the frames of the spectrum, as it shall be, shape (frames,).
-            speaker: unit vector, shape (256,).
             stages: how many codes describe a frame; 0 takes the content as it is.
 
         Raises:
@@ -208,17 +213,36 @@ class Converter:
             content = self._network.encode(torch.from_numpy(layers).to(self._device))
             if stages:
                 content = self._network.quantize(content, stages)[0][-1]
-            content = at_places(content, places_of_content(hz.size))
+            return at_places(content, places_of_content(count))
+
+    def convert(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
+        """The spectrum of the speech in a voice, shape (frames, 80).
+
+        Args:
+            layers, stages: as `find_content` takes them.
+            hz: F0 at the frames of the spectrum, as it shall be, shape (frames,).
+            speaker: unit vector, shape (256,).
+
+        Raises:
+            MetricInputError: more stages than there are.
+        """
+        content = self.find_content(layers, hz.size, stages)
+        with torch.inference_mode():
             given = torch.from_numpy(intonation(hz)).to(self._device)
             vector = torch.from_numpy(speaker.astype(np.float32))[None].to(self._device)
             parts = []
-            for start in range(0, hz.size, _SPECTRA_AT_ONCE):
-                first = max(0, start - _CONTEXT)
-                piece = slice(first, start + _SPECTRA_AT_ONCE + _CONTEXT)
-                bands = self._network.decode(content[None, piece], given[None, piece], vector)[0]
-                parts.append(bands[start - first :][:_SPECTRA_AT_ONCE].cpu().numpy())
+            for seen, kept in cut_with_context(hz.size):
+                bands = self._network.decode(content[None, seen], given[None, seen], vector)[0]
+                parts.append(bands[kept].cpu().numpy())
         found: Floats32 = np.concatenate(parts)
         return found
+
+
+def cut_with_context(count: int) -> Iterator[tuple[slice, slice]]:
+    """Pieces of a long spectrum: the frames that a network sees, and which of these are kept."""
+    for start in range(0, count, _SPECTRA_AT_ONCE):
+        first = max(0, start - _CONTEXT)
+        yield slice(first, start + _SPECTRA_AT_ONCE + _CONTEXT), slice(start - first, start - first + _SPECTRA_AT_ONCE)
 
 
 def at_places(content: Tensor, places: Floats) -> Tensor:
@@ -230,7 +254,7 @@ def at_places(content: Tensor, places: Floats) -> Tensor:
     return (1 - share) * content[torch.from_numpy(before)] + share * content[torch.from_numpy(after)]
 
 
-def load(path: Path, device: Device = "cpu", shape: DecoderShape | None = None) -> Converter:
+def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecoder:
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
@@ -238,4 +262,9 @@ def load(path: Path, device: Device = "cpu", shape: DecoderShape | None = None) 
     """
     network = ContentDecoder(shape or DecoderShape())
     put_state({name: tensor.float() for name, tensor in read_state(path).items()}, network, path)
-    return Converter(network, device)
+    return network.eval()
+
+
+def load(path: Path, device: Device = "cpu", shape: DecoderShape | None = None) -> Converter:
+    """As `load_network`, on a device. Raises CheckpointError likewise."""
+    return Converter(load_network(path, shape), device)

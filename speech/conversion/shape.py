@@ -1,4 +1,4 @@
-"""The sizes of the content decoder, for what declares one without loading torch."""
+"""The sizes of the networks of a conversion, for what declares one without loading torch."""
 
 from __future__ import annotations
 
@@ -21,3 +21,16 @@ class DecoderShape:
     speaker: int = 256
     width: int = 256
     blocks: int = 8
+
+
+@dataclass(frozen=True)
+class RegressorShape:
+    """The sizes of a regressor of F0.
+
+    content: numbers of a frame of content; speaker: of the vector; width, layers: of its convolutions.
+    """
+
+    content: int = 64
+    speaker: int = 256
+    width: int = 256
+    layers: int = 4

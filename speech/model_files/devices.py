@@ -124,6 +124,16 @@ class _TorchThreads:
 _torch_threads = _TorchThreads()
 
 
+def multiplies_16_bits(device: Device) -> bool:
+    """Whether a device multiplies numbers of 16 bits (bfloat16) by itself: a card does, and not every processor.
+
+    Where it does, trainings take half of the time in 16 bits; elsewhere ten times as long as in 32.
+    """
+    import torch
+
+    return device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 @contextmanager
 def use_torch_threads(threads: int) -> Iterator[None]:
     """Torch at that many threads; with one it starts none of its own, so that a process may fork afterwards.

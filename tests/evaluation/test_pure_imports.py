@@ -32,7 +32,7 @@ PACKAGES = (
 # Networks and their features are written in torch; what uses them imports them when it is called.
 IN_TORCH = (
     *("speech.encoders.networks", "speech.features.log_mel", "speech.features.whisper_layers"),
-    *("speech.conversion.content_decoder", "speech.vocoders.hifigan"),
+    *("speech.conversion.content_decoder", "speech.conversion.f0_regressor", "speech.vocoders.hifigan"),
     *(f"evaluation.attackers.training.{name}" for name in ("epochs", "features", "heads")),
     *("evaluation.phones.network", "evaluation.phones.training"),
 )

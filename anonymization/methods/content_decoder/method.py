@@ -3,8 +3,9 @@
 `asr-bn` describes what is said by codes and gives the voice of one speaker of the pool (after baselines B5 and B6 of
 the VoicePrivacy 2024 challenge); `b1-lite` takes the bottleneck as it is and gives the mean of speakers who are far
 from the own voice (after baseline B1 of 2020 and 2022). Network, codes and pool are trained by `python -m anonymization
-train content-decoder`. Timing stays; F0 keeps its course and takes mean and spread of the voice. Conventions: samples
-are int16, mono, 16 kHz.
+train content-decoder`. Timing stays; F0 keeps its course and takes mean and spread of the voice, but that of `t40`
+(after system T40 of 2022) is estimated from codes and voice by the network of `f0-regressor`. Conventions: samples are
+int16, mono, 16 kHz.
 """
 
 from __future__ import annotations
@@ -48,16 +49,22 @@ from speech.model_files.devices import use_torch_threads
 from speech.pitch.estimators import track_f0_praat
 
 if TYPE_CHECKING:
-    from speech.conversion.content_decoder import Converter
+    from speech.conversion.content_decoder import ContentDecoder, Converter
+    from speech.conversion.f0_regressor import Regressor
     from speech.encoders.contract import SpeakerEncoder
 
 Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+# Vector of length 1, shape (256,), mean and spread of the natural logarithm of F0.
+Speaker = tuple[Floats32, float, float]
 
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 VOICES = Path(__file__).with_name("voices.safetensors")
+REGRESSOR = Path(__file__).with_name("f0_regressor") / "weights.safetensors"
 SHA256 = {
     WEIGHTS: "fe7cc8065db0c1176f39009392033a7e94d67705816c42cf8f7fb5f545dbf42a",
     VOICES: "b4a042244be456a72d1e4804b6c562f50f07eba38a8c6fbfa1dbf6f8a642bf7f",
+    REGRESSOR: "caaa03b7679ff77fba803339bef63d1cfba314d5959f2fe93d4c54999fe43dff",
 }
 _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
@@ -80,7 +87,7 @@ class Pool:
     vectors: npt.NDArray[np.float32]
     f0: npt.NDArray[np.float32]
 
-    def voice(self, mixture: Mapping[str, float]) -> tuple[npt.NDArray[np.float32], float, float]:
+    def voice(self, mixture: Mapping[str, float]) -> Speaker:
         """Vector of length 1, mean and spread of the logarithm of F0 of a mixture of its speakers.
 
         Raises:
@@ -103,6 +110,9 @@ class _Conversion(Described, ABC):
     network and a vocoder. Timing, pauses and the course of the melody stay.
     """
 
+    # How many codes describe a frame where no option says it; 0 takes the bottleneck as it is.
+    _stages: ClassVar[int] = 0
+
     def plan_voices(
         self,
         requests: Sequence[VoiceRequest],
@@ -116,7 +126,7 @@ class _Conversion(Described, ABC):
         """The voice of one request."""
 
     @abstractmethod
-    def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
+    def _speaker(self, voice: PseudoSpeaker) -> Speaker:
         """Vector of length 1, mean and spread of the logarithm of F0. Raises MethodError for a voice that is none."""
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
@@ -125,7 +135,7 @@ class _Conversion(Described, ABC):
         if threads < 1:
             raise MethodError(f"At least one thread is needed; found threads={threads}.")
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        vector, mean, spread = self._speaker(item.pseudo_speaker)
+        speaker = self._speaker(item.pseudo_speaker)
         if not samples.any():
             return np.zeros_like(samples)
         try:
@@ -133,13 +143,17 @@ class _Conversion(Described, ABC):
             with use_torch_threads(1):
                 from speech.conversion.content_decoder import content_layers
 
-                hz = move_contour(_contour(samples), mean, spread)
                 layers = content_layers(samples, layers_encoder())
-                stages = round(float(cast("float", options.get("stages", 0.0))))
-                spectrum = _converter().convert(layers, hz, vector, stages)
+                hz = self._find_f0(samples, layers, speaker)
+                stages = round(float(cast("float", options.get("stages", self._stages))))
+                spectrum = _converter().convert(layers, hz, speaker[0], stages)
                 return speak(spectrum, samples, cast("Level", options["level"]))
         except MetricInputError as error:
             raise MethodError(str(error)) from error
+
+    def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:  # noqa: ARG002 - of others
+        """F0 of the output at the frames of its spectrum, 0 where unvoiced; that of the original, moved."""
+        return move_contour(_contour(samples), *speaker[1:])
 
 
 @dataclass(frozen=True)
@@ -167,8 +181,24 @@ class PooledVoices(_Conversion):
         share = round(1 / len(chosen), 4)
         return PseudoSpeaker(request.key, {}, mixture={pool.names[row]: share for row in sorted(chosen)})
 
-    def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
+    def _speaker(self, voice: PseudoSpeaker) -> Speaker:
         return read_pool().voice(voice.mixture)
+
+
+@dataclass(frozen=True)
+class EstimatedF0(PooledVoices):
+    """What is said is taken from the middle of a recogniser as codes, and spoken anew in the voice of other speakers by
+    a network and a vocoder. Another network tells from codes and voice which F0 to expect, and what is voiced. Only
+    timing and pauses stay.
+    """
+
+    _stages: ClassVar[int] = 4
+
+    def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:
+        from speech.conversion.content_decoder import count_spectra
+
+        content = _converter().find_content(layers, count_spectra(samples.size), self._stages)
+        return _within_range(_regressor().predict(content, speaker[0]))
 
 
 class _MovedVectors(_Conversion, ABC):
@@ -180,7 +210,7 @@ class _MovedVectors(_Conversion, ABC):
         models = (*_MODELS, _SPEAKER_ENCODER)
         return missing_packages(self.title, "safetensors") or missing(self.title, *models)
 
-    def _speaker(self, voice: PseudoSpeaker) -> tuple[npt.NDArray[np.float32], float, float]:
+    def _speaker(self, voice: PseudoSpeaker) -> Speaker:
         """F0 is that of the speakers of the pool who are nearest to the vector."""
         pool = read_pool()
         vector = read_vector(voice.vector, pool.vectors.shape[1])
@@ -270,8 +300,12 @@ def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
     moved = np.zeros_like(hz)
     # An octave error would be a scream: nothing moves more than twice as far as it was.
     moved[voiced] = np.exp(mean + min(factor, 2.0) * (logs - logs.mean()))
-    moved[voiced] = np.clip(moved[voiced], _FLOOR_HZ, _CEILING_HZ)
-    return moved
+    return _within_range(moved)
+
+
+def _within_range(hz: Floats) -> Floats:
+    """F0 as somebody may have it; 0 stays."""
+    return np.where(hz > 0, np.clip(hz, _FLOOR_HZ, _CEILING_HZ), 0.0)
 
 
 def _contour(samples: Samples) -> Floats:
@@ -316,11 +350,25 @@ def _verified(path: Path) -> Path:
     return path
 
 
-@lru_cache(maxsize=1)
-def _converter() -> Converter:
+def load_decoder() -> ContentDecoder:
+    """The network that ships, its file verified."""
     from speech.conversion import content_decoder
 
-    return content_decoder.load(_verified(WEIGHTS))
+    return content_decoder.load_network(_verified(WEIGHTS))
+
+
+@lru_cache(maxsize=1)
+def _converter() -> Converter:
+    from speech.conversion.content_decoder import Converter
+
+    return Converter(load_decoder())
+
+
+@lru_cache(maxsize=1)
+def _regressor() -> Regressor:
+    from speech.conversion import f0_regressor
+
+    return f0_regressor.load(_verified(REGRESSOR))
 
 
 @lru_cache(maxsize=1)
@@ -328,5 +376,5 @@ def _speaker_encoder() -> SpeakerEncoder:
     return encoders.load(_SPEAKER_ENCODER)
 
 
-_CLASSES: dict[str, type[_Conversion]] = {"t18-noise": NoisyVectors, "ohnn": ReflectedVectors}
+_CLASSES: dict[str, type[_Conversion]] = {"t18-noise": NoisyVectors, "ohnn": ReflectedVectors, "t40": EstimatedF0}
 METHODS = tuple(_CLASSES.get(about["name"], PooledVoices)(**about) for about in read_methods(__file__))

@@ -1,4 +1,4 @@
-"""ASR-BN, B1, T18 and OHNN lite: how voices are planned and F0 is moved; with their models, whose voice it is."""
+"""ASR-BN, B1, T18, OHNN and T40 lite: how voices are planned and F0 is moved; with their models, whose voice it is."""
 
 import csv
 import pickle
@@ -19,7 +19,7 @@ pytest.importorskip("safetensors", reason="the pool is a file of safetensors, wh
 
 RATE = 16_000
 BY_NAME = {method.name: method for method in module.METHODS}
-CODES, POOL, NOISE, MAPPED = (BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn"))
+CODES, POOL, NOISE, MAPPED, ESTIMATED = (BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40"))
 
 
 def request(number, gender="f", *recordings):
@@ -56,7 +56,7 @@ def test_pooled_voice_is_of_the_farther_half_of_the_own_gender(own_vector):
     assert sum(voice.mixture.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("method", [CODES, POOL])
+@pytest.mark.parametrize("method", [CODES, POOL, ESTIMATED])
 def test_voices_follow_from_their_keys(method, own_vector):
     assert plans_voices(method)
     requests = [request(number) for number in range(12)]
@@ -195,6 +195,25 @@ def test_contour_gets_mean_and_spread_and_stays_unvoiced():
     assert not module.move_contour(np.zeros(7), 5.0, 0.1).any()
 
 
+def test_estimated_f0_follows_from_codes_and_voice_and_not_from_the_original():
+    layers = np.random.default_rng(1).standard_normal((50, 1536)).astype(np.float32).repeat(4, axis=0)
+    pool = module.read_pool()
+    genders = np.array(pool.genders)
+    vectors = {gender: pool.vectors[genders == gender].mean(axis=0) for gender in "fm"}
+    found = {}
+    for gender, vector in vectors.items():
+        speaker = vector / np.linalg.norm(vector), 0.0, 0.0
+        hz, again = (
+            ESTIMATED._find_f0(samples, layers, speaker)
+            for samples in (make_vowel(RATE).repeat(5)[: 4 * RATE], np.zeros(4 * RATE, np.int16))
+        )
+        assert np.array_equal(hz, again)
+        assert hz.shape == (345,)
+        assert hz[hz > 0].min() >= 50
+        found[gender] = np.log2(hz[hz > 0]).mean()
+    assert 12 * (found["f"] - found["m"]) > 5
+
+
 @pytest.mark.parametrize(
     ("mixture", "words"), [({}, "found none"), ({"nobody": 0.5, "19": 0.5}, "speakers of the pool; found nobody")]
 )
@@ -211,6 +230,7 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     assert "models fetch" in POOL.missing()
     assert "models fetch" in NOISE.missing()
     assert "models fetch" in MAPPED.missing()
+    assert "models fetch" in ESTIMATED.missing()
 
 
 def test_weights_of_another_training_are_refused(monkeypatch, tmp_path):
@@ -255,7 +275,7 @@ def test_output_is_nearer_to_the_given_voice_than_to_the_own(shared):
     assert not CODES.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
 
 
-@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED])
+@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED, ESTIMATED])
 def test_decoder_keeps_the_contract(method):
     if missing := method.missing():
         pytest.skip(missing)

@@ -17,7 +17,7 @@ from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_spea
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
 
 CORPUS = Path(__file__).resolve().parents[3] / "demo" / "corpus"
-NEURAL = ("t04", "t11", "knn-vc", "asr-bn", "b1-lite", "t18-noise", "ohnn")
+NEURAL = ("t04", "t11", "knn-vc", "asr-bn", "b1-lite", "t18-noise", "ohnn", "t40")
 EVERYWHERE = {
     ("mcadams-2022", "2"): "8d2fb051a0a584b5",
     ("mcadams-2024", "2"): "7d06a83e07335191",
@@ -27,6 +27,9 @@ EVERYWHERE = {
 }
 # Of those that round otherwise elsewhere, by vendor and torch.backends.cpu.get_cpu_capability().
 BY_PROCESSOR = {
+    "AuthenticAMD AVX2": {
+        ("t40", "1"): "82b879711322e9f6",
+    },
     "AuthenticAMD AVX512": {
         ("pitch-shift-vocoder", "1"): "7f76c5df24cc2c40",
         ("t04", "1"): "69bf5a30e307d14f",

@@ -1,4 +1,4 @@
-"""Training of the content decoder: it learns, goes on after a kill to the same weights, and leaves a card."""
+"""Trainings of decoder and F0 regressor: they learn, go on after a kill to the same weights, and leave a card."""
 
 import csv
 import hashlib
@@ -11,7 +11,8 @@ import pytest
 from anonymization.cli.main import main
 from anonymization.training.recipe import read_recipes
 from common.errors import MetricInputError
-from speech.conversion.shape import DecoderShape
+from evaluation.attackers.training.corpus import TrainingUtterance
+from speech.conversion.shape import DecoderShape, RegressorShape
 from tests.evaluation.engines import require_engine, require_model_file
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
@@ -19,6 +20,16 @@ torch = pytest.importorskip("torch", reason="training needs torch, which is not 
 SHAPE = DecoderShape(inputs=6, bottleneck=4, stages=2, codes=8, speaker=3, width=8, blocks=2)
 RECIPE = replace(
     read_recipes()["content-decoder"], shape=SHAPE, steps=8, batch=4, crop=12, warm_up=2, checkpoint_every=2
+)
+REGRESSION = replace(
+    read_recipes()["f0-regressor"],
+    shape=RegressorShape(content=4, speaker=3, width=16, layers=2),
+    steps=8,
+    batch=8,
+    crop=20,
+    warm_up=2,
+    checkpoint_every=2,
+    learning_rate=0.01,
 )
 
 
@@ -38,20 +49,76 @@ def features():
     return [utterance(frames) for frames in (40, 60, 5, 30, 50)]
 
 
-def make_training(features, path, recipe=RECIPE, key="key"):
-    from anonymization.training.loop import _Training
+@pytest.fixture(scope="module")
+def decoder():
+    """Of a small shape, whose codes name the four sounds of `speech_of_sounds`."""
+    from speech.conversion.content_decoder import ContentDecoder
 
-    return _Training(features, recipe, 1, path, key)
+    torch.manual_seed(0)
+    network = ContentDecoder(SHAPE)
+    with torch.no_grad():
+        network.get_buffer("codebooks")[0, :4] = network.encode(torch.eye(6)[:4])
+    return network.eval()
+
+
+def speech_of_sounds(octaves, seed, frames=60):
+    """Sounds of 10 frames, of which two are voiced, the second a third of an octave higher; the vector tells the voice.
+
+    octaves: by how much the voice is above 120 Hz.
+    """
+    from anonymization.training.features import Features
+    from speech.conversion.content_decoder import intonation, places_of_content
+
+    sounds = np.random.default_rng(seed).integers(0, 4, -(-frames // 10)).repeat(10)[:frames]
+    count = round(frames * 1.72)
+    heard = sounds[np.clip(np.round(places_of_content(count)).astype(int), 0, frames - 1)]
+    hz = np.select([heard == 0, heard == 1], [120.0, 150.0], 0.0) * 2**octaves
+    vector = np.array([octaves, 1, 0], np.float32)
+    layers = np.eye(6, dtype=np.float16)[sounds][None]
+    spectrum = np.zeros((count, 80), np.float16)
+    return Features(layers, spectrum, intonation(hz), hz[hz > 0].astype(np.float32), vector)
+
+
+@pytest.fixture(scope="module")
+def sounds():
+    return [speech_of_sounds(octaves, seed) for seed, octaves in enumerate((0, 0.3, 0.6, 1, 0.8, 0.1, 0.4, 0.9))]
+
+
+def make_training(features, path, recipe=RECIPE, key="key"):
+    from anonymization.training.decoder import DecoderTraining
+
+    return DecoderTraining(features, recipe, 1, path, key)
+
+
+@pytest.fixture
+def start(request, features, sounds, decoder):
+    """Starts a training of either kind."""
+
+    def start_decoder(path, key="key", **changes):
+        return make_training(features, path, replace(RECIPE, **changes), key)
+
+    def start_regressor(path, key="key", **changes):
+        from anonymization.training.regressor import RegressorTraining
+
+        given = replace(REGRESSION, **changes)
+        return RegressorTraining(sounds[2:], given, 1, path, key, decoder=decoder, held_out=sounds[:2])
+
+    return {"decoder": start_decoder, "regressor": start_regressor}[request.param]
+
+
+both = pytest.mark.parametrize("start", ["decoder", "regressor"], indirect=True)
+regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
 
 
 def weights(training):
     return {name: tensor.clone() for name, tensor in training.network.state_dict().items()}
 
 
-def test_training_that_was_killed_goes_on_to_the_same_weights(features, tmp_path):
-    whole = make_training(features, tmp_path / "whole.pt")
+@both
+def test_training_that_was_killed_goes_on_to_the_same_weights(start, tmp_path):
+    whole = start(tmp_path / "whole.pt")
     whole.run(lambda *_: None)
-    begun = make_training(features, tmp_path / "part.pt")
+    begun = start(tmp_path / "part.pt")
 
     def kill(done, _):
         if done == 5:
@@ -59,7 +126,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(features, tmp_path
 
     with pytest.raises(KeyboardInterrupt):
         begun.run(kill)
-    resumed = make_training(features, tmp_path / "part.pt")
+    resumed = start(tmp_path / "part.pt")
     assert resumed.step == 4
     resumed.run(lambda *_: None)
     assert resumed.losses == whole.losses
@@ -79,13 +146,89 @@ def test_training_learns_spectra_and_every_code_is_used(features, tmp_path):
     assert len(numbers[0].unique()) > 2
 
 
-def test_state_of_another_training_and_a_damaged_one_are_refused(features, tmp_path):
-    make_training(features, tmp_path / "state.pt", replace(RECIPE, steps=2)).run(lambda *_: None)
+@both
+def test_state_of_another_training_and_a_damaged_one_are_refused(start, tmp_path):
+    start(tmp_path / "state.pt", steps=2).run(lambda *_: None)
     with pytest.raises(MetricInputError, match="found one of another recipe, seed or speech"):
-        make_training(features, tmp_path / "state.pt", key="other")
+        start(tmp_path / "state.pt", key="other")
     (tmp_path / "state.pt").write_bytes(b"cut")
     with pytest.raises(MetricInputError, match="found a damaged file"):
-        make_training(features, tmp_path / "state.pt")
+        start(tmp_path / "state.pt")
+
+
+@regressor
+def test_regressor_learns_f0_of_sound_and_voice_for_voices_that_it_does_not_know(start, tmp_path):
+    training = start(tmp_path / "state.pt", steps=160)
+    before = training.tell()["held_out"]
+    training.run(lambda *_: None)
+    found = training.tell()["held_out"]
+    assert found["utterances"] == 2
+    assert found["voicing_error"] < 0.1 < before["voicing_error"]
+    assert found["rmse_semitones"] < 0.7 * found["null_rmse_semitones"] < before["rmse_semitones"]
+    assert found["correlation"] > 0.7
+    first, *_, last = training.losses
+    assert last[1] < first[1]
+    assert last[2] < first[2]
+
+
+def test_measures_are_those_of_the_definition(decoder):
+    """An estimate of one value for all is off by what the contours vary, and by how far the means are away."""
+    from anonymization.training.regressor import measure
+    from speech.conversion.content_decoder import Converter
+
+    class Constant:
+        def estimate(self, content, speaker):  # noqa: ARG002 - as the regressor has it
+            return np.tile([np.log(240.0), 1.0], (len(content), 1))
+
+    speech = speech_of_sounds(1, 3)
+    found = measure(Constant(), Converter(decoder), 2, [speech])
+    semitones = 12 * np.log2(speech.hz.astype(float) / 240)
+    assert found["rmse_semitones"] == pytest.approx(np.sqrt(np.mean(semitones**2)), abs=1e-3)
+    assert found["null_rmse_semitones"] == pytest.approx(semitones.std(), abs=1e-3)
+    assert found["correlation"] is None
+    assert found["voicing_error"] == pytest.approx(1 - speech.intonation[:, 1].mean(), abs=1e-3)
+    assert measure(Constant(), Converter(decoder), 2, [])["voicing_error"] is None
+
+
+def test_speakers_with_most_speech_are_not_held_out():
+    from anonymization.training.regressor import hold_out_speakers
+
+    counts = {f"s{number}": 1 if number < 18 else 30 for number in range(20)}
+    speech = [TrainingUtterance(f"{name}-{n}", name, None) for name, count in counts.items() for n in range(count)]
+    found = hold_out_speakers(speech, 0.2, 1)
+    assert len(found) == 4
+    assert not found & {"s18", "s19"}
+    assert hold_out_speakers(speech[::-1], 0.2, 1) == found
+    assert hold_out_speakers(speech, 0.2, 2) != found
+    assert len(hold_out_speakers(speech[:2], 0.1, 1)) == 1
+
+
+def test_speech_without_voiced_frames_trains_no_regressor(sounds, decoder, tmp_path):
+    from anonymization.training.regressor import RegressorTraining
+
+    silent = replace(sounds[0], hz=np.zeros(0, np.float32))
+    with pytest.raises(MetricInputError, match="voiced frames, found none"):
+        RegressorTraining([silent], REGRESSION, 1, tmp_path / "state.pt", "key", decoder=decoder, held_out=[])
+
+
+def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, decoder, tmp_path, monkeypatch):
+    from anonymization.training import train as module
+    from speech.conversion import f0_regressor
+
+    monkeypatch.setattr(module, "read_features", lambda *_: sounds)
+    monkeypatch.setattr(module, "load_decoder", lambda: decoder)
+    speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
+    card = module.train(speech, REGRESSION, 1, tmp_path)
+    assert json.loads((tmp_path / "card.json").read_text()) == card
+    assert card["held_out"]["utterances"] == 1
+    assert card["decoder_sha256"] == module.SHA256[module.DECODER]
+    assert list(card["sha256"]) == ["weights.safetensors"]
+    assert (tmp_path / "losses.csv").read_text().startswith("step,f0,voicing\n2,")
+    loaded = f0_regressor.load(tmp_path / "weights.safetensors", shape=REGRESSION.shape)
+    hz = loaded.predict(torch.zeros(30, 4), sounds[0].vector)
+    assert hz.shape == (30,)
+    with pytest.raises(MetricInputError, match="found one of another recipe"):
+        module.train(speech, replace(REGRESSION, steps=9), 1, tmp_path)
 
 
 def test_all_values_that_are_none_are_named():

@@ -1,0 +1,128 @@
+"""The training of the content decoder: spectra from content, with and without codes, F0 and speaker vector."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from anonymization.training.features import Features
+from anonymization.training.loop import Batch, Training
+from anonymization.training.recipe import DecoderRecipe
+from common.arrays import unit_vectors
+from evaluation.attackers.training.corpus import TrainingUtterance
+from speech.conversion.content_decoder import ContentDecoder
+from speech.model_files.devices import multiplies_16_bits
+
+VOICES = "voices.safetensors"
+
+
+class DecoderTraining(Training[DecoderRecipe, ContentDecoder]):
+    """Decoder and codes at a step."""
+
+    loss_names: ClassVar = ("spectrum", "codes")
+    state: ClassVar = ("counts", "sums")
+
+    def __init__(
+        self, features: Sequence[Features], recipe: DecoderRecipe, seed: int, checkpoint: Path, key: str
+    ) -> None:
+        shape = recipe.shape
+        self.counts = torch.ones(shape.stages, shape.codes)
+        self.sums = torch.zeros(shape.stages, shape.codes, shape.bottleneck)
+        super().__init__(features, recipe, seed, checkpoint, key)
+
+    def make_network(self) -> ContentDecoder:
+        """With mean and spread of each number of the layers over the original speech."""
+        network = ContentDecoder(self.recipe.shape)
+        count = sum(each.layers.shape[1] for each in self.features)
+        mean = sum(each.layers[0].astype(np.float64).sum(axis=0) for each in self.features) / count
+        squares = sum(np.square(each.layers[0].astype(np.float64) - mean).sum(axis=0) for each in self.features) / count
+        network.get_buffer("mean").copy_(torch.from_numpy(mean))
+        network.get_buffer("spread").copy_(torch.from_numpy(np.sqrt(squares) + 1e-3))
+        return network
+
+    def make_files(self, utterances: Sequence[TrainingUtterance]) -> Mapping[str, bytes]:
+        """The voices of the speakers."""
+        return {VOICES: _voices(utterances, self.features)}
+
+    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
+        """Mean absolute difference of spectra, and squared distance between bottleneck and codes."""
+        recipe = self.recipe
+        with_codes = self.step >= recipe.warm_up
+        with torch.autocast("cpu", torch.bfloat16, enabled=multiplies_16_bits("cpu")):
+            content = self.network.encode(batch.layers)
+        content = content.float()
+        distance = torch.zeros(())
+        if self.step == recipe.warm_up:
+            self._find_codes(content.detach(), draw)
+        if with_codes:
+            sums, numbers = self.network.quantize(content.detach(), recipe.shape.stages)
+            self._move_codes(content.detach(), sums, numbers, draw)
+            # Each piece is described by a number of stages that is drawn for it, 0 for none at all.
+            stages = torch.from_numpy(draw.integers(0, recipe.shape.stages + 1, recipe.batch))
+            chosen = sums[(stages - 1).clamp_min(0), torch.arange(recipe.batch)]
+            coded = (stages > 0)[:, None, None]
+            distance = (torch.where(coded, content - chosen, torch.zeros(()))).square().mean()
+            content = torch.where(coded, content + (chosen - content).detach(), content)
+        with torch.autocast("cpu", torch.bfloat16, enabled=multiplies_16_bits("cpu")):
+            spectra = self.network.decode(batch.at_spectra(content), batch.intonation, batch.speakers)
+        difference = functional.l1_loss(spectra.float(), batch.spectra)
+        self.descend(difference + recipe.commitment * distance)
+        return float(difference.detach()), float(distance.detach())
+
+    def _find_codes(self, content: Tensor, draw: np.random.Generator) -> None:
+        """The codes of each stage: frames of what the stages before it leave, drawn."""
+        rest = content.reshape(-1, content.shape[2])
+        books = self.network.get_buffer("codebooks")
+        for number, book in enumerate(books):
+            chosen = draw.choice(len(rest), len(book), replace=len(rest) < len(book))
+            book.copy_(rest[torch.from_numpy(chosen)])
+            self.sums[number] = book
+            nearest = (book.square().sum(dim=1) - 2 * rest @ book.T).argmin(dim=1)
+            rest = rest - book[nearest]
+
+    def _move_codes(self, content: Tensor, sums: Tensor, numbers: Tensor, draw: np.random.Generator) -> None:
+        """Each code goes towards the mean of what it stands for; one that stands for hardly anything is drawn anew."""
+        decay, books = self.recipe.decay, self.network.get_buffer("codebooks")
+        whole = content.reshape(-1, content.shape[2])
+        before = torch.cat([torch.zeros_like(sums[:1]), sums[:-1]])
+        for stage, book in enumerate(books):
+            rest = whole - before[stage].reshape(whole.shape)
+            chosen = numbers[stage].reshape(-1)
+            here = torch.bincount(chosen, minlength=len(book)).float()
+            total = torch.zeros_like(book).index_add_(0, chosen, rest)
+            self.counts[stage].mul_(decay).add_((1 - decay) * here)
+            self.sums[stage].mul_(decay).add_((1 - decay) * total)
+            rare = self.counts[stage] < 0.05 * len(rest) / len(book)
+            if self.step % 50 == 0 and rare.any():
+                drawn = torch.from_numpy(draw.choice(len(rest), int(rare.sum())))
+                self.counts[stage][rare] = len(rest) / len(book)
+                self.sums[stage][rare] = rest[drawn] * self.counts[stage][rare][:, None]
+            book.copy_(self.sums[stage] / self.counts[stage].clamp_min(1e-6)[:, None])
+
+
+def _voices(utterances: Sequence[TrainingUtterance], features: Sequence[Features]) -> bytes:
+    """Vector, mean and spread of the logarithm of F0 of each speaker, with names and genders in the header."""
+    from safetensors.numpy import save
+
+    by_speaker: dict[str, list[Features]] = defaultdict(list)
+    for utterance, one in zip(utterances, features, strict=True):
+        by_speaker[utterance.source].append(one)
+    names = sorted(by_speaker)
+    vectors = np.stack([np.mean([each.vector for each in by_speaker[name]], axis=0) for name in names])
+    logs = [np.log(np.concatenate([each.hz for each in by_speaker[name]]).astype(np.float64)) for name in names]
+    contours = [(float(each.mean()), float(each.std())) if each.size else (0.0, 0.0) for each in logs]
+    genders = {one.source: one.gender for one in utterances}
+    header = {"names": " ".join(names), "genders": " ".join(genders[name] or "-" for name in names)}
+    tensors: dict[str, NDArray[Any]] = {
+        "vectors": unit_vectors(vectors, "vectors of speakers").astype(np.float16),
+        "f0": np.array(contours, np.float32),
+    }
+    return save(tensors, metadata=header)

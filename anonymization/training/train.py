@@ -1,0 +1,128 @@
+"""Train a network of a recipe: features, steps, and what stays of them: weights, losses and a card, and for the decoder
+the voices of the speakers.
+
+Stages of progress: ``features``, ``training``.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anonymization.methods.content_decoder.method import SHA256, load_decoder
+from anonymization.methods.content_decoder.method import WEIGHTS as DECODER
+from anonymization.training.decoder import DecoderTraining
+from anonymization.training.features import SPEAKER_ENCODER, Features, read_features
+from anonymization.training.loop import Training, other_training
+from anonymization.training.recipe import DecoderRecipe, Recipe, RegressorRecipe
+from anonymization.training.regressor import RegressorTraining, hold_out_speakers
+from common.atomic_write import write_atomically
+from common.progress import Progress, ignore_progress
+from evaluation.attackers.training.corpus import TrainingUtterance
+
+WEIGHTS, CARD, CURVE, CHECKPOINT = "weights.safetensors", "card.json", "losses.csv", "checkpoint.pt"
+
+
+def train(
+    utterances: Sequence[TrainingUtterance],
+    recipe: Recipe,
+    seed: int,
+    folder: Path,
+    licence: str = "",
+    progress: Progress = ignore_progress,
+) -> Mapping[str, Any]:
+    """Train, or go on from the state in the folder; its card.
+
+    Args:
+        folder: is made; holds features, state, weights, losses, card and whatever else the recipe makes.
+        licence: of the speech and who has to be named, for the card.
+
+    Raises:
+        MetricInputError: speech that cannot be used, or a folder with another training.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    key = _key(utterances, recipe, seed)
+    if (folder / CARD).is_file():
+        card: dict[str, Any] = json.loads((folder / CARD).read_text())
+        if card["key"] != key:
+            raise other_training(folder)
+        return card
+    features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"))
+    training = _begin(utterances, features, recipe, seed, folder / CHECKPOINT, key)
+    training.run(partial(progress, "training"))
+    return _keep(training, utterances, features, licence, folder)
+
+
+def _begin(
+    utterances: Sequence[TrainingUtterance],
+    features: Sequence[Features],
+    recipe: Recipe,
+    seed: int,
+    checkpoint: Path,
+    key: str,
+) -> Training[Any, Any]:
+    if isinstance(recipe, DecoderRecipe):
+        return DecoderTraining(features, recipe, seed, checkpoint, key)
+    if not isinstance(recipe, RegressorRecipe):
+        raise TypeError(recipe)
+    unheard = hold_out_speakers(utterances, recipe.held_out, seed)
+    by_part: tuple[list[Features], list[Features]] = ([], [])
+    for utterance, one in zip(utterances, features, strict=True):
+        by_part[utterance.source in unheard].append(one)
+    learnt, held_out = by_part
+    return RegressorTraining(learnt, recipe, seed, checkpoint, key, decoder=load_decoder(), held_out=held_out)
+
+
+def _keep(
+    training: Training[Any, Any],
+    utterances: Sequence[TrainingUtterance],
+    features: Sequence[Features],
+    licence: str,
+    folder: Path,
+) -> dict[str, Any]:
+    from safetensors.torch import save
+
+    weights = save({name: tensor.half().contiguous() for name, tensor in training.network.state_dict().items()})
+    files = {WEIGHTS: weights, **training.make_files(utterances)}
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("step", *training.loss_names))
+    writer.writerows(training.losses)
+    write_atomically(folder / CURVE, text.getvalue().encode())
+    card: dict[str, Any] = {
+        "key": training.key,
+        "recipe": training.recipe.as_dict(),
+        "seed": training.seed,
+        "data": {
+            "utterances": len(utterances),
+            "speakers": len({one.source for one in utterances}),
+            "seconds": round(sum(len(each.spectrum) for each in features) * 256 / 22_050, 1),
+            "licence": licence,
+        },
+        "training_seconds": round(training.seconds, 1),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "losses": dict(zip(training.loss_names, training.losses[-1][1:], strict=True)),
+        **training.tell(),
+        **({"decoder_sha256": SHA256[DECODER]} if isinstance(training, RegressorTraining) else {}),
+        "speaker_encoder": SPEAKER_ENCODER,
+        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+    }
+    write_atomically(folder / CARD, (json.dumps(card, indent=2) + "\n").encode())
+    return card
+
+
+def _key(utterances: Sequence[TrainingUtterance], recipe: Recipe, seed: int) -> str:
+    named = [(one.identifier, one.source) for one in utterances]
+    described = [recipe.as_dict(), seed, named, *([SHA256[DECODER]] if isinstance(recipe, RegressorRecipe) else [])]
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
