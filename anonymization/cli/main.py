@@ -26,7 +26,7 @@ COMMANDS = {
     "run": (run, "anonymise a folder or Kaldi data directories; continues where an earlier call ended"),
     "voices": (voices, "voices of all speakers, as a table or CSV; or check such a file"),
     "list": (listing, "the methods with their parameters and options, and what is missing on this machine"),
-    "train": (train, "train the decoder of the methods that convert by content; continues where it was stopped"),
+    "train": (train, "train a network of the methods that convert by content; continues where it was stopped"),
     "explain": (explain, "what a method does, in words or as a figure of one instant of a recording"),
 }
 _EPILOGUE = (
