@@ -160,6 +160,10 @@ class Watch(threading.Thread):
                 remedy=f"A job of this worker may hold {share}. Give it more with PORTAL_JOB_MEMORY_MB, fewer jobs at "
                 "a time or a larger machine; then run it again: what was finished is kept.",
             )
+        except Error:
+            log.exception(
+                "Job %s held more than %s of memory; its end could not be written.", self.context.job.pk, share
+            )
         finally:
             connection.close()
             os._exit(OUT_OF_MEMORY)

@@ -109,10 +109,12 @@ def brief(context):
 def large(context):
     """Hold as much memory as the parameters say, until the job is ended."""
     context.progress("Growing", 0, 1)
-    taken = bytearray(context.parameters["bytes"])
-    taken[::4096] = b"x" * len(taken[::4096])
+    parts = []
     while True:
-        time.sleep(0.05)
+        if len(parts) < context.parameters["bytes"] // 10**7:  # in steps, so that signs of life are given
+            parts.append(b"x" * 10**7)
+        else:
+            time.sleep(0.05)
 
 
 @job_kind("test-demanding", title="Demanding", queue=Queue.CPU, memory_mb=4000, cores=2)

@@ -8,6 +8,7 @@ from portal.jobs.selectors import events_for
 from portal.jobs.services import create_job, request_cancel, run_again
 from tests.portal.factories import make_operator, make_organizer
 from tests.portal.processes.programs import (
+    PATIENT,
     items_of,
     let_go,
     make_steps,
@@ -88,7 +89,7 @@ def test_follower_is_cancelled_with_its_parent_and_runs_with_it(standing, tmp_pa
 def short_limits(alone, settings):
     """A worker and a scheduler for which a job is too long after 2 s and is killed after 5 s."""
     settings.JOB_SOFT_LIMIT_S, settings.JOB_HARD_LIMIT_S = 2, 5
-    limits = {"PORTAL_JOB_SOFT_LIMIT_S": "2", "PORTAL_JOB_HARD_LIMIT_S": "5"}
+    limits = {"PORTAL_JOB_SOFT_LIMIT_S": "2", "PORTAL_JOB_HARD_LIMIT_S": "5", "PORTAL_JOB_LOST_AFTER_S": "6"}
     alone.worker = alone.start_worker(concurrency=3, **limits)
     alone.scheduler = alone.start_scheduler(**limits)
     yield alone
@@ -96,8 +97,8 @@ def short_limits(alone, settings):
 
 
 def test_job_that_takes_too_much_memory_ends_with_a_sentence_and_its_worker_goes_on(alone, tmp_path):
-    worker = alone.start_worker(concurrency=1, PORTAL_JOB_MEMORY_MB="600")
-    alone.start_scheduler()
+    worker = alone.start_worker(concurrency=1, PORTAL_JOB_MEMORY_MB="600", **PATIENT)
+    alone.start_scheduler(**PATIENT)
     large, brief = (
         create_job(kind="test-large", title="Large", parameters={"bytes": 700_000_000}),
         create_job(kind="test-brief", title="Brief", parameters={}),
