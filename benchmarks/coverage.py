@@ -43,7 +43,7 @@ from listening.analysis.scoring.detection import (
     make_intervals,
     measure_test,
 )
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.simulation import ORIGINAL_SPEECH, ListenerModel, RatedTrial, SystemModel, simulate_ratings
 from listening.analysis.tables import make_table

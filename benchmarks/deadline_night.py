@@ -4,7 +4,7 @@ Run from the root of the repository: ``python -m benchmarks.deadline_night`` sim
 workers that `docs/operator.md` recommends for them (`SIZES`), in about twenty minutes; ``--teams 30`` simulates one of
 them, and ``--help`` lists sizes and speeds. Archives come in six hours, most in the last two before the deadline; one
 team sends many submissions at once. Jobs are made by the portal's services as they are for real submissions to an
-edition that the portal evaluates, and are started by its query of turns (`portal.jobs.selectors.find_next`), its claim
+edition that the portal evaluates, and are started by its query of turns (`portal.jobs.turns.find_next`), its claim
 and its end; only time and work are simulated. An archive counts from when it has arrived whole. The steps of a
 submission follow each other, so that a job waits from the end of the one before it.
 
@@ -276,7 +276,7 @@ class _Simulation:
     def _find_next(self, queue: str) -> Any:
         """The portal's choice, or who waits longest."""
         from portal.jobs.models import Job, State
-        from portal.jobs.selectors import find_next
+        from portal.jobs.turns import find_next
 
         if not self.by_arrival:
             return find_next(queue)

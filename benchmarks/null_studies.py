@@ -25,7 +25,7 @@ from listening.analysis.models.comparisons import make_comparison_tables
 from listening.analysis.models.intervals import cluster_two_way, draw_listeners, number_items
 from listening.analysis.reading.inputs import Ratings, Scored, Settings
 from listening.analysis.scoring.detection import Rate, compare_rates, list_tests, measure_test
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.simulation import ListenerModel, RatedTrial, SystemModel, simulate_ratings
 from listening.analysis.tables import Row
 from listening.tasks import RATED

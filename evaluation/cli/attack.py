@@ -40,8 +40,8 @@ from evaluation.scoring.attack import (
     results_folder,
     run_attack,
 )
+from evaluation.scoring.attack_strength import UNHEARD, AttackStrength, Reliability, judge_attack
 from evaluation.scoring.compute import Objective
-from evaluation.scoring.reliability import UNHEARD, AttackStrength, Reliability, judge_attack
 from evaluation.scoring.sources import Attacker, Scorer, Sources, Vectors
 from evaluation.scoring.values import Number
 from evaluation.scoring.vector_files import extract_vectors, read_vectors

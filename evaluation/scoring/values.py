@@ -20,7 +20,7 @@ from common.rounding import has_width
 from evaluation.formats.results import CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, Metric, find_metric
 from evaluation.protocols.recipes import Average, Gate, Recipe, Track
-from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
+from evaluation.scoring.attack_strength import AttackStrength, Reliability, judge_attack
 
 # Which speech trains the evaluator, enrols its speakers and is tested; the first of each is the one that is averaged.
 ATTACKS: Mapping[AttackModel, tuple[Speech, Speech, Speech]] = {

@@ -31,8 +31,8 @@ from listening.analysis.reading.inputs import (
     sort_rows,
 )
 from listening.analysis.scoring.detection import make_detection_tables
+from listening.analysis.scoring.normalisation import count_left_out, score_ratings
 from listening.analysis.scoring.objective import make_objective_tables
-from listening.analysis.scoring.scores import count_left_out, score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.screening.listeners import make_listener_tables
 from listening.analysis.screening.rules import (

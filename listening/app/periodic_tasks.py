@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from listening.app.monitor.services import flag_sessions
 from listening.app.results.services import start_due_analyses
-from listening.app.sessions import assignment
+from listening.app.sessions import block_leases
 from listening.app.withdrawal.services import finish_erasing, remind_of_people
 from portal.core.clock import read_clock
 from portal.jobs.scheduler import periodic_task
@@ -15,14 +15,14 @@ from portal.jobs.scheduler import periodic_task
 @periodic_task(every=timedelta(minutes=1))
 def expire_leases() -> None:
     """End sessions that were silent for too long, and offer their blocks again."""
-    assignment.expire_leases(read_clock())
-    assignment.expire_silent(read_clock())
+    block_leases.expire_leases(read_clock())
+    block_leases.expire_silent(read_clock())
 
 
 @periodic_task(every=timedelta(minutes=10))
 def forget_networks() -> None:
     """Forget from which network address a session was begun, a day after."""
-    assignment.forget_networks(read_clock())
+    block_leases.forget_networks(read_clock())
 
 
 @periodic_task(every=timedelta(seconds=30))

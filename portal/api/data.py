@@ -17,7 +17,7 @@ from portal.api.access import Scope
 from portal.api.base import ApiView, BytesRenderer, Computed, CsvRenderer, Shape, Who, operation
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for, makes_data_files
-from portal.core.exports import csv_response
+from portal.core.downloads import csv_response
 from portal.editions.views import send_data_file
 from portal.intake.archives.limits import ARCHIVE_ENDINGS
 from portal.submissions.requirements import (

@@ -30,7 +30,7 @@ from portal.challenges.selectors import (
     managed_edition_for,
 )
 from portal.core.clock import read_clock
-from portal.core.exports import csv_response
+from portal.core.downloads import csv_response
 from portal.core.panels import panel_data
 from portal.editions import selectors as proposals
 from portal.editions.audit_log import describe_action, describe_details, export_events, select_events

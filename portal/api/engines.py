@@ -30,7 +30,7 @@ from evaluation.app.runs.kinds import (
     describe_engine,
 )
 from evaluation.app.runs.selectors import list_job_chains, list_runs
-from evaluation.scoring.reliability import NOT_RELIABLE, RELIABLE
+from evaluation.scoring.attack_strength import NOT_RELIABLE, RELIABLE
 from evaluation.scoring.values import Number
 from portal.api.base import ApiView, Shape, Who, operation
 from portal.api.submissions import JobSerializer

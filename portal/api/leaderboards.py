@@ -26,7 +26,7 @@ from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, Who, 
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for, stored_recipe
 from portal.core.clock import read_clock
-from portal.core.exports import csv_response
+from portal.core.downloads import csv_response
 from portal.leaderboard import services
 from portal.leaderboard.policy_pages import policy_page
 from portal.leaderboard.selectors import VersionView, policy_by, version_for, versions_for

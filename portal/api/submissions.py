@@ -11,12 +11,13 @@ from rest_framework.response import Response
 from portal.api.access import Scope, require_scope
 from portal.api.base import WITH_CSV, ApiView, BytesRenderer, Computed, Shape, Who, operation
 from portal.challenges.selectors import edition_for
-from portal.core.exports import csv_response
+from portal.core.downloads import csv_response
 from portal.jobs.models import Actor
 from portal.jobs.models import State as JobState
 from portal.submissions import diff, services
 from portal.submissions.models import Submission, SubmittedDocument, Upload
 from portal.submissions.pages import data_set_rows, summarize_progress
+from portal.submissions.resumable_uploads import UNFINISHED
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import (
     document_for,
@@ -27,7 +28,6 @@ from portal.submissions.selectors import (
     submissions_for,
     uploads_for,
 )
-from portal.submissions.uploads import UNFINISHED
 from portal.submissions.views import file_stem, send_document
 
 SEVERITIES = ("error", "warning", "note")

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from evaluation.app.measures.selectors import select_measures
 from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
-from portal.core.exports import csv_response
+from portal.core.downloads import csv_response
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Part
 from portal.submissions.selectors import listed_systems_for, system_for

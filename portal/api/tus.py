@@ -34,8 +34,7 @@ from portal.challenges.selectors import edition_for
 from portal.core import transfers
 from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason, UploadError
-from portal.submissions.selectors import upload_for
-from portal.submissions.uploads import (
+from portal.submissions.resumable_uploads import (
     CorpusPlan,
     Plan,
     abandon_upload,
@@ -47,6 +46,7 @@ from portal.submissions.uploads import (
     require_unfinished,
     submit_again,
 )
+from portal.submissions.selectors import upload_for
 from portal.teams.models import Team
 from portal.teams.selectors import team_of, teams_for
 

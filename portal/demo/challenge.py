@@ -33,7 +33,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.terminal import failure_report
 from portal.leaderboard.services import publish_leaderboard
 from portal.submissions.models import Submission, System, Upload
-from portal.submissions.uploads import Plan, abandon_upload, create_upload, receive_part, unfinished_uploads
+from portal.submissions.resumable_uploads import Plan, abandon_upload, create_upload, receive_part, unfinished_uploads
 from portal.systems.services import start_edition_baseline
 from portal.teams.models import Team
 from portal.teams.services import approve_team, register_team

@@ -19,7 +19,7 @@ from portal.challenges import selectors
 from portal.challenges.data_files import read_data_file
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.services import prepare_data_files
-from portal.core.exports import as_download, csv_response
+from portal.core.downloads import as_download, csv_response
 from portal.core.fields import posted, show_form
 from portal.core.media import STREAM_AGAIN_S, TooManyDownloads, attached_response
 from portal.core.panels import make_panels

@@ -1,4 +1,4 @@
-"""Jobs as pages read them, and which one a worker takes next (`find_next`)."""
+"""Jobs as pages read them."""
 
 from __future__ import annotations
 
@@ -13,32 +13,27 @@ from django.db.models import (
     Case,
     Count,
     DurationField,
-    Exists,
     ExpressionWrapper,
     F,
     Max,
     Min,
-    OuterRef,
     Q,
     QuerySet,
-    Subquery,
     Sum,
     When,
     prefetch_related_objects,
 )
-from django.db.models.functions import Coalesce
 from django.shortcuts import get_object_or_404
 
 from portal.core.clock import read_clock
 from portal.core.labels import time_left
-from portal.core.maintenance import KIND as MAINTENANCE
 from portal.core.maintenance import is_seen
-from portal.core.models import Pulse
 from portal.core.steps import Step
-from portal.jobs.kinds import describe_kind, kinds_that_come_first
+from portal.jobs.kinds import describe_kind
 from portal.jobs.models import Job, JobEvent, Queue, State
 from portal.jobs.rules import is_ready, remaining_time
-from portal.jobs.workers import Capacity, Worker, known_workers
+from portal.jobs.turns import find_teams_at_limit
+from portal.jobs.workers import Worker, known_workers
 
 # Which corpora somebody may see is known above.
 corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
@@ -176,15 +171,6 @@ def is_taken_elsewhere(job: Job, *, than: str) -> bool:
     )
 
 
-def find_teams_at_limit() -> set[tuple[str, int]]:
-    """Queues and teams of which no other job may start now (`find_next`); no query where no limit is set."""
-    if not settings.JOBS_PER_TEAM:
-        return set()
-    running = Job.objects.filter(state=State.RUNNING).exclude(team=0).order_by().values("queue", "team")
-    full = running.annotate(count=Count("pk")).filter(count__gte=settings.JOBS_PER_TEAM)
-    return set(full.values_list("queue", "team"))
-
-
 def explain_queue(
     queue: str, serving: Iterable[Worker], *, is_team_at_limit: bool = False, has_team: bool = False
 ) -> str:
@@ -251,38 +237,6 @@ def count_ended() -> list[Ended]:
         Ended(row["kind"], row["state"], row["count"], (row["took"] or timedelta()).total_seconds(), row["memory"])
         for row in rows
     ]
-
-
-def find_next(queue: str, capacity: Capacity | None = None) -> Any:
-    """The job of a queue that starts next, by its key; None where none may start, as during maintenance. One query.
-
-    Args:
-        capacity: of the machine that asks, which gets no job that needs more or another engine; None for any.
-
-    First come the kinds for which people wait. Then teams take turns: the one with the fewest running jobs, and of
-    these the one whose last job began longest ago. Of a team it is the job that waits longest. `PORTAL_JOBS_PER_TEAM`
-    limits how many of one team run.
-    """
-    ours = Job.objects.filter(queue=OuterRef("queue"), team=OuterRef("team")).order_by()
-    running = ours.filter(state=State.RUNNING).values("team").annotate(count=Count("pk")).values("count")
-    served = ours.filter(started_at__isnull=False).order_by("-started_at").values("started_at")[:1]
-    # What a caller is going to run itself was not sent.
-    ready = Job.objects.filter(Q(sent_at=None) | Q(times_sent__gt=0), queue=queue, state=State.WAITING)
-    ready = ready.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), cancel_requested_at=None)
-    ready = ready.exclude(Exists(Pulse.objects.filter(kind=MAINTENANCE)))
-    if capacity is not None:
-        ready = ready.exclude(kind__in=capacity.kinds_beyond(queue))
-        if capacity.engines is not None:
-            ready = ready.filter(engine__in=("", *capacity.engines))
-    ready = ready.annotate(
-        turn=Case(When(kind__in=kinds_that_come_first(), then=0), default=1),
-        running=Coalesce(Subquery(running), 0),
-        served=Subquery(served),
-    )
-    if settings.JOBS_PER_TEAM:
-        ready = ready.filter(Q(team=0) | Q(running__lt=settings.JOBS_PER_TEAM))
-    order = ("turn", "running", F("served").asc(nulls_first=True), "waiting_since", "created_at")
-    return ready.order_by(*order).values_list("pk", flat=True).first()
 
 
 def queue_states(now: datetime | None = None) -> list[QueueState]:

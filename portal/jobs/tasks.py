@@ -24,8 +24,9 @@ from portal.core.sentry import flush_reports
 from portal.jobs import proof
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute, stop_between_items
-from portal.jobs.selectors import find_next, is_taken_elsewhere
+from portal.jobs.selectors import is_taken_elsewhere
 from portal.jobs.services import RUN_JOB, send
+from portal.jobs.turns import find_next
 from portal.jobs.workers import become_worker, leave_sign, sign_off, this_capacity, this_worker
 
 LOOK_EVERY_S = 60.0

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from common.problems import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE, Problem, Severity
 from portal.core.clock import read_clock
-from portal.core.exports import problem_response
+from portal.core.downloads import problem_response
 from portal.jobs.models import Job, State
 from portal.jobs.rules import remaining_time
 

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from portal.accounts.access import staff_page, staff_read
-from portal.core.exports import problem_response
+from portal.core.downloads import problem_response
 from portal.jobs import selectors, services
 from portal.jobs.kinds import upload_address
 from portal.jobs.models import Job, State

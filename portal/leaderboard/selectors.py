@@ -31,7 +31,7 @@ from evaluation.protocols.ranking.entries import Entry, Measured, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import Average, RecipeError, Track
-from evaluation.scoring.reliability import Reliability
+from evaluation.scoring.attack_strength import Reliability
 from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion

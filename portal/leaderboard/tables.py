@@ -29,7 +29,7 @@ from evaluation.protocols.ranking.ranking import (
     find_missed_by_lower,
     lower_attack_notes,
 )
-from evaluation.scoring.reliability import NOT_RELIABLE
+from evaluation.scoring.attack_strength import NOT_RELIABLE
 from portal.core.labels import decimals
 from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage

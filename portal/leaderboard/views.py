@@ -17,8 +17,8 @@ from portal.accounts.access import member_page, open_read
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_version, managed_edition_for
 from portal.core.clock import read_clock
+from portal.core.downloads import as_download, csv_response, json_response, latex_response
 from portal.core.drawing import DrawingError, answer_not_drawn
-from portal.core.exports import as_download, csv_response, json_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.mail import if_mailed
 from portal.core.media import CONTENT_TYPES, secured

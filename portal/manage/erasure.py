@@ -51,7 +51,7 @@ from portal.core.storage import read_stored, replace_named, store_bytes
 from portal.jobs.models import Job, JobEvent, State
 from portal.jobs.selectors import MAILS
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, System, Upload
-from portal.submissions.uploads import UNFINISHED
+from portal.submissions.resumable_uploads import UNFINISHED
 from portal.teams.models import Team
 
 ERASED = "[erased]"

@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
-from listening.app.sessions.assignment import give_time_back
+from listening.app.sessions.block_leases import give_time_back
 from portal.core import audit
 from portal.core.maintenance import KIND, Maintenance
 from portal.core.models import Pulse

@@ -44,8 +44,8 @@ from portal.site.steps import (
 )
 from portal.submissions.models import Submission, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
+from portal.submissions.resumable_uploads import UNFINISHED
 from portal.submissions.selectors import find_shown, listed_systems_for, submissions_for, uploads_for
-from portal.submissions.uploads import UNFINISHED
 from portal.systems.tables import latest_systems_table
 from portal.teams.models import Team
 from portal.teams.selectors import list_invitations_of, managed_teams_for, teams_for

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from portal.accounts.access import open_read, operator_page
 from portal.client.wheel import build_wheel
-from portal.core.exports import as_download
+from portal.core.downloads import as_download
 from portal.core.program import describe_program
 from portal.core.version import code_version
 from portal.jobs.checks import check_all_beside

@@ -35,12 +35,10 @@ from common.problems import Problem, Severity
 from common.progress import sparse_progress
 from evaluation.metrics import naturalness
 from evaluation.metrics.audio_checks import MAX_FLATTENED_SHARE, UPPER_BAND, damage_signs, find_damage
-from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.challenges.selectors import expected_sets
 from portal.core import upload_files
 from portal.core.clock import read_clock
-from portal.core.mail import render_mail
 from portal.core.storage import load_audio, store_bytes
 from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, FoundSpeech
 from portal.intake.contents import Content, classify
@@ -53,23 +51,22 @@ from portal.jobs.runner import JobCancelled, JobContext, JobReleased
 from portal.jobs.services import send
 from portal.submissions.leftovers import tidy_machine
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, Upload
+from portal.submissions.notifications import counts_in_words, tell_checked
 from portal.submissions.requirements import (
     Inheritance,
     describe_requirements,
     find_inheritance,
     write_trials,
 )
+from portal.submissions.resumable_uploads import UNCOUNTED, hash_upload, upload_path
 from portal.submissions.services import CHECKABLE, accept_submission, carry_offers, change_state
 from portal.submissions.staging import Staging, copy_documents
-from portal.submissions.uploads import UNCOUNTED, hash_upload, upload_path
-from portal.teams.notifications import notify_organizers, notify_team
 from portal.teams.services import freeze_members
 
 AWAIT_EVERY_S = 2.0
 BATCH = 500
 ENCODERS, ENCODED_AT_ONCE = 4, 16
 MEGABYTE = 10**6
-EXAMPLES_IN_MAIL = 10
 # What the check of an archive may use. Speech takes a hundredth of the processor time; recordings of 50 s at 48 kHz
 # need up to 192 MiB, and packed text grows tenfold before it is a table.
 CPU_S, CPU_S_PER_MEGABYTE = 10.0, 1.0
@@ -474,7 +471,7 @@ def _settle(submission: Submission, files: list[SubmittedFile], documents: list[
         carry_offers(submission=submission)
         if submission.system.team is not None:
             freeze_members(team=submission.system.team, now=read_clock())
-    _tell_team(submission, Submission.State.REFUSED if submission.errors else Submission.State.ACCEPTED)
+    tell_checked(submission, Submission.State.REFUSED if submission.errors else Submission.State.ACCEPTED)
 
 
 def _sets(submission: Submission) -> list[DataSet]:
@@ -522,33 +519,3 @@ def _clean_up(submission: Submission, staging: Staging) -> None:
 def _in_megabytes(context: JobContext, stage: str) -> Any:
     """Progress in bytes as the job counts it: a job's counters end at two thousand million."""
     return lambda done, total: context.progress(stage, done // MEGABYTE, total // MEGABYTE)
-
-
-# Telling the team ----------------------------------------------------------------------------------
-def counts_in_words(submission: Submission) -> str:
-    """Such as ``2 errors, 1 warning, 14 notes.``"""
-    counts = (("error", submission.errors), ("warning", submission.warnings), ("note", submission.notes))
-    told = [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in counts if count]
-    return f"{', '.join(told) or 'No problems'}."
-
-
-def _tell_team(submission: Submission, state: Submission.State) -> None:
-    team = submission.system.team
-    if team is None:
-        return
-    is_refused = state == Submission.State.REFUSED
-    causes = [cause for cause in submission.report_summary if cause["severity"] == Severity.ERROR]
-    context = {
-        "submission": submission,
-        "found": counts_in_words(submission),
-        "is_refused": is_refused,
-        "causes": causes[:EXAMPLES_IN_MAIL],
-        "more": len(causes) - EXAMPLES_IN_MAIL,
-    }
-    url = submission.get_absolute_url()
-    mail = render_mail(f"submissions/mail/{state}.txt", context)
-    notify_team(
-        team=team, kind=NotificationKind.REFUSED if is_refused else NotificationKind.VALIDATED, mail=mail, url=url
-    )
-    mail = render_mail("submissions/mail/checked.txt", context)
-    notify_organizers(team=team, kind=NotificationKind.CHECKED, mail=mail, url=url, besides=submission.submitted_by)

@@ -34,6 +34,12 @@ from portal.submissions.diff import Change, Section, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
 from portal.submissions.removal import system_trail
 from portal.submissions.requirements import Requirements, list_requirements
+from portal.submissions.resumable_uploads import (
+    submission_problem,
+    unfinished_corpora,
+    unfinished_uploads,
+    used_submissions,
+)
 from portal.submissions.rules import LARGEST_CORPUS_BYTES, Relation
 from portal.submissions.selectors import (
     ACCEPTED,
@@ -46,12 +52,6 @@ from portal.submissions.selectors import (
     with_stopped,
 )
 from portal.submissions.services import EVALUABLE, evaluation_problem, withdrawal_problem
-from portal.submissions.uploads import (
-    submission_problem,
-    unfinished_corpora,
-    unfinished_uploads,
-    used_submissions,
-)
 from portal.teams.models import Membership, Team
 from portal.teams.selectors import list_open_invitations, team_of, teams_for
 

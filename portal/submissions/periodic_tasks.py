@@ -14,7 +14,7 @@ from portal.core import upload_files
 from portal.core.storage import delete_old, is_local
 from portal.jobs.scheduler import periodic_task
 from portal.submissions import leftovers
-from portal.submissions.uploads import expire_uploads
+from portal.submissions.resumable_uploads import expire_uploads
 
 
 @periodic_task(every=timedelta(minutes=10))

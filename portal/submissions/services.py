@@ -11,10 +11,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.text import slugify
 
-from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit
-from portal.core.mail import render_mail
 from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.selectors import list_things_being_removed
@@ -28,6 +26,7 @@ from portal.submissions.models import (
     System,
     Upload,
 )
+from portal.submissions.notifications import tell_offered, tell_released, tell_withdrawn
 from portal.submissions.rules import (
     SAMPLES_AT_MOST,
     Relation,
@@ -38,7 +37,6 @@ from portal.submissions.rules import (
 )
 from portal.submissions.selectors import ACCEPTED, list_jobs, list_offered
 from portal.teams.models import Team
-from portal.teams.notifications import notify_organizers, notify_team
 
 CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
 LONGEST_LABEL = 40
@@ -201,11 +199,7 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
         raise NotPossible(refusal)
     change_state(submission=submission, state=Submission.State.WITHDRAWN, note=note, actor=by)
     cancel_those(list_jobs(submission), by=by)  # then: what ends is no failure of the submission
-    if (team := submission.system.team) is not None:
-        mail = render_mail("submissions/mail/withdrawn.txt", {"submission": submission, "by": by or "The portal"})
-        for notify in (notify_team, notify_organizers):
-            url, kind = submission.get_absolute_url(), NotificationKind.WITHDRAWN
-            notify(team=team, kind=kind, mail=mail, url=url, besides=by)
+    tell_withdrawn(submission, by=by)
     return submission
 
 
@@ -242,7 +236,7 @@ def release(*, submission: Submission, by: Any) -> Submission:
     submission.is_held = False
     submission.save(update_fields=["is_held"])
     audit.record("submission.released", submission, actor=by)
-    _tell_released(submission, "released", by=by)
+    tell_released(submission, "released", by=by)
     return submission
 
 
@@ -321,14 +315,7 @@ def offer_parts(
     if submission.shared_parts.filter(document=None).count() > SAMPLES_AT_MOST:
         raise NotPossible(f"A system has {SAMPLES_AT_MOST} samples at most. Take one of them back first.")
     audit.record("submission.parts_offered", submission, actor=by, parts=[str(part) for part in parts])
-    if submission.system.team is not None:
-        notify_organizers(
-            team=submission.system.team,
-            kind=NotificationKind.OFFERED,
-            mail=render_mail("submissions/mail/offered.txt", {"submission": submission}),
-            url=f"{submission.system.get_absolute_url()}?version={submission.version}",
-            besides=by,
-        )
+    tell_offered(submission, by=by)
 
 
 @transaction.atomic
@@ -409,15 +396,8 @@ def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime, 
             audit.record("submission.parts_released", submission, actor=by, parts=[str(one) for one in offered])
             released += len(offered)
             if notifies:
-                _tell_released(submission, "parts_released", by=by)
+                tell_released(submission, "parts_released", by=by)
     return released
-
-
-def _tell_released(submission: Submission, what: str, *, by: Any) -> None:
-    if (team := submission.system.team) is not None:
-        mail = render_mail(f"submissions/mail/{what}.txt", {"submission": submission})
-        url = submission.system.get_absolute_url()
-        notify_team(team=team, kind=NotificationKind.RELEASED, mail=mail, url=url, besides=by)
 
 
 def refuse_removed(submissions: Iterable[Submission]) -> None:

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, organizer_read
 from portal.challenges.selectors import edition_for
-from portal.core.exports import csv_response
+from portal.core.downloads import csv_response
 from portal.core.media import open_stored
 from portal.jobs.services import NotPossible
 from portal.submissions import pages, services
@@ -25,6 +25,7 @@ from portal.submissions.diff import compare_submissions, difference_rows
 from portal.submissions.models import Submission, SubmittedDocument
 from portal.submissions.pages import address_of_page, upload_page
 from portal.submissions.receiving import UploadError
+from portal.submissions.resumable_uploads import abandon_upload, find_import, submit_again
 from portal.submissions.selectors import (
     document_for,
     load_report,
@@ -34,7 +35,6 @@ from portal.submissions.selectors import (
     submission_for,
     upload_for,
 )
-from portal.submissions.uploads import abandon_upload, find_import, submit_again
 
 HTMX_STOP_POLLING = 286
 

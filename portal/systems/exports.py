@@ -27,7 +27,7 @@ from evaluation.app.runs.context import track_of
 from evaluation.app.training.selectors import list_epochs, make_report
 from evaluation.attackers.training.trained import MEASURES
 from evaluation.metrics.catalogue import METRICS
-from evaluation.scoring.reliability import Reliability
+from evaluation.scoring.attack_strength import Reliability
 from evaluation.scoring.values import BASES, Number, letter_of
 from portal.submissions.models import Submission, System
 from portal.systems.objective.pages import list_reasons, load_numbers, read_standing, summarize

@@ -25,7 +25,7 @@ from evaluation.app.training.selectors import find_training
 from portal.accounts.access import member_action, member_page, member_read, open_read, organizer_page
 from portal.challenges.selectors import corpus_for
 from portal.core.clock import read_clock
-from portal.core.exports import as_download, csv_response, latex_response
+from portal.core.downloads import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.media import CONTENT_TYPES, open_stored, secured
 from portal.jobs.services import NotPossible

@@ -47,7 +47,7 @@ def finish(session):
     """End the session as the engine does when its last answer is in."""
     from django.db import transaction
 
-    from listening.app.sessions.assignment import end_session
+    from listening.app.sessions.block_leases import end_session
 
     with transaction.atomic():
         end_session(session, Session.State.FINISHED, timezone.now())

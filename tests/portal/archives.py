@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from portal.jobs.runner import execute
 from portal.submissions.models import System, Upload
-from portal.submissions.uploads import submit_upload, upload_path
+from portal.submissions.resumable_uploads import submit_upload, upload_path
 from tests.portal.factories import RATE_HZ, tone
 
 DESCRIPTION = b"%PDF-1.4\n% how our system works\n"

@@ -9,7 +9,7 @@ from django.utils import timezone
 from portal.accounts.tokens import create_token
 from portal.manage.backup.services import make_backup
 from portal.submissions.models import Upload
-from portal.submissions.uploads import upload_path
+from portal.submissions.resumable_uploads import upload_path
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_organizer, make_team, make_user
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from benchmarks import deadline_night, scale
-from portal.jobs import selectors
+from portal.jobs import turns
 from portal.jobs.models import Job, State
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def test_pages_of_a_challenge_are_printed_with_what_they_take(capsys):
     lines = {line[:44].strip(): line.split() for line in text.splitlines()}
     assert {"systems:list", "systems:data-set", "leaderboard:detail", "leaderboard:detail with results"} <= set(lines)
     *_, queries, seconds, megabytes, role = lines["systems:list"]
-    assert role == "organizer"
+    assert role in {"organizer", "operator"}  # whose page took longest; both see the same systems
     assert 3 < int(queries) <= 20
     assert 0 < float(seconds) < 0.5
     assert 0.1 < float(megabytes) < 100
@@ -50,7 +50,7 @@ def test_pages_of_a_challenge_are_printed_with_what_they_take(capsys):
 def test_page_over_the_budget_is_named(capsys, monkeypatch):
     monkeypatch.setattr(scale, "QUERIES", 1)
     assert scale.measure_challenge(scale.read_sizes(["systems:list", *SMALL])) == 1
-    assert re.search(r"systems:list .* organizer  over the budget\n", capsys.readouterr().out)
+    assert re.search(r"systems:list .* (organizer|operator)  over the budget\n", capsys.readouterr().out)
 
 
 def test_many_submissions_of_one_team_do_not_delay_those_of_others(capsys):
@@ -88,5 +88,5 @@ def test_queue_in_the_order_of_arrival_misses_the_budget(monkeypatch, capsys):
         ready = Job.objects.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), queue=queue, state=State.WAITING)
         return ready.order_by("waiting_since").values_list("pk", flat=True).first()
 
-    monkeypatch.setattr(selectors, "find_next", find_oldest)
+    monkeypatch.setattr(turns, "find_next", find_oldest)
     assert deadline_night.simulate_sizes(deadline_night.list_sizes(NIGHT)) == 1

@@ -21,7 +21,7 @@ from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, r
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity, Speech
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.reliability import AttackStrength, Reliability, judge_attack
+from evaluation.scoring.attack_strength import AttackStrength, Reliability, judge_attack
 from evaluation.scoring.results.expected import detection_name
 from evaluation.scoring.values import Missing, Number, ObjectiveValues, read_missing
 from portal.submissions.models import Submission

@@ -45,8 +45,8 @@ from common.tables import DataTable
 from evaluation.metrics.detection import det_curve, interpolated_eers
 from listening.analysis.models.intervals import draw_listeners, percentile_interval
 from listening.analysis.reading.inputs import NORMALISED, ORIGINAL, AnalysisInputError, Placements, Settings
+from listening.analysis.scoring.normalisation import normalise_ranks
 from listening.analysis.scoring.resampled import count_by_class, measure_areas, measure_resamples
-from listening.analysis.scoring.scores import normalise_ranks
 from listening.analysis.tables import Row, make_table
 
 _DECIMALS = 12  # distances that are mathematically equal are equal after rounding

@@ -25,8 +25,8 @@ from listening.app import models
 from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.rules import Finding, Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
-from listening.app.sessions.assignment import end_session, release_block
 from listening.app.sessions.attention import missed_of_gold
+from listening.app.sessions.block_leases import end_session, release_block
 from listening.app.studies.rules import is_stalled
 from listening.tasks import Task
 from portal.core import audit

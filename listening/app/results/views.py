@@ -20,8 +20,8 @@ from listening.app.results.pages import chosen_scores, organizer_actions, public
 from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
 from listening.app.results.rules import Part
 from portal.accounts.access import member_page, open_page
+from portal.core.downloads import csv_response
 from portal.core.drawing import DrawingError, answer_not_drawn
-from portal.core.exports import csv_response
 from portal.core.mail import if_mailed
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible

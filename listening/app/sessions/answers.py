@@ -19,8 +19,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from listening.app.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
-from listening.app.sessions import answer_timing, assignment, attention, payloads, selectors
-from listening.app.sessions.assignment import end_session, note
+from listening.app.sessions import answer_timing, attention, block_leases, payloads, selectors
+from listening.app.sessions.block_leases import end_session, note
 from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progress, measure_progress
 from listening.app.sessions.sql import Statement, Writes, read_together_with_clock
@@ -121,8 +121,8 @@ def _save(
     seen_before, session.tab, session.last_seen_at = session.last_seen_at, claim.tab, now
     session.heard_until = answer_timing.next_since(heard_at, is_late=claim.is_late, now=now)
     _keep(session, trial, claim, now)
-    if not end_if_through(session, progress, now) and assignment.is_extension_due(seen_before, now):
-        assignment.extend_lease(selectors.session_for(session.token), now)
+    if not end_if_through(session, progress, now) and block_leases.is_extension_due(seen_before, now):
+        block_leases.extend_lease(selectors.session_for(session.token), now)
     return selectors.describe_saved(session, trial, claim.values, progress, answered)
 
 
@@ -142,7 +142,7 @@ def receive_alive(token: str, body: bytes, now: datetime) -> dict[str, Any]:
         _keep_events(session, events)
         session.last_seen_at = now
         session.save(update_fields=["last_seen_at"])
-        assignment.extend_lease_of_open_page(session, now)
+        block_leases.extend_lease_of_open_page(session, now)
         return {"lease_ends_in_s": selectors.lease_seconds_left(session, now)}
 
 
@@ -158,7 +158,7 @@ def receive_take_over(token: str, body: bytes, now: datetime) -> dict[str, Any]:
         session = selectors.session_for(token, lock=True)
         tab = payloads.read_tab(payload)
         _require_active(session)
-        assignment.take_over(session, tab)
+        block_leases.take_over(session, tab)
         return selectors.describe_state(session, now)
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from listening.app.models import Session, Study
 from listening.app.sessions import platforms
-from listening.app.sessions.assignment import CLOSED, OTHER_SUBMISSION
+from listening.app.sessions.block_leases import CLOSED, OTHER_SUBMISSION
 
 State = Session.State
 Platform = Study.Platform

@@ -8,7 +8,6 @@ in answers to this session, in one piece or several, and nothing counts that the
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,10 +17,10 @@ from typing import IO
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.http import Http404
-from django.utils.crypto import constant_time_compare
 
 from listening.app.models import ItemSample, Serve, Session
 from listening.app.sessions import selectors
+from listening.app.sessions.clip_addresses import can_be_name, is_clip_name
 from portal.core.clock import read_clock
 from portal.core.media import CONTENT_TYPES
 
@@ -69,7 +68,7 @@ def clip_for(token: str, name: str) -> Clip:
         raise _nothing() from None
     if session.state != Session.State.ACTIVE:
         raise Unavailable(410, "This session is over.")
-    if not re.fullmatch(rf"[\w-]{{{selectors.NAME_LENGTH}}}", name, re.ASCII):
+    if not can_be_name(name):
         raise _nothing()
     block = selectors.load_block(session)
     planned, slot = _planned(session, block, name)
@@ -98,8 +97,7 @@ def _is_stored(key: str) -> bool:
 def _planned(session: Session, block: selectors.PlannedBlock, name: str) -> tuple[selectors.PlannedTrial, str]:
     for planned in block.trials.values():
         for sample in planned.samples:
-            names = selectors.clip_names(session, planned.trial, sample.slot)
-            if any(constant_time_compare(one, name) for one in names):
+            if is_clip_name(name, session, planned.trial, sample.slot):
                 return planned, sample.slot
     raise _refused()
 

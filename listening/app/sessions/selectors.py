@@ -10,7 +10,6 @@ samples by slot, address and length; nothing tells its purpose, system, class or
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,20 +17,17 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
 
 from listening.app.models import Answer, Item, Session, Stimulus, Study, Trial
+from listening.app.sessions.clip_addresses import clip_address
 from listening.app.sessions.payloads import Value
 from listening.app.sessions.sql import Statement
 from listening.app.studies.rules import seconds_of_trial
 from listening.app.studies.settings import Question, Screening, parse_questionnaire, parse_screening
 from listening.tasks import COMPARING, Task
-from portal.core.keys import keyed_hashes
 
 Step = Session.Step
 STEPS = (Step.CONSENT, Step.QUESTIONS, Step.SOUND, Step.HEADPHONES, Step.ROLE_PLAY, Step.TRIALS)
-SALT = "listening.trials.clips"  # addresses that were given out rest on it
-NAME_LENGTH = 24
 AHEAD = 3  # the trial to answer and the two after it
 MOST_CACHED = 1024
 GIVEN_UP_AFTER = 2
@@ -211,12 +207,6 @@ def group_by_trial(rows: Iterable[Sequence[Any]]) -> dict[int, dict[str, int | N
     return answered
 
 
-def clip_names(session: Session, trial: Trial, slot: str) -> list[str]:
-    """What the last part of the address may be: first by the secret key, then by former ones."""
-    marks = keyed_hashes(SALT, f"{session.token}/{trial.pk}/{slot}")
-    return [urlsafe_b64encode(mark)[:NAME_LENGTH].decode() for mark in marks]
-
-
 def _read_block(session: Session) -> PlannedBlock:
     study = session.study
     tasks = tuple(study.tasks)
@@ -237,11 +227,6 @@ def _plan(session: Session, row: Trial, tasks: tuple[str, ...]) -> PlannedTrial:
     )
     usual_s = seconds_of_trial(session.study.form, tasks, [sample.seconds for sample in samples])
     return PlannedTrial(trial, row.position, row.item.purpose == Item.Purpose.PRACTICE, tasks, samples, usual_s)
-
-
-def clip_address(session: Session, trial: Trial, slot: str) -> str:
-    """Where this session fetches the sound of a slot of a trial; worthless in any other session."""
-    return reverse("listen:clip", args=[session.token, clip_names(session, trial, slot)[0]])
 
 
 def sample_seconds(stimulus: Stimulus) -> float:

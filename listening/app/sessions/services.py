@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy
 
 from listening.app.models import Participant, Session, Study, StudyText
 from listening.app.sessions import platforms, screening
-from listening.app.sessions.assignment import (
+from listening.app.sessions.block_leases import (
     OTHER_SUBMISSION,
     assign_block,
     end_session,

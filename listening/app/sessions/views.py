@@ -24,7 +24,7 @@ from rest_framework.throttling import BaseThrottle
 from listening import texts
 from listening.app.models import Session, Study
 from listening.app.sessions import answers, pages, screening, services
-from listening.app.sessions.assignment import is_complete
+from listening.app.sessions.block_leases import is_complete
 from listening.app.sessions.forms import LanguageForm
 from listening.app.sessions.media import Unavailable, clip_for, send
 from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused

@@ -51,7 +51,7 @@ ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so tha
 ROOM = 1.5  # recordings of each role for each trial of a session
 BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
 start_due_analysis = Step("listening.app.results.services.start_due_analysis")
-end_sessions = Step("listening.app.sessions.assignment.end_sessions")
+end_sessions = Step("listening.app.sessions.block_leases.end_sessions")
 FIRST_SETTINGS: dict[str, Any] = {
     "screening": DEFAULT_SCREENING,
     "questionnaire": DEFAULT_QUESTIONNAIRE,

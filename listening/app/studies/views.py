@@ -25,7 +25,7 @@ from listening.design.requirements import DesignError
 from portal.accounts.access import View, member_action, member_page
 from portal.challenges.models import Edition
 from portal.core.clock import read_clock
-from portal.core.exports import as_download
+from portal.core.downloads import as_download
 from portal.jobs.services import NotPossible
 
 PAGE_SIZE = 25

@@ -31,7 +31,7 @@ from listening.app.models import Analysis, Flag, Participant, Session, Study, re
 from listening.app.results.inputs import compute_basis
 from listening.app.results.rules import notes_on_nobody, rows_for_everybody
 from listening.app.results.services import delete_unused_files
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions.block_leases import end_session
 from listening.app.studies.rules import kept_until
 from listening.app.studies.selectors import knows_people, lock_study
 from portal.core import audit

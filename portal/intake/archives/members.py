@@ -35,7 +35,7 @@ class Entry:
     """One file of an archive on its way out of it.
 
     Attributes:
-        path: safe (`names.safe_path`).
+        path: safe (`safe_path`).
         is_guessed: whether the name was not UTF-8.
         size: as declared, and as `stream` delivers.
         position: bytes of the archive that were read when it began.

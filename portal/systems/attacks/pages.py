@@ -29,7 +29,7 @@ from evaluation.app.runs.selectors import (
 )
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
-from evaluation.scoring.reliability import Reliability
+from evaluation.scoring.attack_strength import Reliability
 from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
 from evaluation.scoring.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
 from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Note, Rung, read_ladders

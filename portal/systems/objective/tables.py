@@ -19,7 +19,7 @@ from evaluation.protocols.ranking.conditions import check_gate as hold_gate
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
-from evaluation.scoring.reliability import Reliability
+from evaluation.scoring.attack_strength import Reliability
 from evaluation.scoring.results.checks import BASELINE_TOLERANCE
 from evaluation.scoring.values import (
     AVERAGE,

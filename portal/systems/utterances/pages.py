@@ -38,8 +38,8 @@ from evaluation.metrics.catalogue import (
     Metric,
 )
 from portal.challenges.selectors import may_see_corpus
+from portal.core.downloads import csv_response
 from portal.core.drawing import DrawingError, answer_not_drawn, draughtsman
-from portal.core.exports import csv_response
 from portal.core.labels import decimals
 from portal.core.media import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile

@@ -25,8 +25,9 @@ from portal.challenges.models import Utterance
 from portal.core.health import beat
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
-from portal.jobs.selectors import find_next, with_estimates
+from portal.jobs.selectors import with_estimates
 from portal.jobs.services import run_again
+from portal.jobs.turns import find_next
 from portal.jobs.workers import Capacity
 from portal.leaderboard.selectors import ORIGINAL, ORIGINAL_LABEL, build_leaderboard
 from portal.leaderboard.services import propose_version

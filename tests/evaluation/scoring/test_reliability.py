@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.scoring.reliability import AttackStrength, judge_attack
+from evaluation.scoring.attack_strength import AttackStrength, judge_attack
 
 GOOD = AttackStrength(
     20.0, frozen_eer=25.0, own_eer=4.0, seed_eers=(20.0, 22.0), inverted_targets=15.0, unheard_voices=0.0

@@ -3,7 +3,7 @@
 import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, SCORED, Ratings, Settings
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 
 SCALE = {"verifiability": (1.0, 10.0), "naturalness": (1.0, 10.0), "intelligibility": (1.0, 10.0)}
 QUICK = Settings(resamples=200, permutations=200)

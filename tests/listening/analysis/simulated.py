@@ -3,7 +3,7 @@
 import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, Ratings, Settings
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.simulation import ORIGINAL_SPEECH, ListenerModel, RatedTrial, SystemModel, simulate_ratings
 from listening.tasks import RATED
 

@@ -10,7 +10,7 @@ from statsmodels.stats.multitest import multipletests
 from common.tables import DataTable
 from listening.analysis.models.comparisons import list_pairs, listener_differences, make_comparison_tables, mann_whitney
 from listening.analysis.reading.inputs import Settings
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.simulation import RatedTrial, SystemModel
 from listening.analysis.tables import Results, make_table

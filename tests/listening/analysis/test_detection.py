@@ -19,7 +19,7 @@ from listening.analysis.scoring.detection import (
     make_detection_tables,
     measure_test,
 )
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 from tests.listening.analysis.simulated import SCALE, SETTINGS, ratings_of, scored_of
 from tests.listening.analysis.test_weighted_histograms import eer_by_root
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from listening.analysis.scoring.scores import FORMULAS, normalise_ranks
+from listening.analysis.scoring.normalisation import FORMULAS, normalise_ranks
 
 RATINGS = st.lists(st.integers(1, 10), min_size=1, max_size=60)
 

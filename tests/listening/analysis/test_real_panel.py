@@ -14,7 +14,7 @@ from listening.analysis.models.grouping import assign_letters
 from listening.analysis.models.mixed_model import make_model_tables
 from listening.analysis.reading.inputs import Settings
 from listening.analysis.reading.ratings import read_ratings
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.screening.listeners import make_listener_tables, measure_agreement, select_rated
 from listening.analysis.screening.rules import make_effect_tables, make_screening_table
 

@@ -3,7 +3,7 @@
 import pytest
 
 from listening.analysis.reading.inputs import BRIDGE, GOLD, ORIGINAL, PRACTICE, Settings
-from listening.analysis.scoring.scores import count_left_out, score_ratings
+from listening.analysis.scoring.normalisation import count_left_out, score_ratings
 from tests.listening.analysis.made_ratings import SCALE, columns_of
 
 SETTINGS = Settings(partial_trials=4, partial_of_each_kind=2)

@@ -13,7 +13,7 @@ from listening.analysis.models.comparisons import make_comparison_tables
 from listening.analysis.models.intervals import number_items
 from listening.analysis.reading.inputs import ORIGINAL, Settings
 from listening.analysis.scoring.detection import estimate_points
-from listening.analysis.scoring.scores import score_ratings
+from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.simulation import ListenerModel
 from listening.analysis.tables import make_table

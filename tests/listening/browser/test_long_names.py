@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.monitor.services import create_rule
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions.block_leases import end_session
 from listening.app.studies import services
 from tests.listening.factories import make_session
 from tests.listening.heard import make_draft, make_heard_edition, make_prepared

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from listening.app.models import ExclusionRule, Session, Study
 from listening.app.monitor import services
 from listening.app.monitor.services import flag_sessions
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions.block_leases import end_session
 from tests.browsing import wait_until
 from tests.listening.watched import (
     add_gold,

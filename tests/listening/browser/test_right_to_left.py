@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from listening.app.models import Session
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions.block_leases import end_session
 from listening.app.studies import services
 from listening.app.studies.words import PLACE, list_words
 from portal.core.clock import read_clock

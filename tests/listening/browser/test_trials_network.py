@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import Error, expect
 
 from listening.app.models import Session
-from listening.app.sessions.selectors import clip_address
+from listening.app.sessions.clip_addresses import clip_address
 from listening.stimuli.making import write_wav
 from portal.core import maintenance
 from portal.core.storage import store_bytes

@@ -10,7 +10,7 @@ from listening.app.models import Answer, Exclusion, ExclusionRule, Session, Stud
 from listening.app.monitor import services
 from listening.app.monitor.selectors import measure_coverage
 from listening.app.monitor.services import flag_sessions
-from listening.app.sessions.assignment import assign_block
+from listening.app.sessions.block_leases import assign_block
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.watched import answer_trials, by_place, finish, finished_session, make_session, make_study

@@ -11,7 +11,7 @@ from listening.app.models import Session, Study
 from listening.app.monitor.selectors import build_monitor, list_lines, measure_coverage
 from listening.app.monitor.services import flag_sessions
 from listening.app.periodic_tasks import flag_answers
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions.block_leases import end_session
 from listening.app.withdrawal.services import withdraw
 from portal.core.models import AuditEvent
 from tests.listening.answering import answer_all

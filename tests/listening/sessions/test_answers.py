@@ -181,7 +181,7 @@ def test_claims_beyond_their_bounds_are_left_out_and_the_answer_is_kept(client, 
 
 
 def test_answer_has_few_queries(client, session, monkeypatch):
-    monkeypatch.setattr("listening.app.sessions.assignment.is_extension_due", lambda *_: False)  # once a minute it is
+    monkeypatch.setattr("listening.app.sessions.block_leases.is_extension_due", lambda *_: False)  # once a minute it is
     hear(session)
     play = {"slot": "a", "started_ms": 0, "heard_ms": 600, "is_whole": True, "remarks": []}
     assert answer(client, session, 1, is_late=True, plays=[play])[0] == 200

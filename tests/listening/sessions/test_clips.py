@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from listening.app.models import Serve, Session, Stimulus
 from listening.app.sessions import media
+from listening.app.sessions.clip_addresses import clip_address
 from listening.app.sessions.media import Clip, first_missing, merged, note_sent
-from listening.app.sessions.selectors import clip_address, sample_seconds
+from listening.app.sessions.selectors import sample_seconds
 from portal.core.storage import store_bytes
 from tests.listening.factories import make_session, make_study
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from listening.app.models import Session
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions.block_leases import end_session
 from listening.app.withdrawal.services import withdraw
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, link_of, text_of

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from listening.app.models import Block, Session
-from listening.app.sessions.assignment import end_session, expire_silent, forget_networks
+from listening.app.sessions.block_leases import end_session, expire_silent, forget_networks
 from listening.app.sessions.platforms import network_key, way_back
 from listening.app.sessions.services import FEWEST_STARTS
 from tests.listening.factories import make_session, make_study

@@ -2,7 +2,7 @@
 
 import pytest
 
-from listening.app.sessions import assignment as sessions
+from listening.app.sessions import block_leases as sessions
 from listening.app.sessions.answers import most_given_up
 from tests.listening.answering import post
 from tests.listening.factories import make_session, make_study

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from listening.app import periodic_tasks
 from listening.app.models import Answer, Block, Session, Study
-from listening.app.sessions import assignment as sessions
-from listening.app.sessions.assignment import (
+from listening.app.sessions import block_leases as sessions
+from listening.app.sessions.block_leases import (
     EXTENDED_EVERY,
     assign_block,
     expire_leases,

@@ -221,7 +221,7 @@ def test_criterion_20_mturk_hands_in_from_the_browser_with_cookies_blocked():
     assert "externalSubmit" not in visit.page().content.decode()
     from django.utils import timezone
 
-    from listening.app.sessions.assignment import end_session
+    from listening.app.sessions.block_leases import end_session
 
     end_session(visit.session, "finished", timezone.now())
     page = visit.page().content.decode()

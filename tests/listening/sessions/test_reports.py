@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from listening.app.models import Session, Study
 from listening.app.monitor.selectors import reported_clips
-from listening.app.sessions import assignment as sessions
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions import block_leases as sessions
+from listening.app.sessions.block_leases import end_session
 from listening.app.studies.services import close_study
 from tests.listening.answering import TAB, answer, hear, post
 from tests.listening.factories import make_session, make_study

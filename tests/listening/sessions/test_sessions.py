@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from listening.app.models import Session, Study
-from listening.app.sessions import assignment as sessions
+from listening.app.sessions import block_leases as sessions
 from tests.listening.answering import TAB, answer, answer_all, hear, payload, post, stored
 from tests.listening.factories import make_session, make_study
 
@@ -268,7 +268,7 @@ def test_criterion_14_no_reply_tells_a_control_trial_or_that_it_was_missed(clien
         text = json.dumps(told).replace(session.token, "token")
         for trial in session.block.trials.all():
             for slot in "ab":
-                from listening.app.sessions.selectors import clip_names
+                from listening.app.sessions.clip_addresses import clip_names
 
                 text = text.replace(clip_names(session, trial, slot)[0], f"{trial.position}{slot}")
         replies[kind] = re.sub(r'"lease_ends_in_s": \d+', '"lease_ends_in_s": some', text)

@@ -12,9 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from listening.app.models import Answer, Block, Session
-from listening.app.sessions import assignment as sessions
+from listening.app.sessions import block_leases as sessions
 from listening.app.sessions import selectors
-from listening.app.sessions.assignment import assign_block, expire_leases
+from listening.app.sessions.block_leases import assign_block, expire_leases
 from tests.listening.answering import TAB, answer, hear, payload, post, stored
 from tests.listening.factories import make_session, make_study
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Answer, Play, ScreeningResult, Serve, SessionEvent
-from listening.app.sessions.assignment import end_session
+from listening.app.sessions.block_leases import end_session
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
 from listening.app.withdrawal import services
 from portal.core.models import AuditEvent

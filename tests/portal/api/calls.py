@@ -10,7 +10,7 @@ from portal.accounts.models import AccessToken
 from portal.accounts.tokens import create_token
 from portal.core.storage import replace_named, store_bytes
 from portal.submissions.models import Submission, Upload
-from portal.submissions.uploads import upload_path
+from portal.submissions.resumable_uploads import upload_path
 from tests.portal.attacked import attacked, make_retrained, recognised
 from tests.portal.factories import (
     make_corpus,

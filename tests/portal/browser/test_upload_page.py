@@ -14,7 +14,7 @@ from playwright.sync_api import Error as PageError
 from playwright.sync_api import expect
 
 from portal.submissions.models import Submission, Upload
-from portal.submissions.uploads import hash_upload, upload_path
+from portal.submissions.resumable_uploads import hash_upload, upload_path
 from tests.browsing import PATIENCE_S, WIDTHS, axe_violations, sideways, wait_until
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.processes.programs import Portal

@@ -7,8 +7,8 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError
 from django.core.signing import BadSignature, Signer
 
+from listening.app.sessions.clip_addresses import clip_names
 from listening.app.sessions.platforms import person_keys
-from listening.app.sessions.selectors import clip_names
 from portal.accounts.models import User
 from portal.core import probes
 from portal.core.media import signed_address

@@ -10,8 +10,9 @@ from portal.core.processes import choose_processes, worker_command
 from portal.jobs import services, tasks, workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, State
-from portal.jobs.selectors import find_next, is_taken_elsewhere, with_estimates
+from portal.jobs.selectors import is_taken_elsewhere, with_estimates
 from portal.jobs.services import create_job, leave_card
+from portal.jobs.turns import find_next
 from portal.jobs.workers import Capacity
 from tests.portal.factories import make_job
 

@@ -8,8 +8,8 @@ from django.utils import timezone
 from portal.jobs import services, tasks
 from portal.jobs.kinds import kinds_that_come_first
 from portal.jobs.models import Job, State
-from portal.jobs.selectors import find_next
 from portal.jobs.services import claim_job, create_job
+from portal.jobs.turns import find_next
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.leaderboard.services import make_policy_live, publish_leaderboard, save_draft_policy
 from portal.submissions.models import Submission
-from portal.submissions.uploads import Plan, create_upload, receive_part
+from portal.submissions.resumable_uploads import Plan, create_upload, receive_part
 from portal.teams.services import approve_team, register_team
 from tests.portal.archives import zip_of
 from tests.portal.factories import make_organizer, make_user

@@ -20,7 +20,7 @@ from portal.core.storage import store_bytes
 from portal.manage.backup import database
 from portal.manage.backup.database import load, one_moment
 from portal.manage.backup.services import verify_backup
-from portal.submissions.uploads import upload_path
+from portal.submissions.resumable_uploads import upload_path
 from tests.listening.factories import make_session, make_study
 from tests.portal.backups import RECEIVED, back_up, begin_work, ignore, read_dump
 from tests.portal.processes.programs import wait_until

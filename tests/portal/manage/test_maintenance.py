@@ -17,13 +17,14 @@ from portal.core.models import AuditEvent, Pulse
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, State
 from portal.jobs.scheduler import sweep
-from portal.jobs.selectors import find_next, with_estimates
+from portal.jobs.selectors import with_estimates
 from portal.jobs.services import claim_job, create_job, finish_job
+from portal.jobs.turns import find_next
 from portal.manage.maintenance import begin_maintenance, end_maintenance
 from portal.submissions import receiving
 from portal.submissions.models import Submission
 from portal.submissions.receiving import UploadError
-from portal.submissions.uploads import Plan, create_upload, receive_part, upload_path
+from portal.submissions.resumable_uploads import Plan, create_upload, receive_part, upload_path
 from tests.listening.answering import answer, hear, stored
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user

@@ -22,7 +22,7 @@ from portal.core.transfers import Places
 from portal.core.web_worker import LONGEST_PAUSE_S
 from portal.submissions import receiving
 from portal.submissions.models import Submission, Upload
-from portal.submissions.uploads import hash_upload, upload_path
+from portal.submissions.resumable_uploads import hash_upload, upload_path
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.processes.programs import wait_until
 from tests.portal.processes.uploading import (

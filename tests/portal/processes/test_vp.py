@@ -13,7 +13,7 @@ from django.core.management import call_command
 
 from portal.accounts.tokens import create_token
 from portal.submissions.models import Submission, Upload
-from portal.submissions.uploads import upload_path
+from portal.submissions.resumable_uploads import upload_path
 from tests.portal.archives import anonymised, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_team, make_user
 from tests.portal.processes.programs import wait_until

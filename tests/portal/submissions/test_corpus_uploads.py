@@ -19,7 +19,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.submissions.leftovers import remove_strays, tidy_unpacked
 from portal.submissions.models import Upload
-from portal.submissions.uploads import upload_path
+from portal.submissions.resumable_uploads import upload_path
 from tests.portal.factories import make_organizer, make_user
 from tests.portal.intake.packing import pack_tar, pack_zip, wav
 from tests.portal.submissions.test_uploads import Tus, sentence

@@ -32,10 +32,10 @@ from portal.submissions.handlers import StagedFiles, run_intake
 from portal.submissions.models import Submission, SubmittedDocument, System
 from portal.submissions.periodic_tasks import tidy_checks, tidy_uploads
 from portal.submissions.requirements import describe_requirements
+from portal.submissions.resumable_uploads import upload_path, used_submissions
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
 from portal.submissions.services import check_again, take_part_back, withdraw
-from portal.submissions.uploads import upload_path, used_submissions
 from tests.portal.api.calls import Api
 from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav, zip_of
 from tests.portal.factories import (

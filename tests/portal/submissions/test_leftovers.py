@@ -10,7 +10,7 @@ from django.utils import timezone
 from portal.core import upload_files
 from portal.submissions import leftovers, staging
 from portal.submissions.models import Upload
-from portal.submissions.uploads import create_corpus_upload
+from portal.submissions.resumable_uploads import create_corpus_upload
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db

@@ -21,7 +21,7 @@ from portal.submissions import receiving
 from portal.submissions.leftovers import remove_strays
 from portal.submissions.models import Submission, System, Upload
 from portal.submissions.periodic_tasks import tidy_uploads
-from portal.submissions.uploads import hash_upload, upload_path
+from portal.submissions.resumable_uploads import hash_upload, upload_path
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 
 pytestmark = pytest.mark.django_db

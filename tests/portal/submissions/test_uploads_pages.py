@@ -11,7 +11,7 @@ from django.utils.html import strip_tags
 
 from portal.client.main import _parser
 from portal.submissions.models import Submission, Upload
-from portal.submissions.uploads import upload_path
+from portal.submissions.resumable_uploads import upload_path
 from portal.teams.models import Team
 from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
