@@ -121,9 +121,12 @@ def _case(method: Anonymizer, speech: Samples, rate: int) -> _Case:
         first, second = (target_voice(target.name) for target in pool.targets)
         return _Case(method.prepare(pool), speech, rate, first, second)
     if plans_voices(method):
-        keys = (hashlib.sha256(role.encode()).hexdigest() for role in ("enrolment", "trial"))
-        planned = plan_requests(method, [VoiceRequest(key, "f", (lambda: (speech, rate),)) for key in keys])
-        return _Case(method, speech, rate, planned[0], planned[1])
+        # Each role by itself, as in a run.
+        enrolment, trial = (
+            plan_requests(method, [VoiceRequest(key, "f", (lambda: (speech, rate),))])[0]
+            for key in (hashlib.sha256(role.encode()).hexdigest() for role in ("enrolment", "trial"))
+        )
+        return _Case(method, speech, rate, enrolment, trial)
     voices = {
         role: plan_voices(method.parameters, seed=7, role=role, split="test", speakers=["a"]).voices["a"]
         for role in ("enrolment", "trial")

@@ -1,20 +1,25 @@
-"""All methods on the same few utterances: words, attackers, intonation, distinct voices, speed; kept in one file.
+"""All methods on the same few utterances: words, attackers, intonation, naturalness, voices, speed; kept in one file.
 
 Speech: speakers of LibriSpeech test-other, who are in none of its training parts; of each the shortest utterances of
 three seconds and more, half for enrolment, half for trials. Methods with targets get two of LibriSpeech
 train-clean-100, a woman and a man with 25 minutes each, from ``../shared/speech-train``. The file is
 `anonymization/methods/measured.toml`, which pages and documents read; a method that is not measured keeps its entry.
+
+The semi-informed attacker is measured by itself, as that takes as much time as all else: it is trained on pieces of the
+recordings of other speakers there, each anonymised by the method in a voice of its own.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import tempfile
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,7 @@ from anonymization.methods.contract import (
 from anonymization.methods.measured import FILE, Measurements
 from anonymization.methods.voices.pseudo_speakers import plan_requests, plan_voices, pseudo_speaker_key
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets
+from anonymization.methods.voices.vectors import read_vector
 from benchmarks._attackers import trial_scores
 from benchmarks._speech import RATE_HZ, SPEECH, Samples, Speech, Utterance
 from common.rounding import fixed
@@ -43,8 +49,10 @@ from common.rounding import fixed
 CORPUS = "librispeech-test-other"
 TARGET_SPEECH = Path("../shared/speech-train")
 SHORTEST_S = 3.0
-RECOGNIZER = "moonshine-tiny"
+RECOGNIZERS = ("moonshine-tiny", "whisper-base")
 ENCODERS = ("wespeaker-resnet34", "ge2e")
+PRESET, EPOCHS = "small", 40  # of the attacker that is trained
+PIECES, PIECE_S = 2, 4.0  # of each speaker that it is trained on
 SEED = 2026
 
 Floats = npt.NDArray[np.float64]
@@ -99,7 +107,7 @@ class Judges:
 
         self.speech, self._plain = speech, written_english
         self._words = {name: written_english(text) for name, text in words.items()}
-        self._recognizer = recognizers.load(RECOGNIZER)
+        self._recognizers = {name: recognizers.load(name) for name in RECOGNIZERS}
         self._encoders = {name: encoders.load(name) for name in ENCODERS}
         self.sides = {role: speech.side(role) for role in ("enrolment", "trial")}
         self.original = {role: self.embed([each.samples for each in side]) for role, side in self.sides.items()}
@@ -112,31 +120,59 @@ class Judges:
             for name, encoder in self._encoders.items()
         }
 
-    def word_errors(self, sounds: Sequence[Samples]) -> float:
-        """Of the trials, as a share of the words."""
+    def word_errors(self, sounds: Sequence[Samples]) -> dict[str, float]:
+        """Of the trials by recogniser, as a share of the words."""
         from evaluation.metrics.word_errors import count_word_errors
 
         names = [each.name for each in self.sides["trial"]]
-        heard = {
-            name: self._plain(text)
-            for name, text in zip(names, self._recognizer.transcribe(sounds, RATE_HZ), strict=True)
-        }
-        rate = count_word_errors({name: self._words[name] for name in names}, heard).honest.error_rate
-        assert rate is not None
-        return rate
+        known = {name: self._words[name] for name in names}
+        rates = {}
+        for recognizer, engine in self._recognizers.items():
+            texts = engine.transcribe(sounds, RATE_HZ)
+            heard = {name: self._plain(text) for name, text in zip(names, texts, strict=True)}
+            rates[recognizer] = count_word_errors(known, heard).honest.error_rate or 0.0
+        return rates
 
     def error_rates(self, enrolled: Mapping[str, Floats], tried: Mapping[str, Floats]) -> dict[str, float]:
-        """EER (Kaldi's) by encoder: every trial against all speakers of its gender."""
+        """EER by encoder."""
+        return {name: self.error_rate(enrolled[name], tried[name]) for name in ENCODERS}
+
+    def error_rate(self, enrolled: Floats, tried: Floats) -> float:
+        """EER (Kaldi's): every trial against all speakers of its gender; vectors of shape (utterances, dimension)."""
         from evaluation.metrics.detection import kaldi_eer
 
-        rates = {}
-        for name in ENCODERS:
-            models, tests = (
-                dict(zip([each.name for each in self.sides[role]], vectors[name], strict=True))
-                for role, vectors in (("enrolment", enrolled), ("trial", tried))
+        models, tests = (
+            dict(zip([each.name for each in self.sides[role]], vectors, strict=True))
+            for role, vectors in (("enrolment", enrolled), ("trial", tried))
+        )
+        return kaldi_eer(*trial_scores(self.sides["enrolment"], models, self.sides["trial"], tests))
+
+    def trained_attacker(self, training: Sequence[Samples], outputs: Mapping[str, Sequence[Samples]]) -> float:
+        """EER of an attacker that was trained on these forms of the speech of `read_training_speech`."""
+        from evaluation.attackers.training.corpus import TrainingUtterance
+        from evaluation.attackers.training.recipe import find_preset
+        from evaluation.attackers.training.train import train
+        from evaluation.attackers.training.trained import attacking_encoder
+
+        utterances = [
+            TrainingUtterance(each.name, each.name.partition("#")[0], partial(_given, samples))
+            for each, samples in zip(read_training_speech().utterances, training, strict=True)
+        ]
+        recipe = replace(find_preset(PRESET), epochs=EPOCHS)
+        with tempfile.TemporaryDirectory() as folder:
+            encoder = attacking_encoder(train(utterances, recipe, SEED, Path(folder)))
+            enrolled, tried = (
+                np.stack([encoder.embed([each], RATE_HZ)[0] for each in outputs[role]]).astype(np.float64)
+                for role in ("enrolment", "trial")
             )
-            rates[name] = kaldi_eer(*trial_scores(self.sides["enrolment"], models, self.sides["trial"], tests))
-        return rates
+        return self.error_rate(enrolled, tried)
+
+    def naturalness(self, sounds: Sequence[Samples]) -> float:
+        """Mean of DNSMOS (P.808) over the trials, 1 to 5."""
+        from evaluation.metrics.naturalness import predict_naturalness
+
+        found = [predict_naturalness(each, RATE_HZ) for each in sounds]
+        return float(np.mean([one for one in found if one is not None]))
 
     def gain_of_distinctiveness(self, tried: Mapping[str, Floats]) -> float:
         """G_VD in dB, by the first encoder."""
@@ -162,21 +198,24 @@ def _f0(samples: Samples) -> Floats:
     return f0_praat(samples, RATE_HZ)
 
 
-def plan(method: Anonymizer, speech: Speech, role: Any, options: Options | None = None) -> dict[str, PseudoSpeaker]:
-    """The voice of each speaker in a role."""
+def plan(
+    method: Anonymizer, speech: Speech, role: Any, options: Options | None = None, split: str = "bench"
+) -> dict[str, PseudoSpeaker]:
+    """The voice of each speaker in a role, of all their recordings in it."""
+    heard = speech.side(role) if split == "bench" else speech.utterances
     speakers = {each.speaker: each.gender.lower() for each in speech.utterances}
     if takes_targets(method):
-        sources = [Source("", speaker, gender, role, "bench", "speaker") for speaker, gender in speakers.items()]
+        sources = [Source("", speaker, gender, role, split, "speaker") for speaker, gender in speakers.items()]
         assigned = plan_targets(sources, read_targets().targets, DEFAULT_SELECTION, seed=SEED)
         return {each.speaker: each.voice for each in assigned}
     if not plans_voices(method):
-        planned = plan_voices(method.parameters, seed=SEED, role=role, split="bench", speakers=speakers)
+        planned = plan_voices(method.parameters, seed=SEED, role=role, split=split, speakers=speakers)
         return dict(planned.voices)
     requests = [
         VoiceRequest(
-            pseudo_speaker_key(seed=SEED, role=role, split="bench", speaker=speaker),
+            pseudo_speaker_key(seed=SEED, role=role, split=split, speaker=speaker),
             gender,
-            tuple(partial(_given, each.samples) for each in speech.side(role) if each.speaker == speaker),
+            tuple(partial(_given, each.samples) for each in heard if each.speaker == speaker),
             options or {},
         )
         for speaker, gender in speakers.items()
@@ -188,9 +227,33 @@ def _given(samples: Samples) -> tuple[Samples, int]:
     return samples, RATE_HZ
 
 
-def measure(method: Anonymizer, judges: Judges, options: Options | None = None) -> dict[str, Any]:
-    """All numbers of a method, as they are kept."""
+@cache
+def read_training_speech() -> Speech:
+    """What the semi-informed attacker learns from: pieces from start to end of one recording of each speaker.
+
+    Each piece counts as a speaker, so that it gets a voice of its own; its name begins with the real one.
+    """
+    import soundfile
+
+    utterances = []
+    with (TARGET_SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["part"] == "pool"]
+    length = int(PIECE_S * RATE_HZ)
+    for row in rows:
+        samples, _ = soundfile.read(TARGET_SPEECH / row["path"], dtype="int16")
+        starts = np.linspace(0, max(0, samples.size - length), PIECES).astype(int)
+        for number, start in enumerate(starts):
+            name = f"{row['speaker']}#{number}"
+            utterances.append(Utterance(name, name, row["gender"], "librispeech", samples[start : start + length]))
+    return Speech(utterances)
+
+
+def anonymize_trials(
+    method: Anonymizer, judges: Judges, options: Options | None = None
+) -> tuple[dict[str, list[Samples]], dict[str, PseudoSpeaker], float]:
+    """The output of either role, the voices of the trials, and the seconds of work."""
     outputs: dict[str, list[Samples]] = {}
+    voices: dict[str, PseudoSpeaker] = {}
     work_s = 0.0
     for role, side in judges.sides.items():
         voices = plan(method, judges.speech, role, options)
@@ -200,6 +263,12 @@ def measure(method: Anonymizer, judges: Judges, options: Options | None = None) 
         began = time.process_time()
         outputs[role] = method.anonymize_batch(items, RATE_HZ, options=options)
         work_s += time.process_time() - began
+    return outputs, voices, work_s
+
+
+def measure(method: Anonymizer, judges: Judges, options: Options | None = None) -> dict[str, Any]:
+    """All numbers of a method but that of the semi-informed attacker, as they are kept."""
+    outputs, voices, work_s = anonymize_trials(method, judges, options)
     enrolled, tried = (judges.embed(outputs[role]) for role in ("enrolment", "trial"))
     return {
         "version": method.version,
@@ -208,31 +277,76 @@ def measure(method: Anonymizer, judges: Judges, options: Options | None = None) 
         "lazy_informed": judges.error_rates(enrolled, tried),
         "rho_f0": judges.pitch_correlation(outputs["trial"]),
         "gvd_db": judges.gain_of_distinctiveness(tried),
+        "naturalness": judges.naturalness(outputs["trial"]),
+        **_drift(judges, voices, tried),
         "work_per_second": work_s / judges.speech.duration_s,
     }
 
 
+def measure_semi_informed(method: Anonymizer, judges: Judges) -> float:
+    """EER of an attacker that was trained on speech of the method."""
+    training = read_training_speech()
+    voices = plan(method, training, "trial", split="training")
+    learnt = method.anonymize_batch([Item(each.samples, voices[each.speaker]) for each in training.utterances], RATE_HZ)
+    return judges.trained_attacker(learnt, anonymize_trials(method, judges)[0])
+
+
+def _drift(judges: Judges, voices: Mapping[str, PseudoSpeaker], tried: Mapping[str, Floats]) -> dict[str, float]:
+    """Mean cosine of the vector that a trial was to have and the one that it has; nothing where voices have no vector.
+
+    By GE2E, with which the vectors of all voices are made; those of mixtures are means of a recording of each speaker.
+    """
+    encoder, speakers = "ge2e", _first_recordings()
+    given = {}
+    for speaker, voice in voices.items():
+        if voice.vector:
+            given[speaker] = read_vector(voice.vector).astype(np.float64)
+        elif voice.mixture and set(voice.mixture) <= set(speakers):
+            given[speaker] = _voice_vector(judges, voice.mixture, speakers, encoder)
+    trials = judges.sides["trial"]
+    if not set(voices) <= set(given):
+        return {}
+    cosines = [_cosine(vector, given[each.speaker]) for vector, each in zip(tried[encoder], trials, strict=True)]
+    return {"to_given_vector": float(np.mean(cosines))}
+
+
 def compare(
-    methods: Sequence[Anonymizer], n_speakers: int, per_speaker: int, sweep: tuple[str, Sequence[float]] | None = None
+    methods: Sequence[Anonymizer],
+    n_speakers: int,
+    per_speaker: int,
+    sweep: tuple[str, Sequence[float]] | None = None,
+    *,
+    semi_informed: bool = False,
 ) -> None:
     """Measure the methods and keep each as soon as it is measured.
 
     sweep: an option and the values that are tried, of which nothing is kept but what is printed.
+    semi_informed: measure that attacker alone, and add its EER to what is kept.
     """
     speech, words = read_test_speech(n_speakers, per_speaker)
     judges = Judges(speech, words)
-    trials = judges.sides["trial"]
+    trials, training = judges.sides["trial"], read_training_speech()
+    original = {role: [each.samples for each in side] for role, side in judges.sides.items()}
+    speakers = len(training.utterances) // PIECES
     about = {
         "date": datetime.now(UTC).date().isoformat(),
         "speech": f"LibriSpeech test-other, {n_speakers} speakers, {len(speech.utterances)} utterances, "
         f"{speech.duration_s:.0f} s, {len(trials)} of them trials",
-        "recognizer": RECOGNIZER,
+        "recognizers": list(RECOGNIZERS),
         "encoders": list(ENCODERS),
-        "original": {
-            "word_errors": judges.word_errors([each.samples for each in trials]),
-            "unprotected": judges.error_rates(judges.original["enrolment"], judges.original["trial"]),
-        },
+        "trained": f"ECAPA of the preset {PRESET}, {EPOCHS} epochs, {PIECES} pieces of {PIECE_S:g} s of each of "
+        f"{speakers} speakers of LibriSpeech train-clean-100",
     }
+    if semi_informed:
+        about["original"] = {
+            "semi_informed": judges.trained_attacker([e.samples for e in training.utterances], original)
+        }
+    else:
+        about["original"] = {
+            "word_errors": judges.word_errors(original["trial"]),
+            "unprotected": judges.error_rates(judges.original["enrolment"], judges.original["trial"]),
+            "naturalness": judges.naturalness(original["trial"]),
+        }
     print(json.dumps(about, indent=1), flush=True)
     for each in methods:
         method = each.prepare(read_targets()) if takes_targets(each) else each
@@ -241,7 +355,10 @@ def compare(
                 found = measure(method, judges, {sweep[0]: value})
                 print(f"{method.name} {sweep[0]}={value:g}", json.dumps(found), flush=True)
             continue
-        found = measure(method, judges)
+        if semi_informed:
+            found = {"version": method.version, "semi_informed": measure_semi_informed(method, judges)}
+        else:
+            found = measure(method, judges)
         print(method.name, json.dumps(found), flush=True)
         keep(FILE, about, method.name, found)
 
@@ -269,15 +386,14 @@ def print_acceptance(methods: Sequence[Anonymizer], n_speakers: int, per_speaker
         for each in trials
     ]
     copies = [resample(to_pcm16(sound), hifigan.RATE_HZ, RATE_HZ) for sound in vocoder.synthesize(spectra)]
-    print(f"copy by HiFi-GAN: word errors {judges.word_errors(copies):.4f}", flush=True)
-    with (TARGET_SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
-        first = {row["speaker"]: row["path"] for row in csv.DictReader(file)}
+    print(f"copy by HiFi-GAN: word errors {json.dumps(judges.word_errors(copies))}", flush=True)
+    first = _first_recordings()
     for method in methods:
         voices = plan(method, speech, "trial")
         mixtures = {speaker: voice.mixture for speaker, voice in voices.items()}
         if not all(mixture and set(mixture) <= set(first) for mixture in mixtures.values()):
             continue
-        given = {speaker: _voice_vector(judges, mixture, first) for speaker, mixture in mixtures.items()}
+        given = {speaker: _voice_vector(judges, mixture, first, ENCODERS[0]) for speaker, mixture in mixtures.items()}
         outputs = method.anonymize_batch([Item(each.samples, voices[each.speaker]) for each in trials], RATE_HZ)
         found = judges.embed(outputs)[ENCODERS[0]]
         others = [*trials[len(trials) // 2 :], *trials[: len(trials) // 2]]
@@ -293,11 +409,17 @@ def print_acceptance(methods: Sequence[Anonymizer], n_speakers: int, per_speaker
         )
 
 
-def _voice_vector(judges: Judges, mixture: Mapping[str, float], paths: Mapping[str, str]) -> Floats:
+def _first_recordings() -> dict[str, str]:
+    """A recording of each speaker of ``../shared/speech-train``, by the speaker."""
+    with (TARGET_SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        return {row["speaker"]: row["path"] for row in csv.DictReader(file)}
+
+
+def _voice_vector(judges: Judges, mixture: Mapping[str, float], paths: Mapping[str, str], encoder: str) -> Floats:
     import soundfile
 
     sounds = [soundfile.read(TARGET_SPEECH / paths[name], dtype="int16")[0] for name in mixture]
-    vectors = judges.embed(sounds)[ENCODERS[0]]
+    vectors = judges.embed(sounds)[encoder]
     return np.mean(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), axis=0)
 
 
@@ -306,28 +428,50 @@ def _cosine(one: Floats, other: Floats) -> float:
 
 
 def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> None:
-    """Replace the entry of a method; entries that were measured on other speech or by other judges go."""
+    """Add to the entry of a method and of the original, or replace that of another version; entries that were measured
+    on other speech go.
+    """
     kept = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    others = kept.get("methods", {}) if kept.get("speech") == about["speech"] else {}
+    if kept.get("speech") != about["speech"]:
+        kept = {}
+    methods = kept.get("methods", {})
+    before = methods.get(name, {})
+    own = before if before.get("version") == found["version"] else {}
     lines = ["# Written by `python -m benchmarks.anonymizers --parts comparison`; shares as fractions, G_VD in dB."]
-    lines += [f"{key} = {json.dumps(about[key], ensure_ascii=False)}" for key in ("date", "speech", "recognizer")]
-    lines += [f"encoders = {json.dumps(about['encoders'])}", "", "[original]", *_rows(about["original"])]
-    for method, numbers in sorted({**others, name: dict(found)}.items()):
+    lines += [f"{key} = {json.dumps(about[key], ensure_ascii=False)}" for key in ("date", "speech", "trained")]
+    lines += [f"{key} = {json.dumps(about[key])}" for key in ("recognizers", "encoders")]
+    lines += ["", "[original]", *_rows(kept.get("original", {}) | about["original"])]
+    for method, numbers in sorted({**methods, name: {**own, **found}}.items()):
         lines += ["", f"[methods.{method}]", *_rows(numbers)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def document_rows(found: Measurements) -> list[str]:
     """The lines of the table in docs/methods.md, that of the original speech first."""
-    heads = [f"EER {name}, {kind}" for name in found.encoders for kind in ("ignorant", "lazy-informed")]
-    cells = ["method", "word errors", *heads, "ρF0", "G_VD", "work per second"]
+    heads = [f"word errors {name}" for name in found.recognizers]
+    heads += [f"EER {name}, {kind}" for name in found.encoders for kind in ("ignorant", "lazy-informed")]
+    cells = [
+        "method",
+        *heads,
+        "EER semi-informed",
+        "ρF0",
+        "G_VD",
+        "DNSMOS",
+        "cosine to the given vector",
+        "work per second",
+    ]
     lines = [f"| {' | '.join(cells)} |", "| --- |" + " ---: |" * (len(cells) - 1)]
+    words = [_percent(found.word_errors[name]) for name in found.recognizers]
     unprotected = [cell for name in found.encoders for cell in (_percent(found.unprotected[name]), "–")]
-    lines.append(f"| {' | '.join(['original speech', _percent(found.word_errors), *unprotected, '1', '0', '–'])} |")
+    end = [_percent(found.semi_informed), "1", "0", f"{found.naturalness:.2f}", "–", "–"]
+    lines.append(f"| {' | '.join(['original speech', *words, *unprotected, *end])} |")
     for name, one in found.methods.items():
+        words = [_percent(one.word_errors[recognizer]) for recognizer in found.recognizers]
         rates = [_percent(kind[encoder]) for encoder in found.encoders for kind in (one.ignorant, one.lazy_informed)]
-        end = [f"{one.rho_f0:.2f}", f"{one.gvd_db:.1f} dB", f"{one.work_per_second:.3f} s"]
-        lines.append(f"| {' | '.join([f'`{name}`', _percent(one.word_errors), *rates, *end])} |")
+        end = ["–" if one.semi_informed is None else _percent(one.semi_informed)]
+        end += [f"{one.rho_f0:.2f}", f"{one.gvd_db:.1f} dB", f"{one.naturalness:.2f}"]
+        end.append("–" if one.to_given_vector is None else f"{one.to_given_vector:.2f}")
+        lines.append(f"| {' | '.join([f'`{name}`', *words, *rates, *end, f'{one.work_per_second:.3f} s'])} |")
     return lines
 
 

@@ -1,7 +1,7 @@
 """Every anonymiser on real speech: how fast, how well it keeps the intonation, how well it hides from attackers.
 
 Run as ``python -m benchmarks.anonymizers [--methods NAME …] [--utterances N] [--wespeaker FILE]``; with ``--parts
-comparison`` it writes the table that pages and documents show. The speech is that
+comparison`` and ``semi-informed`` it writes the table that pages and documents show. The speech is that
 of ``../shared/speech`` (LibriSpeech and VCTK; where it is absent the benchmark says so and ends). Voices are drawn by
 `plan_voices`, one for each speaker and role. Budget: the mean ρF0 of `mcadams-2022`, weighted as in the recipe of 2022
 (LibriSpeech and VCTK alike), lies in the published ranges, and that of the pitch shifters above it.
@@ -34,7 +34,7 @@ from benchmarks._speech import CORPORA, RATE_HZ, SPEECH, Samples, Speech, Uttera
 PUBLISHED = {"F": (0.61, 0.70), "M": (0.53, 0.66)}
 YARDSTICK_S = 10
 TIMED_S = 60
-PARTS = ("pitch", "attackers", "speed", "comparison", "acceptance")
+PARTS = ("pitch", "attackers", "speed", "comparison", "semi-informed", "acceptance")
 ATTACKS = ("ignorant", "lazy-informed", "own voices")
 
 
@@ -310,12 +310,13 @@ def main() -> int:
         able = [get_method(name) for name in options.methods] if options.methods else methods()
         print_acceptance([one for one in able if plans_voices(one)], options.speakers, options.per_speaker)
         return 0
-    if "comparison" in options.parts:
+    if "comparison" in options.parts or "semi-informed" in options.parts:
         name, _, values = options.sweep.partition("=")
         sweep = (name, [float(value) for value in values.split(",")]) if name else None
         able = [get_method(name) for name in options.methods] if options.methods else methods()
         able = [one for one in able if not one.missing()]
-        compare(able, options.speakers, options.per_speaker, sweep)
+        only = "comparison" not in options.parts
+        compare(able, options.speakers, options.per_speaker, sweep, semi_informed=only)
         return 0
     speech = read_speech(max(4, options.utterances))
     print(f"{len(speech.utterances)} utterances of {len(speech.by_speaker)} speakers, {speech.duration_s / 60:.1f} min")

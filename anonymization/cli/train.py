@@ -17,9 +17,10 @@ from evaluation.attackers.training.corpus import read_corpus, require_sound
 DESCRIPTION = (
     "Trains a network of the methods that convert by content. content-decoder makes spectra from content by Whisper, "
     "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of the "
-    "decoder that ships and a speaker vector, for t40. The folder OUT keeps features and state, so a training that was "
-    "stopped continues with the same command, and then weights, losses as CSV, a card that says what they were made "
-    "of, and of a decoder the voices of the speakers."
+    "decoder that ships and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
+    "hears, for t18-asr. The folder OUT keeps features and state, so a training that was stopped continues with the "
+    "same command, and then weights, losses as CSV, a card that says what they were made of, and of a decoder the "
+    "voices of the speakers."
 )
 
 
@@ -71,7 +72,8 @@ def run(options: argparse.Namespace) -> int:
         f"Trained on {data['utterances']} utterances of {data['speakers']} speakers ({data['seconds'] / 60:.0f} min) "
         f"in {card['training_seconds']:.0f} s; {_describe_result(card)}."
     )
-    terminal.print_text(f"{options.out}: {', '.join([*card['sha256'], CURVE, CARD])}")
+    curve = [CURVE] if "losses" in card else []
+    terminal.print_text(f"{options.out}: {', '.join([*card['sha256'], *curve, CARD])}")
     return terminal.FINE
 
 
@@ -79,6 +81,13 @@ def _describe_result(card: Mapping[str, Any]) -> str:
     if "held_out" not in card:
         return f"difference of spectra {card['losses']['spectrum']:.3f}"
     found = card["held_out"]
+    if "cosine" in found:
+        if found["cosine"] is None:
+            return "the speakers who were held out have too little speech"
+        return (
+            f"on {found['pieces']} pieces of speakers who were held out, the cosine to their vectors is "
+            f"{found['cosine']:.3f} (of the mean voice: {found['null_cosine']:.3f})"
+        )
     if found["rmse_semitones"] is None:
         return "the speakers who were held out have no voiced speech"
     correlation = "" if found["correlation"] is None else f", correlation {found['correlation']:.2f}"

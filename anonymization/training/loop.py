@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from anonymization.training.features import Features
-from anonymization.training.recipe import Recipe
+from anonymization.training.recipe import NetworkRecipe
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
 from common.progress import Count
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import places_of_content
 
-R = TypeVar("R", bound=Recipe)
+R = TypeVar("R", bound=NetworkRecipe)
 N = TypeVar("N", bound=nn.Module)
 
 

@@ -16,29 +16,10 @@ _FILE = Path(__file__).with_name("recipes.toml")
 
 @dataclass(frozen=True)
 class Recipe:
-    """What every training has.
-
-    Attributes:
-        name, title: as listed.
-        steps: updates of the weights.
-        batch: pieces of speech in each. crop: frames of the vocoder in a piece, 11.6 ms each.
-        learning_rate: the largest, of AdamW; it rises over `warm_up` steps and falls to 0 with a cosine.
-        variants: copies of each utterance with other formants and F0 (WORLD), from which content is taken as well; what
-            is to be learnt stays that of the original, so that content is learnt to be read without the voice.
-        checkpoint_every: steps between two states on disk.
-        shape: of the network.
-    """
+    """What every training has: name and title, as listed."""
 
     name: str
     title: str
-    steps: int
-    batch: int
-    crop: int
-    learning_rate: float
-    warm_up: int
-    variants: int
-    checkpoint_every: int
-    shape: DecoderShape | RegressorShape
 
     def changed(self, **values: object) -> Self:
         """The recipe with other values.
@@ -71,7 +52,31 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class DecoderRecipe(Recipe):
+class NetworkRecipe(Recipe):
+    """A training in steps.
+
+    Attributes:
+        steps: updates of the weights.
+        batch: pieces of speech in each. crop: frames of the vocoder in a piece, 11.6 ms each.
+        learning_rate: the largest, of AdamW; it rises over `warm_up` steps and falls to 0 with a cosine.
+        variants: copies of each utterance with other formants and F0 (WORLD), from which content is taken as well; what
+            is to be learnt stays that of the original, so that content is learnt to be read without the voice.
+        checkpoint_every: steps between two states on disk.
+        shape: of the network.
+    """
+
+    steps: int
+    batch: int
+    crop: int
+    learning_rate: float
+    warm_up: int
+    variants: int
+    checkpoint_every: int
+    shape: DecoderShape | RegressorShape
+
+
+@dataclass(frozen=True)
+class DecoderRecipe(NetworkRecipe):
     """A training of `speech.conversion.content_decoder`.
 
     Attributes:
@@ -87,7 +92,7 @@ class DecoderRecipe(Recipe):
 
 
 @dataclass(frozen=True)
-class RegressorRecipe(Recipe):
+class RegressorRecipe(NetworkRecipe):
     """A training of `speech.conversion.f0_regressor`, whose content is that of the decoder that ships.
 
     Attributes:
@@ -98,16 +103,34 @@ class RegressorRecipe(Recipe):
     shape: RegressorShape
 
 
+@dataclass(frozen=True)
+class MapRecipe(Recipe):
+    """A fit of `speech.conversion.recognizer_map`, in one step.
+
+    Attributes:
+        ridge: weight of the squared weights, in units of the mean variance of a feature.
+        held_out: share of the speakers on whom a map of the others is measured; the map that is kept knows all.
+    """
+
+    ridge: float
+    held_out: float
+
+
 _FIXED = {"name", "title", "shape"}
 _SHAPES = {"content-decoder": DecoderShape, "f0-regressor": RegressorShape}
-_RECIPES: dict[str, type[Recipe]] = {"content-decoder": DecoderRecipe, "f0-regressor": RegressorRecipe}
+_RECIPES: dict[str, type[Recipe]] = {
+    "content-decoder": DecoderRecipe,
+    "f0-regressor": RegressorRecipe,
+    "recognizer-map": MapRecipe,
+}
 
 
 def read_recipes() -> Mapping[str, Recipe]:
     """The recipes that ship, by name."""
     with _FILE.open("rb") as file:
         content = tomllib.load(file)
-    return {
-        name: _RECIPES[name](**(values | {"name": name, "shape": _SHAPES[name](**values["shape"])}))
-        for name, values in content.items()
-    }
+    found = {}
+    for name, values in content.items():
+        shape = {"shape": _SHAPES[name](**values["shape"])} if "shape" in values else {}
+        found[name] = _RECIPES[name](**(values | shape | {"name": name}))
+    return found

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import json
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,8 @@ from anonymization.methods.content_decoder.method import WEIGHTS as DECODER
 from anonymization.training.decoder import DecoderTraining
 from anonymization.training.features import SPEAKER_ENCODER, Features, read_features
 from anonymization.training.loop import Training, other_training
-from anonymization.training.recipe import DecoderRecipe, Recipe, RegressorRecipe
+from anonymization.training.recipe import DecoderRecipe, MapRecipe, NetworkRecipe, Recipe, RegressorRecipe
+from anonymization.training.recognizer_map import fit_recognizer_map
 from anonymization.training.regressor import RegressorTraining, hold_out_speakers
 from common.atomic_write import write_atomically
 from common.progress import Progress, ignore_progress
@@ -55,6 +57,10 @@ def train(
         if card["key"] != key:
             raise other_training(folder)
         return card
+    if isinstance(recipe, MapRecipe):
+        return _keep_map(utterances, recipe, seed, key, folder, licence, progress)
+    if not isinstance(recipe, NetworkRecipe):
+        raise TypeError(recipe)
     features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"))
     training = _begin(utterances, features, recipe, seed, folder / CHECKPOINT, key)
     training.run(partial(progress, "training"))
@@ -92,29 +98,62 @@ def _keep(
 
     weights = save({name: tensor.half().contiguous() for name, tensor in training.network.state_dict().items()})
     files = {WEIGHTS: weights, **training.make_files(utterances)}
-    for name, content in files.items():
-        write_atomically(folder / name, content)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("step", *training.loss_names))
     writer.writerows(training.losses)
     write_atomically(folder / CURVE, text.getvalue().encode())
-    card: dict[str, Any] = {
+    seconds = sum(len(each.spectrum) for each in features) * 256 / 22_050
+    card = {
         "key": training.key,
         "recipe": training.recipe.as_dict(),
         "seed": training.seed,
-        "data": {
-            "utterances": len(utterances),
-            "speakers": len({one.source for one in utterances}),
-            "seconds": round(sum(len(each.spectrum) for each in features) * 256 / 22_050, 1),
-            "licence": licence,
-        },
+        "data": _describe_data(utterances, seconds, licence),
         "training_seconds": round(training.seconds, 1),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
         "losses": dict(zip(training.loss_names, training.losses[-1][1:], strict=True)),
         **training.tell(),
         **({"decoder_sha256": SHA256[DECODER]} if isinstance(training, RegressorTraining) else {}),
+    }
+    return _write(folder, files, card)
+
+
+def _keep_map(
+    utterances: Sequence[TrainingUtterance],
+    recipe: MapRecipe,
+    seed: int,
+    key: str,
+    folder: Path,
+    licence: str,
+    progress: Progress,
+) -> dict[str, Any]:
+    from safetensors.numpy import save
+
+    began = time.monotonic()
+    fitted, seconds, told = fit_recognizer_map(utterances, recipe, seed, partial(progress, "features"))
+    card = {
+        "key": key,
+        "recipe": recipe.as_dict(),
+        "seed": seed,
+        "data": _describe_data(utterances, seconds, licence),
+        "training_seconds": round(time.monotonic() - began, 1),
+        **told,
+    }
+    return _write(folder, {WEIGHTS: save(dict(fitted.tensors()))}, card)
+
+
+def _describe_data(utterances: Sequence[TrainingUtterance], seconds: float, licence: str) -> dict[str, Any]:
+    speakers = len({one.source for one in utterances})
+    return {"utterances": len(utterances), "speakers": speakers, "seconds": round(seconds, 1), "licence": licence}
+
+
+def _write(folder: Path, files: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Files, and last of all the card."""
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    card = {
+        **about,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
         "speaker_encoder": SPEAKER_ENCODER,
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }

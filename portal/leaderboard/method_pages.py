@@ -13,7 +13,7 @@ from anonymization.methods.measured import Measured, Measurements, find_measured
 from anonymization.methods.registry import methods
 from common.rounding import fixed
 from common.tables import Cell, Column, Table, number_table, plain_table
-from evaluation.figures.tradeoff import SystemPoint
+from evaluation.figures.tradeoff import Kind, SystemPoint
 from evaluation.metrics.catalogue import WER
 from portal.leaderboard.figures import Drawing, describe_figure, figure_key
 from portal.leaderboard.pages import above_chance_note
@@ -25,7 +25,7 @@ SLOTS = ("content", "voice", "prosody", "synthesis")
 # Of the attacker, as `Measured` names them.
 ATTACKS = ("ignorant", "lazy_informed")
 _ORIGINAL = "Original speech"
-_NUMBERS = ("rho_f0", "gvd_db", "work_per_second")
+_NUMBERS = ("semi_informed", "rho_f0", "gvd_db", "naturalness", "to_given_vector", "work_per_second")
 _WORDS = ShownAverage("wer", WER, "")
 
 
@@ -35,21 +35,25 @@ def methods_page() -> dict[str, Any]:
         "figures": [_figure(drawing) for drawing in list_method_drawings().values()],
         "numbers": numbers_table(found),
         "parts": _parts_table(),
-        "about": f"Measured {found.date}: {found.speech}. Words by {recognizers.find_engine(found.recognizer).title}. "
+        "about": f"Measured {found.date}: {found.speech}. Semi-informed attacker: {found.trained}. "
         "Work: processor time for a second of speech.",
     }
 
 
 def list_method_drawings() -> dict[str, Drawing]:
-    """EER against word errors by slug, one figure an attack, by the first encoder, which no method uses."""
+    """EER against word errors by slug, one figure an attack, by an encoder and a recogniser that no method uses."""
     found, measured = read_measurements(), list(_measured())
-    encoder = found.encoders[0]
-    original = SystemPoint(_ORIGINAL, 100 * found.unprotected[encoder], 100 * found.word_errors, "original")
+    encoder, recognizer = found.encoders[0], found.recognizers[0]
+
+    def point(name: str, eer: float, word_errors: float, kind: Kind = "system") -> SystemPoint:
+        words = f"{name}: EER {_percent(eer)} %, word errors {_percent(word_errors)} %"
+        return SystemPoint(name, 100 * eer, 100 * word_errors, kind, words=words, link="#numbers")
+
+    original = point(_ORIGINAL, found.unprotected[encoder], found.word_errors[recognizer], "original")
     drawings = {}
     for attack in ATTACKS:
-        points = tuple(
-            SystemPoint(method.name, 100 * getattr(one, attack)[encoder], 100 * one.word_errors, link="#numbers")
-            for method, one in measured
+        points = (
+            point(method.name, getattr(one, attack)[encoder], one.word_errors[recognizer]) for method, one in measured
         )
         slug = attack.replace("_", "-")
         drawings[slug] = Drawing(slug, _WORDS, points=(original, *points))
@@ -61,14 +65,20 @@ def method_rows() -> Iterator[Sequence[Any]]:
     found = read_measurements()
     rates = [f"{attack}_{name}" for attack in ATTACKS for name in found.encoders]
     parts = [name for slot in SLOTS for name in (slot, f"{slot}_state")]
-    yield ("method", "title", "version", "fidelity", "keeps_duration", *parts, "word_errors", *rates, *_NUMBERS)
-    yield _ORIGINAL, *[None] * (4 + len(parts)), found.word_errors, *_original_rates(found), *[None] * len(_NUMBERS)
+    words = [f"word_errors_{name}" for name in found.recognizers]
+    yield ("method", "title", "version", "fidelity", "keeps_duration", *parts, *words, *rates, *_NUMBERS)
+    originals = {"semi_informed": found.semi_informed, "naturalness": found.naturalness}
+    yield (
+        *(_ORIGINAL, *[None] * (4 + len(parts))),
+        *(found.word_errors[name] for name in found.recognizers),
+        *(*_original_rates(found), *map(originals.get, _NUMBERS)),
+    )
     for method in methods():
         one, own = find_measured(method), _parts(method)
         yield (
             *(method.name, method.title, method.version, getattr(method, "fidelity", ""), keeps_duration(method)),
             *(getattr(own.get(slot), name, None) for slot in SLOTS for name in ("title", "state")),
-            one and one.word_errors,
+            *(one and one.word_errors.get(name) for name in found.recognizers),
             *(one and getattr(one, attack).get(name) for attack in ATTACKS for name in found.encoders),
             *(one and getattr(one, name) for name in _NUMBERS),
         )
@@ -76,19 +86,23 @@ def method_rows() -> Iterator[Sequence[Any]]:
 
 def numbers_table(found: Measurements) -> Table:
     """What was measured, the original speech first."""
-    heads = ["Method", f"{WER.label}, %"]
+    heads = ["Method", *(f"{WER.label}, {recognizers.find_engine(name).title}, %" for name in found.recognizers)]
     heads += [_attack_title(attack, name) for name in found.encoders for attack in ATTACKS]
-    original = [_ORIGINAL, _percent(found.word_errors)]
+    heads += ["EER semi-informed, %", "ρF0", "G_VD, dB", "DNSMOS", "Cosine to the given voice", "Work, s"]
+    original = [_ORIGINAL, *(_percent(found.word_errors[name]) for name in found.recognizers)]
     for name in found.encoders:
         original += [_percent(found.unprotected[name]), "–"]
-    rows = [[*original, "1", "0", "–"], *(_numbers(method, one, found) for method, one in _measured())]
-    return number_table("Measured on the same speech", [*heads, "ρF0", "G_VD, dB", "Work, s"], rows, styles="pin")
+    original += [_percent(found.semi_informed), "1", "0", fixed(found.naturalness, 2), "–", "–"]
+    rows = [original, *(_numbers(method, one, found) for method, one in _measured())]
+    return number_table("Measured on the same speech", heads, rows, styles="pin")
 
 
 def _numbers(method: Anonymizer, one: Measured, found: Measurements) -> list[str]:
     rates = [_percent(getattr(one, attack)[name]) for name in found.encoders for attack in ATTACKS]
-    end = [fixed(one.rho_f0, 2), fixed(one.gvd_db, 1), fixed(one.work_per_second, 3)]
-    return [method.name, _percent(one.word_errors), *rates, *end]
+    end = ["–" if one.semi_informed is None else _percent(one.semi_informed)]
+    end += [fixed(one.rho_f0, 2), fixed(one.gvd_db, 1), fixed(one.naturalness, 2)]
+    end += ["–" if one.to_given_vector is None else fixed(one.to_given_vector, 2), fixed(one.work_per_second, 3)]
+    return [method.name, *(_percent(one.word_errors[name]) for name in found.recognizers), *rates, *end]
 
 
 def _attack_title(attack: str, encoder: str) -> str:

@@ -4,15 +4,17 @@
 the VoicePrivacy 2024 challenge); `b1-lite` takes the bottleneck as it is and gives the mean of speakers who are far
 from the own voice (after baseline B1 of 2020 and 2022). Network, codes and pool are trained by `python -m anonymization
 train content-decoder`. Timing stays; F0 keeps its course and takes mean and spread of the voice, but that of `t40`
-(after system T40 of 2022) is estimated from codes and voice by the network of `f0-regressor`. Conventions: samples are
-int16, mono, 16 kHz.
+(after system T40 of 2022) is estimated from codes and voice by the network of `f0-regressor`. `t18-noise` moves the own
+vector, and `t18-asr` expects one from features of a recogniser, by the map of `recognizer-map` (parts (i) and (ii) of
+system T18 of 2022). Conventions: samples are int16, mono, 16 kHz.
 """
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -44,6 +46,7 @@ from anonymization.methods.voices.vectors import read_vector, write_vector
 from anonymization.methods.world.method import Level
 from common.errors import MetricInputError
 from common.packages import missing_packages
+from speech.conversion import recognizer_map
 from speech.encoders import registry as encoders
 from speech.model_files.devices import use_torch_threads
 from speech.pitch.estimators import track_f0_praat
@@ -61,10 +64,12 @@ Speaker = tuple[Floats32, float, float]
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 VOICES = Path(__file__).with_name("voices.safetensors")
 REGRESSOR = Path(__file__).with_name("f0_regressor") / "weights.safetensors"
+RECOGNIZER_MAP = Path(__file__).with_name("recognizer_map") / "weights.safetensors"
 SHA256 = {
     WEIGHTS: "fe7cc8065db0c1176f39009392033a7e94d67705816c42cf8f7fb5f545dbf42a",
     VOICES: "b4a042244be456a72d1e4804b6c562f50f07eba38a8c6fbfa1dbf6f8a642bf7f",
     REGRESSOR: "caaa03b7679ff77fba803339bef63d1cfba314d5959f2fe93d4c54999fe43dff",
+    RECOGNIZER_MAP: "b527418f9089e43c332a1ca5676a4f0caaa0e57c34d14d3d278b42de1eaa91cb",
 }
 _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
@@ -236,6 +241,31 @@ class NoisyVectors(_MovedVectors):
 
 
 @dataclass(frozen=True)
+class ExpectedVectors(_MovedVectors):
+    """What is said is taken from the middle of a recogniser, and spoken anew by a network and a vocoder in a voice
+    that the end of the recogniser allows: it hears words, and little of who speaks; the rest is drawn. Timing, pauses
+    and the course of the melody stay.
+    """
+
+    def missing(self) -> str:
+        return missing_packages(self.title, "safetensors") or missing(self.title, *_MODELS)
+
+    def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
+        """Of a speaker without any recording that can be heard, nothing is expected but the mean voice."""
+        expected = _recognizer_map()
+        with use_torch_threads(1):
+            pieces = [
+                piece
+                for samples in _heard(request.recordings)
+                for piece in recognizer_map.mean_features(samples, layers_encoder()).values()
+            ]
+        feature = np.mean(pieces, axis=0) if pieces else expected.features
+        return PseudoSpeaker(
+            request.key, {}, vector=write_vector(expected.draw(feature, _draw(request.key, "residual")))
+        )
+
+
+@dataclass(frozen=True)
 class ReflectedVectors(_MovedVectors):
     """What is said is taken from the middle of a recogniser, and spoken anew by a network and a vocoder. All speakers
     of a role and split have their own voices, mapped by one chain of reflections that takes each away from all
@@ -319,17 +349,27 @@ def _contour(samples: Samples) -> Floats:
 
 def _own_vector(recordings: Sequence[Recording]) -> npt.NDArray[np.float32] | None:
     """The mean vector of the first minute of a speaker; None where there is too little speech."""
-    vectors, heard = [], 0.0
+    vectors = []
+    for samples in _heard(recordings):
+        with suppress(ValueError):  # too short or silent
+            vectors.append(_speaker_encoder().embed([samples], RATE_HZ)[0])
+    return np.mean(vectors, axis=0) if vectors else None
+
+
+def _heard(recordings: Sequence[Recording]) -> Iterator[Samples]:
+    """The recordings of a speaker that can be read, up to the first minute."""
+    heard = 0.0
     for recording in recordings:
         try:
             samples = convert_audio(*recording()).samples
-            vectors.append(_speaker_encoder().embed([samples], RATE_HZ)[0])
         except (OSError, ValueError):  # it is named where its utterance is due
             continue
+        if not samples.any():
+            continue
+        yield samples
         heard += samples.size / RATE_HZ
         if heard >= _HEARD_S:
-            break
-    return np.mean(vectors, axis=0) if vectors else None
+            return
 
 
 @lru_cache(maxsize=1)
@@ -372,9 +412,19 @@ def _regressor() -> Regressor:
 
 
 @lru_cache(maxsize=1)
+def _recognizer_map() -> recognizer_map.RecognizerMap:
+    return recognizer_map.load(_verified(RECOGNIZER_MAP))
+
+
+@lru_cache(maxsize=1)
 def _speaker_encoder() -> SpeakerEncoder:
     return encoders.load(_SPEAKER_ENCODER)
 
 
-_CLASSES: dict[str, type[_Conversion]] = {"t18-noise": NoisyVectors, "ohnn": ReflectedVectors, "t40": EstimatedF0}
+_CLASSES: dict[str, type[_Conversion]] = {
+    "t18-noise": NoisyVectors,
+    "t18-asr": ExpectedVectors,
+    "ohnn": ReflectedVectors,
+    "t40": EstimatedF0,
+}
 METHODS = tuple(_CLASSES.get(about["name"], PooledVoices)(**about) for about in read_methods(__file__))

@@ -1,0 +1,1 @@
+"""Attacks on submissions: vectors of speakers, scores of trials, EERs."""

@@ -1,0 +1,1 @@
+"""What is deleted with an utterance, a file or a run."""

@@ -1,0 +1,1 @@
+"""What is measured on the recordings themselves: pitch, naturalness, damage."""

@@ -1,0 +1,1 @@
+"""Which jobs evaluate a submission by itself, and the original speech of its edition."""

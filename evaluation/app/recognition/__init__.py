@@ -1,0 +1,1 @@
+"""Words recognised in submitted speech, and their errors."""

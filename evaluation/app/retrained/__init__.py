@@ -1,0 +1,1 @@
+"""Recognisers of phones that are trained on original or anonymised speech, and their errors."""

@@ -1,0 +1,1 @@
+"""What every run has: start, work, storing, showing, export."""

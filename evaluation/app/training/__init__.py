@@ -1,0 +1,1 @@
+"""Trainings of attackers on anonymised speech."""

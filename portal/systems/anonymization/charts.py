@@ -126,23 +126,27 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
     if method is None or found is None:
         return None
     whole = read_measurements()
-    heads = [Column("what", "Speech"), *number_columns("Word errors")]
+    titles = {name: recognizers.find_engine(name).title for name in whole.recognizers}
+    heads = [Column("what", "Speech"), *number_columns(*(f"Word errors, {title}" for title in titles.values()))]
     for name in whole.encoders:
         title = encoders.find_engine(name).title
         heads += [Column(f"{kind}-{name}", f"EER {kind}, {title}", kind="num") for kind in _KINDS]
-    heads += [*number_columns("ρF0"), Column("gvd", "G_VD", kind="num", unit="dB"), *number_columns("Work")]
+    heads += number_columns("EER semi-informed", "ρF0")
+    heads += [Column("gvd", "G_VD", kind="num", unit="dB"), *number_columns("DNSMOS", "Work")]
     unprotected = [cell for name in whole.encoders for cell in (_percent(whole.unprotected[name]), "–")]
     rates = [_percent(kind[name]) for name in whole.encoders for kind in (found.ignorant, found.lazy_informed)]
-    end = [decimals(found.rho_f0, 2), decimals(found.gvd_db, 1), f"{decimals(found.work_per_second, 3)} s"]
+    end = ["–" if found.semi_informed is None else _percent(found.semi_informed)]
+    end += [decimals(found.rho_f0, 2), decimals(found.gvd_db, 1)]
+    end += [decimals(found.naturalness, 2), f"{decimals(found.work_per_second, 3)} s"]
+    original = [_percent(whole.semi_informed), "1", "0", decimals(whole.naturalness, 2), "–"]
     rows = [
-        ["Original", _percent(whole.word_errors), *unprotected, "1", "0", "–"],
-        [method.title, _percent(found.word_errors), *rates, *end],
+        ["Original", *(_percent(whole.word_errors[name]) for name in whole.recognizers), *unprotected, *original],
+        [method.title, *(_percent(found.word_errors[name]) for name in whole.recognizers), *rates, *end],
     ]
-    words = recognizers.find_engine(whole.recognizer).title
     return {
         "table": plain_table("Measured on real speech", heads, rows, caption=f"Measured on real speech, {whole.date}"),
-        "about": f"{whole.speech}. Words by {words}. Work: processor time for a "
-        "second of speech. No semi-informed attacker was trained.",
+        "about": f"{whole.speech}. Semi-informed attacker: {whole.trained}. Work: processor time for a second of "
+        "speech.",
     }
 
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymization.checks.embedding_distance import MOST_UTTERANCES, compare_embeddings, embed_utterances
 from anonymization.checks.outputs import LOST_SPEECH_MS, check_output
 from anonymization.checks.voices import check_voices
-from anonymization.methods.contract import MethodError, Parameter, PseudoSpeaker
+from anonymization.methods.contract import Parameter, PseudoSpeaker
 from anonymization.methods.voices.pseudo_speakers import (
     Assignment,
     draw_pseudo_speaker,
@@ -293,106 +292,3 @@ def test_no_voices_are_a_report_too():
     report = check_voices([], [ALPHA], distance=0.1)
     assert (report.problems, report.n_voices, report.smallest_distance) == ((), 0, None)
     assert report.sentence().startswith("Nobody: 0 different voices")
-
-
-# Voices, by ear
-
-
-def heard(spread, n_voices=6, n_utterances=8):
-    random = np.random.default_rng(2)
-    centres = random.normal(size=(n_voices, 20))
-    vectors, speaker_of = {}, {}
-    for voice in range(n_voices):
-        for number in range(n_utterances):
-            name = f"v{voice}_{number}"
-            vectors[name] = centres[voice] + spread * random.normal(size=20)
-            speaker_of[name] = f"v{voice}"
-    return vectors, speaker_of
-
-
-def test_voices_that_differ_are_heard_apart():
-    result = compare_embeddings(*heard(0.2))
-    assert result.equal_error_rate == 0
-    assert result.same_mean > 0.9 > 0.3 > result.different_mean
-    assert (result.n_same, result.n_different) == (6 * 28, 15 * 64)
-    assert "distinguishes the pseudo-speakers well" in result.sentence()
-    assert "weak measure" in result.sentence()
-
-
-def test_voices_that_do_not_differ_cannot_be_told():
-    vectors, speaker_of = heard(0.2)
-    names = sorted(vectors)
-    shuffled = dict(zip(names, np.random.default_rng(1).permutation(list(speaker_of.values())).tolist(), strict=True))
-    result = compare_embeddings(vectors, shuffled, engine="an engine")
-    assert result.equal_error_rate > 0.4
-    assert result.same_mean == pytest.approx(result.different_mean, abs=0.1)
-    assert "hardly distinguishes" in result.sentence()
-    assert "weak measure" not in result.sentence()
-
-
-def test_level_and_offset_of_dimensions_do_not_count():
-    vectors, speaker_of = heard(0.5)
-    moved = {name: 7 + vector * np.arange(1, 21) for name, vector in vectors.items()}
-    assert compare_embeddings(moved, speaker_of).same_mean == pytest.approx(
-        compare_embeddings(vectors, speaker_of).same_mean
-    )
-
-
-def test_dimension_that_never_varies_counts_nothing():
-    vectors, speaker_of = heard(0.5)
-    more = {name: np.append(vector, 0.1) for name, vector in vectors.items()}
-    assert compare_embeddings(more, speaker_of) == compare_embeddings(vectors, speaker_of)
-
-
-def test_of_too_many_utterances_some_of_each_voice_are_compared():
-    vectors, speaker_of = heard(0.2, 5, MOST_UTTERANCES // 5 + 100)
-    result = compare_embeddings(vectors, speaker_of)
-    assert (result.n_utterances, result.n_voices, result.n_left_out) == (MOST_UTTERANCES, 5, 500)
-    assert "500 further utterances were left out" in result.sentence()
-
-
-@pytest.mark.parametrize(
-    ("vectors", "speaker_of", "sentence"),
-    [
-        ({"a": np.ones(3)}, {}, 'the pseudo-speaker of each utterance; found none of "a"'),
-        ({"a": np.ones(3), "b": np.ones(3)}, {"a": "x", "b": "x"}, "two pseudo-speakers.*found 1 with 2 utterances"),
-        ({"a": np.ones(3), "b": np.ones(3)}, {"a": "x", "b": "y"}, "two utterances; found 2 with 2"),
-        ({}, {}, "found 0 with 0"),
-        ({"a": np.ones(3), "b": np.ones(2), "c": np.ones(3)}, {"a": "x", "b": "y", "c": "y"}, r"one shape \(d,\)"),
-        ({"a": np.ones(2), "b": np.full(2, np.nan), "c": np.ones(2)}, {"a": "x", "b": "y", "c": "y"}, "finite numbers"),
-    ],
-)
-def test_vectors_that_cannot_be_compared_are_refused(vectors, speaker_of, sentence):
-    with pytest.raises(MethodError, match=sentence):
-        compare_embeddings(vectors, speaker_of)
-
-
-def test_any_engine_can_listen_and_what_it_cannot_use_is_noted():
-    def ear(samples, rate):
-        if samples.size < 100:
-            raise MethodError("too short")
-        return np.array([samples.mean(), rate])
-
-    vectors, problems = embed_utterances(
-        [("a", np.full(200, 3, np.int16), RATE), ("b", np.zeros(5, np.int16), RATE)], ear
-    )
-    assert list(vectors) == ["a"]
-    assert vectors["a"].tolist() == [3, RATE]
-    assert [(problem.code, problem.file, problem.severity) for problem in problems] == [
-        ("not-heard", "b", Severity.NOTE)
-    ]
-
-
-def test_real_speakers_are_heard_apart_by_the_long_term_spectrum(shared):
-    import csv
-
-    import soundfile
-
-    with (shared / "speech/utterances.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["corpus"] == "librispeech-test-other"]
-    read = ((row["utterance_id"], *soundfile.read(shared / "speech" / row["path"], dtype="int16")) for row in rows)
-    vectors, problems = embed_utterances(read)
-    result = compare_embeddings(vectors, {row["utterance_id"]: row["speaker"] for row in rows})
-    assert problems == []
-    assert (result.n_utterances, result.n_voices) == (80, 8)
-    assert result.equal_error_rate < 0.25

@@ -19,7 +19,9 @@ pytest.importorskip("safetensors", reason="the pool is a file of safetensors, wh
 
 RATE = 16_000
 BY_NAME = {method.name: method for method in module.METHODS}
-CODES, POOL, NOISE, MAPPED, ESTIMATED = (BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40"))
+CODES, POOL, NOISE, MAPPED, ESTIMATED, EXPECTED = (
+    BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40", "t18-asr")
+)
 
 
 def request(number, gender="f", *recordings):
@@ -182,6 +184,38 @@ def test_a_noisy_voice_is_a_vector_of_the_right_size(text, monkeypatch):
         NOISE.anonymize(make_vowel(RATE), RATE, PseudoSpeaker("0" * 64, {}, vector=text))
 
 
+def test_expected_voice_follows_from_all_recordings_that_can_be_heard(monkeypatch):
+    from speech.conversion import recognizer_map
+
+    expected = recognizer_map.load(module.RECOGNIZER_MAP)
+    steps = np.eye(512)[:3]
+    monkeypatch.setattr(module, "layers_encoder", lambda: None)
+    monkeypatch.setattr(recognizer_map, "mean_features", lambda samples, _: {0: expected.features + steps[samples[0]]})
+
+    def recording(number):
+        return lambda: (np.full(RATE, number, np.int16), RATE)
+
+    def unreadable():
+        raise OSError
+
+    one, two, both, none = EXPECTED.plan_voices(
+        [
+            request(1, "f", recording(1)),
+            request(2, "m", recording(2), unreadable),
+            request(3, "f", recording(1), recording(2)),
+            request(4, "f", unreadable),
+        ]
+    )
+    vectors = [read_vector(voice.vector, 256).astype(float) for voice in (one, two, both, none)]
+    draws = [module._draw(f"{number:064x}", "residual") for number in (3, 4)]
+    middle = expected.draw(expected.features + (steps[1] + steps[2]) / 2, draws[0])
+    assert vectors[2] == pytest.approx(middle, abs=1e-3)
+    assert vectors[3] == pytest.approx(expected.draw(expected.features, draws[1]), abs=1e-3)
+    [again, other] = EXPECTED.plan_voices([request(number, "f", recording(1)) for number in (1, 5)])
+    assert again == one
+    assert cosines_of(*(read_vector(voice.vector, 256)[None] for voice in (again, other))) < 0.99
+
+
 def test_contour_gets_mean_and_spread_and_stays_unvoiced():
     hz = np.concatenate([np.zeros(10), 100 * np.exp(0.2 * np.sin(np.arange(200) / 9)), np.zeros(5)])
     moved = module.move_contour(hz, np.log(200), 0.1)
@@ -275,7 +309,7 @@ def test_output_is_nearer_to_the_given_voice_than_to_the_own(shared):
     assert not CODES.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
 
 
-@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED, ESTIMATED])
+@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED, ESTIMATED, EXPECTED])
 def test_decoder_keeps_the_contract(method):
     if missing := method.missing():
         pytest.skip(missing)

@@ -20,7 +20,7 @@ def test_documentation_has_the_numbers_that_were_measured():
     found = read_measurements()
     for line in document_rows(found):
         assert line in page, line
-    for told in (found.date, found.speech, found.recognizer, *found.encoders):
+    for told in (found.date, found.speech, found.trained, *found.recognizers, *found.encoders):
         assert told in page, told
 
 
@@ -48,8 +48,9 @@ def test_page_shows_a_method_beside_the_original_speech():
     rows = [[cell.text for cell in row.cells] for row in group.rows]
     found = find_measured(get_method("t04"))
     assert [row[0] for row in rows] == ["Original", get_method("t04").title]
-    assert rows[1][1] == f"{fixed(100 * found.word_errors, 1)}\N{NO-BREAK SPACE}%"
-    assert rows[1][2] == f"{fixed(100 * found.ignorant['wespeaker-resnet34'], 1)}\N{NO-BREAK SPACE}%"
+    words = [fixed(100 * found.word_errors[name], 1) for name in ("moonshine-tiny", "whisper-base")]
+    assert rows[1][1:3] == [f"{share}\N{NO-BREAK SPACE}%" for share in words]
+    assert rows[1][3] == f"{fixed(100 * found.ignorant['wespeaker-resnet34'], 1)}\N{NO-BREAK SPACE}%"
 
 
 def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
@@ -57,11 +58,12 @@ def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
     about = {
         "date": "2026-01-01",
         "speech": "one",
-        "recognizer": "r",
+        "trained": "t",
+        "recognizers": ["r"],
         "encoders": ["e"],
-        "original": {"word_errors": 0.1, "unprotected": {"e": 0.0}},
+        "original": {"word_errors": {"r": 0.1}, "unprotected": {"e": 0.0}},
     }
-    numbers = {"version": "1", "word_errors": 0.25, "ignorant": {"e": 0.5}}
+    numbers = {"version": "1", "word_errors": {"r": 0.25}, "ignorant": {"e": 0.5}}
     keep(file, about, "b", numbers)
     keep(file, about, "a", numbers)
     keep(file, about, "b", {**numbers, "version": "2"})

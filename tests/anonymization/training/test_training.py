@@ -1,12 +1,14 @@
-"""Trainings of decoder and F0 regressor: they learn, go on after a kill to the same weights, and leave a card."""
+"""Trainings of decoder, F0 regressor and map: they learn, go on after a kill to the same weights, and leave a card."""
 
 import csv
 import hashlib
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import soundfile
 
 from anonymization.cli.main import main
 from anonymization.training.recipe import read_recipes
@@ -229,6 +231,45 @@ def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, d
     assert hz.shape == (30,)
     with pytest.raises(MetricInputError, match="found one of another recipe"):
         module.train(speech, replace(REGRESSION, steps=9), 1, tmp_path)
+
+
+def test_map_is_measured_on_speakers_who_were_held_out_and_its_card_says_so(tmp_path, monkeypatch, capsys):
+    """Each speaker is a level of sound, which features and vectors both tell."""
+    from speech.encoders import registry
+    from speech.features import whisper_layers
+
+    class Level:
+        def encode(self, utterances, rate_hz, layers):  # noqa: ARG002 - as Whisper has it
+            return [np.full((1, -(-one.size // 320), 512), one[0] / 1000, np.float32) for one in utterances]
+
+        def embed(self, utterances, rate_hz):  # noqa: ARG002 - as an encoder has it
+            angle = np.array([one[0] / 1000 for one in utterances])
+            vectors = np.zeros((len(utterances), 256), np.float32)
+            vectors[:, 0], vectors[:, 1] = np.cos(angle), np.sin(angle)
+            return vectors
+
+    monkeypatch.setattr(whisper_layers, "load", Level)
+    monkeypatch.setattr(registry, "load", lambda _: Level())
+    (tmp_path / "speech").mkdir()
+    for number in range(12):
+        folder = tmp_path / "speech" / f"s{number}"
+        folder.mkdir()
+        soundfile.write(folder / f"u{number}.wav", np.full(16_000 * 4, 100 * (number + 1), np.int16), 16_000)
+    call = ["train", "recognizer-map", str(tmp_path / "out"), "--data", str(tmp_path / "speech")]
+    assert main([*call, "--json"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card["data"] == {"utterances": 12, "speakers": 12, "seconds": 48.0, "licence": ""}
+    found = card["held_out"]
+    assert found["pieces"] == 1
+    assert found["cosine"] > 0.99 > found["null_cosine"]
+    weights = (tmp_path / "out" / "weights.safetensors").read_bytes()
+    assert card["sha256"] == {"weights.safetensors": hashlib.sha256(weights).hexdigest()}
+    assert main(call) == 0
+    assert "on 1 pieces of speakers who were held out, the cosine to their vectors is" in capsys.readouterr().out
+    for number in range(4):
+        shutil.rmtree(tmp_path / "speech" / f"s{number}")
+    assert main([*call[:2], str(tmp_path / "few"), "--data", str(tmp_path / "speech")]) == 2
+    assert "found 8. Add recordings of other speakers." in capsys.readouterr().err
 
 
 def test_all_values_that_are_none_are_named():

@@ -26,14 +26,19 @@ def test_files_have_every_digit_of_what_was_measured(client):
     found = read_measurements()
     answer = client.get(reverse("anonymizers:json")).content
     [original, *rows] = json.loads(answer)["methods"]
-    assert (original["word_errors"], original["ignorant_ge2e"]) == (found.word_errors, found.unprotected["ge2e"])
+    assert original["word_errors_moonshine-tiny"] == found.word_errors["moonshine-tiny"]
+    assert (original["ignorant_ge2e"], original["semi_informed"]) == (
+        found.unprotected["ge2e"],
+        found.semi_informed,
+    )
     by_name = {row["method"]: row for row in rows}
     assert list(by_name) == [method.name for method in methods()]
     for name, one in found.methods.items():
         row = by_name[name]
-        assert row["word_errors"] == one.word_errors
+        assert [row[f"word_errors_{recognizer}"] for recognizer in found.recognizers] == list(one.word_errors.values())
         assert row["lazy_informed_wespeaker-resnet34"] == one.lazy_informed["wespeaker-resnet34"]
-        assert (row["rho_f0"], row["gvd_db"]) == (one.rho_f0, one.gvd_db)
+        for kept in ("semi_informed", "rho_f0", "gvd_db", "naturalness", "to_given_vector"):
+            assert row[kept] == getattr(one, kept)
     lines = list(csv.DictReader(io.StringIO(client.get(reverse("anonymizers:csv")).content.decode())))
     assert [line["method"] for line in lines[1:]] == list(by_name)
     assert [line["fidelity"] for line in lines[1:]] == [by_name[name]["fidelity"] for name in by_name]
@@ -56,6 +61,7 @@ def test_each_attack_has_a_figure_with_the_original_speech_and_every_method():
             for name, one in found.methods.items()
         }
         assert rates == kept
+        assert all(point.words.startswith(f"{point.name}: EER ") for point in drawing.points)
 
 
 def test_unknown_figure_is_not_found(client):
