@@ -130,7 +130,9 @@ class Judges:
         for recognizer, engine in self._recognizers.items():
             texts = engine.transcribe(sounds, RATE_HZ)
             heard = {name: self._plain(text) for name, text in zip(names, texts, strict=True)}
-            rates[recognizer] = count_word_errors(known, heard).honest.error_rate or 0.0
+            rate = count_word_errors(known, heard).honest.error_rate
+            assert rate is not None
+            rates[recognizer] = rate
         return rates
 
     def error_rates(self, enrolled: Mapping[str, Floats], tried: Mapping[str, Floats]) -> dict[str, float]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Samples = NDArray[np.int16]
 _PIECE_SAMPLES = PIECE_FRAMES * HOP_SAMPLES
+_FEWEST_SPEAKERS = 10
 
 
 def fit_recognizer_map(
@@ -50,10 +51,10 @@ def fit_recognizer_map(
             vectors.append(vector)
             sources.append(utterance.source)
     progress(len(utterances), len(utterances))
-    if len(set(sources)) < 10:
+    if len(set(sources)) < _FEWEST_SPEAKERS:
         raise MetricInputError(
-            f"Expected at least 10 speakers with {PIECE_FRAMES * HOP_SAMPLES / RATE_HZ:g} s of speech in a row, found "
-            f"{len(set(sources))}. Add recordings of other speakers."
+            f"Expected at least {_FEWEST_SPEAKERS} speakers with {_PIECE_SAMPLES / RATE_HZ:g} s of speech in a row, "
+            f"found {len(set(sources))}. Add recordings of other speakers."
         )
     known, wanted = np.array(features), np.array(vectors)
     unheard = np.isin(sources, sorted(hold_out_speakers(utterances, recipe.held_out, seed)))
