@@ -41,9 +41,9 @@ def _measure() -> int:
     from django.template.loader import render_to_string
     from django.test import Client
 
-    from evaluation.app.objective.selectors import Extent, read_objective_values
+    from evaluation.app.objective_results.selectors import Extent, read_objective_values
     from portal.submissions.models import Submission
-    from portal.systems.objective.pages import edition_system_page
+    from portal.systems.objective_results.pages import edition_system_page
     from portal.systems.selectors import make_view
     from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
     from tests.portal.objective import all_numbers, make_objective_run

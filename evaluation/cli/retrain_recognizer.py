@@ -19,8 +19,8 @@ from evaluation.cli.arguments import number_from, require_entries
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import Speech
 from evaluation.metrics.bootstrap import Interval
-from evaluation.phones import frames
-from evaluation.phones.recipe import PhoneRecipe
+from evaluation.recognizer_training import frames
+from evaluation.recognizer_training.recipe import PhoneRecipe
 from evaluation.scoring.phones import PhoneComparison, compare_phones
 
 DESCRIPTION = (
@@ -88,8 +88,8 @@ def _work(
     show: Callable[[str, int, int], None],
 ) -> tuple[dict[tuple[Speech, Speech], dict[str, str]], dict[str, str]]:
     """What each recogniser heard, and the phones of the test utterances."""
-    from evaluation.phones.network import PhoneNetwork, save
-    from evaluation.phones.training import train_phones
+    from evaluation.recognizer_training.network import PhoneNetwork, save
+    from evaluation.recognizer_training.training import train_phones
 
     def read(part: str, kind: Speech) -> list[frames.SpokenText]:
         stage = partial(show, f"frames, {part}, {kind}")

@@ -16,8 +16,8 @@ from evaluation.app.attacks.selectors import list_attacks as find_attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition import services as recognitions
 from evaluation.app.recognition.selectors import list_recognitions as find_recognitions
-from evaluation.app.retrained import services as retrained
-from evaluation.app.retrained.selectors import list_retrained
+from evaluation.app.recognizer_training import services as retrained
+from evaluation.app.recognizer_training.selectors import list_retrained
 from evaluation.app.runs import services as runs
 from evaluation.app.runs.kinds import (
     ATTACK,

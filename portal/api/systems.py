@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from evaluation.app.measures.selectors import select_measures
+from evaluation.app.audio_measures.selectors import select_measures
 from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
 from portal.core.downloads import csv_response
 from portal.submissions.models import Submission, System

@@ -18,7 +18,7 @@ _declared: list[Step] = []
 
 
 class Step:
-    """A function of an app above, such as ``Step("evaluation.app.portal_evaluation.services.start_evaluation")``."""
+    """A function of an app above, such as ``Step("evaluation.app.attacks.services.start_attack")``."""
 
     def __init__(self, function: str) -> None:
         self.function = function

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from evaluation.app.measures.selectors import count_utterance_errors, read_pitch_correlations
+from evaluation.app.audio_measures.selectors import count_utterance_errors, read_pitch_correlations
 from evaluation.formats.results import Speech
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.simulation import (

@@ -18,11 +18,11 @@ from django.http import Http404
 from django.urls import reverse
 
 from evaluation.app.attacks.selectors import add_verdicts
-from evaluation.app.objective.selectors import Extent, read_objective_values
-from evaluation.app.portal_evaluation.selectors import read_originals
-from evaluation.app.retrained.selectors import METRIC as PHONES
-from evaluation.app.retrained.selectors import read_phone_averages
+from evaluation.app.objective_results.selectors import Extent, read_objective_values
+from evaluation.app.recognizer_training.selectors import METRIC as PHONES
+from evaluation.app.recognizer_training.selectors import read_phone_averages
 from evaluation.app.runs.context import track_of
+from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric

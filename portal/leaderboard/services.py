@@ -10,10 +10,10 @@ from django.db import transaction
 from django.urls import reverse
 
 from evaluation.app.models import MetricValue
-from evaluation.app.objective.services import cancel_version, start_version
-from evaluation.app.portal_evaluation.services import start_originals
+from evaluation.app.objective_results.services import cancel_version, start_version
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
+from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
 from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe

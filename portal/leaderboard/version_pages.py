@@ -14,7 +14,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from common.tables import Cell, Column, Table, plain_table
-from evaluation.app.objective.selectors import list_version_runs
+from evaluation.app.objective_results.selectors import list_version_runs
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.protocols.ranking.entries import Entry, Measured, Place, RankingTable, Row

@@ -30,7 +30,7 @@ from django.db.models import Model, Q, QuerySet
 
 from anonymization.app.models import AnonymizationRun
 from common.errors import NotPossible
-from evaluation.app.erasure.handlers import FOLDERS
+from evaluation.app.derived_data.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from listening.app.models import Analysis, Item, Participant, Session, Stimulus, Study, read_withdrawal_code
 from listening.app.studies.designing import clear_design

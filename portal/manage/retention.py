@@ -18,7 +18,7 @@ from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from evaluation.app.erasure.handlers import erase_results
+from evaluation.app.derived_data.handlers import erase_results
 from evaluation.app.models import UtteranceMeasure
 from listening.app.models import Stimulus, Study
 from portal.challenges.models import DataFile, Edition

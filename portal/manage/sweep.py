@@ -22,7 +22,7 @@ from django.core.files.storage import default_storage
 from django.db.models import JSONField
 
 from common.stored_zip import Member
-from evaluation.app.erasure.handlers import FOLDERS
+from evaluation.app.derived_data.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from portal.challenges.models import DataFile
 from portal.core.models import AuditEvent

@@ -14,7 +14,7 @@ from django.http import Http404
 from django.utils import timezone
 
 from common.memory import format_size
-from evaluation.app.measures.selectors import compare_systems
+from evaluation.app.audio_measures.selectors import compare_systems
 from listening.app.monitor.selectors import count_activity, count_answers_since
 from listening.app.results.selectors import list_shown_analyses
 from portal.accounts.models import User

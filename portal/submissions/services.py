@@ -42,7 +42,7 @@ CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
 LONGEST_LABEL = 40
 EVALUABLE = {Submission.State.ACCEPTED, Submission.State.EVALUATED, Submission.State.FAILED}
 # What follows an acceptance.
-start_evaluation = Step("evaluation.app.portal_evaluation.services.start_evaluation")
+start_evaluation = Step("evaluation.app.submission_evaluation.services.start_evaluation")
 
 
 @transaction.atomic

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import find_method, list_runs, list_settings, sum_speech
 from common.tables import Cell, Column, Table, number_columns, plain_table
-from evaluation.app.measures import selectors
+from evaluation.app.audio_measures import selectors
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import CHAINED_KINDS, VERSION
 from evaluation.figures import contours

@@ -8,8 +8,8 @@ from django.db import transaction
 
 from anonymization.app.services import start_anonymization
 from anonymization.methods.registry import get_method
-from evaluation.app.measures.services import start_measures
-from evaluation.app.portal_evaluation.services import start_originals
+from evaluation.app.audio_measures.services import start_measures
+from evaluation.app.submission_evaluation.services import start_originals
 from portal.challenges.models import Corpus, Edition
 from portal.submissions.models import System
 from portal.submissions.services import create_baseline, create_edition_baseline

@@ -11,7 +11,7 @@ from dataclasses import replace
 from django.urls import reverse
 
 from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
-from evaluation.app.measures.selectors import (
+from evaluation.app.audio_measures.selectors import (
     PitchComparison,
     PitchTable,
     ResultCell,

@@ -14,14 +14,14 @@ from django.views.decorators.http import require_POST
 
 from anonymization.app.voices import find_targets, list_assignments
 from anonymization.methods.voices.files import write_targets_csv, write_voices
+from evaluation.app.attacker_training.selectors import find_training
 from evaluation.app.attacks.selectors import list_attacks
-from evaluation.app.measures.selectors import find_measure
+from evaluation.app.audio_measures.selectors import find_measure
 from evaluation.app.models import EvaluationRun
-from evaluation.app.retrained.services import start_retraining
+from evaluation.app.recognizer_training.services import start_retraining
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, RETRAINED, RunKind
 from evaluation.app.runs.selectors import EngineRuns
 from evaluation.app.runs.services import cancel_run, continue_run
-from evaluation.app.training.selectors import find_training
 from portal.accounts.access import member_action, member_page, member_read, open_read, organizer_page
 from portal.challenges.selectors import corpus_for
 from portal.core.clock import read_clock
@@ -37,13 +37,13 @@ from portal.submissions.views import file_name
 from portal.systems import exports, pages
 from portal.systems.anonymization import pages as anonymization
 from portal.systems.anonymization.forms import BaselineForm
+from portal.systems.attacker_training import pages as training_pages
+from portal.systems.attacker_training.forms import TrainingForm
 from portal.systems.attacks import pages as attack_pages
 from portal.systems.engines.forms import AttackForm, EngineForm, RecognitionForm, list_unfinished, organized_run
-from portal.systems.objective import pages as objective
+from portal.systems.objective_results import pages as objective
 from portal.systems.recognition import pages as recognition_pages
 from portal.systems.selectors import View, edition_of, member_view, numbers_view, organized_view, own_view
-from portal.systems.training import pages as training_pages
-from portal.systems.training.forms import TrainingForm
 from portal.systems.utterances import pages as utterances
 
 HTMX_STOP_POLLING = 286

@@ -27,14 +27,14 @@ PACKAGES = (
     ),
     *("speech.recognizers", "speech.vocoders"),
     *(f"evaluation.{name}" for name in ("metrics", "figures", "formats", "protocols", "scoring", "scoring.results")),
-    *("evaluation.attackers", "evaluation.attackers.training", "evaluation.phones", "evaluation.cli"),
+    *("evaluation.attackers", "evaluation.attackers.training", "evaluation.recognizer_training", "evaluation.cli"),
 )
 # Networks and their features are written in torch; what uses them imports them when it is called.
 IN_TORCH = (
     *("speech.encoders.networks", "speech.features.log_mel", "speech.features.whisper_layers"),
     *("speech.conversion.content_decoder", "speech.conversion.f0_regressor", "speech.vocoders.hifigan"),
     *(f"evaluation.attackers.training.{name}" for name in ("epochs", "features", "heads")),
-    *("evaluation.phones.network", "evaluation.phones.training"),
+    *("evaluation.recognizer_training.network", "evaluation.recognizer_training.training"),
 )
 
 IMPORT_ALL = f"""

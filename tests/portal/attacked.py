@@ -8,9 +8,9 @@ import numpy as np
 from evaluation.app.attacks.selectors import archive_key, list_attacks, similarity_key
 from evaluation.app.attacks.trained import attack_parameters
 from evaluation.app.models import EvaluationRun
-from evaluation.app.objective.selectors import det_key
+from evaluation.app.objective_results.selectors import det_key
 from evaluation.app.recognition.selectors import words_key
-from evaluation.app.retrained.selectors import ROW_OF
+from evaluation.app.recognizer_training.selectors import ROW_OF
 from evaluation.app.runs.kinds import RETRAINED
 from evaluation.app.runs.services import make_row
 from evaluation.figures.style import ImageFormat, Theme

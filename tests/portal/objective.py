@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 from evaluation.app.models import EvaluationRun
-from evaluation.app.objective.selectors import read_objective_values
+from evaluation.app.objective_results.selectors import read_objective_values
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.runs.selectors import list_newest_finished

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, ScoreSet
-from evaluation.app.objective.selectors import estimator_of
+from evaluation.app.objective_results.selectors import estimator_of
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, EngineText, describe_engine
 from evaluation.app.runs.portal_results import archive_key

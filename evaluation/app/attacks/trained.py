@@ -1,6 +1,6 @@
 """Attackers that the portal trained: on which speech, where they lie, and how an attack loads them.
 
-A training run has several seeds (`evaluation.app.training`); what came of each lies in the storage under
+A training run has several seeds (`evaluation.app.attacker_training`); what came of each lies in the storage under
 `seed_folder`: while it is trained the state after its newest epoch, then the attacker itself.
 """
 

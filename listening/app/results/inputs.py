@@ -27,7 +27,7 @@ from django.db.models import Count, Max, QuerySet
 from django.utils.crypto import salted_hmac
 
 from common.arrays import Texts
-from evaluation.app.measures.selectors import WordCount, count_utterance_errors, read_pitch_correlations
+from evaluation.app.audio_measures.selectors import WordCount, count_utterance_errors, read_pitch_correlations
 from evaluation.app.models import EvaluationRun
 from evaluation.formats.results import Speech
 from evaluation.protocols.recipes import RecipeError

@@ -19,7 +19,7 @@ from django.urls import reverse
 from common.rounding import fixed, round_to_interval
 from common.tables import Cell, Column, Group, Table
 from common.tables import Row as TableRow
-from evaluation.app.objective.selectors import group_curves, read_det_curve
+from evaluation.app.objective_results.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS

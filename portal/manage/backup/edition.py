@@ -24,7 +24,7 @@ from django.db import transaction
 from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.problems import Problem
-from evaluation.app.erasure.handlers import FOLDERS
+from evaluation.app.derived_data.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.selectors import words_key
 from evaluation.app.runs.kinds import RECOGNITION

@@ -24,7 +24,7 @@ from django.db.models import CASCADE, DateField, ForeignKey, Model, Q
 
 from anonymization.app.models import AnonymizationRun
 from common.errors import CommandError
-from evaluation.app.erasure.handlers import FOLDERS
+from evaluation.app.derived_data.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from listening.app.models import Analysis, Participant, ScreeningResult, Session, SessionEvent, Stimulus, Study
 from portal.challenges.models import Corpus, DataFile, DataSet, Edition, Speaker, TrialList, Utterance

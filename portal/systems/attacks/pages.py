@@ -19,7 +19,7 @@ from anonymization.app.models import AnonymizationRun
 from common.tables import Cell, Column, Row, Table, plain_table
 from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, judge_attacks, list_attacks, read_attacks
 from evaluation.app.models import EvaluationRun
-from evaluation.app.objective.selectors import estimator_of
+from evaluation.app.objective_results.selectors import estimator_of
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, RETRAINED
 from evaluation.app.runs.selectors import (
     NumbersOfRuns,
@@ -34,9 +34,9 @@ from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, Objective
 from evaluation.scoring.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
 from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Note, Rung, read_ladders
 from portal.systems.engines.forms import list_unfinished
-from portal.systems.objective import tables
-from portal.systems.objective.pages import beyond_figures, det_figures, load_numbers
-from portal.systems.objective.tables import metric_label, number_cell, number_group, number_row, number_table
+from portal.systems.objective_results import tables
+from portal.systems.objective_results.pages import beyond_figures, det_figures, load_numbers
+from portal.systems.objective_results.tables import metric_label, number_cell, number_group, number_row, number_table
 from portal.systems.pages import Figure, sign_figure
 from portal.systems.recognition.pages import recognised, retrained
 from portal.systems.selectors import View

@@ -28,8 +28,8 @@ from evaluation.app.recognition.selectors import (
     read_recognitions,
     read_utterances,
 )
-from evaluation.app.retrained.selectors import RetrainedValues, list_retrained, read_retrained
-from evaluation.app.retrained.services import find_refusal
+from evaluation.app.recognizer_training.selectors import RetrainedValues, list_retrained, read_retrained
+from evaluation.app.recognizer_training.services import find_refusal
 from evaluation.app.runs.kinds import RECOGNITION, RETRAINED
 from evaluation.app.runs.selectors import NumbersOfRuns
 from evaluation.formats.results import Speech
@@ -39,7 +39,7 @@ from portal.core.labels import decimals
 from portal.core.media import voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.systems.engines.forms import list_unfinished
-from portal.systems.objective.tables import SPEECHES, number_group, number_row, number_table
+from portal.systems.objective_results.tables import SPEECHES, number_group, number_row, number_table
 from portal.systems.selectors import View, may_read_words
 
 PAGE_SIZE = 10

@@ -20,8 +20,8 @@ from anonymization.explanation.explain import Explanation
 from anonymization.methods.contract import MethodError
 from anonymization.methods.pitch_shift.method import has_marks
 from common.tables import Cell, Column, DataTable, Table, Value, number_columns, number_table, plain_table
-from evaluation.app.measures import selectors
-from evaluation.app.measures.selectors import find_problem_code, group_correlations_by_gender, load_f0
+from evaluation.app.audio_measures import selectors
+from evaluation.app.audio_measures.selectors import find_problem_code, group_correlations_by_gender, load_f0
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
 from evaluation.app.runs.context import pitch_minimum
 from evaluation.figures.explanation import describe, explanation_curves, explanation_numbers, size_of, title_of

@@ -19,7 +19,7 @@ from anonymization.app.voices import find_pseudo_speaker
 from anonymization.explanation.explain import Explanation, explain, find_best_instant, find_last_instant
 from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker
 from anonymization.methods.registry import get_method
-from evaluation.app.measures.selectors import load_f0
+from evaluation.app.audio_measures.selectors import load_f0
 from evaluation.app.models import UtteranceMeasure
 from portal.core.storage import load_audio
 from portal.submissions.models import SubmittedFile

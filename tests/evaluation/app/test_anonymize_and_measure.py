@@ -30,9 +30,9 @@ from anonymization.methods.voices.pseudo_speakers import (
     pseudo_speaker_key,
     voice_distance,
 )
-from evaluation.app.measures import handlers as measures
-from evaluation.app.measures.selectors import figure_key, list_finished_runs
-from evaluation.app.measures.services import start_measures
+from evaluation.app.audio_measures import handlers as measures
+from evaluation.app.audio_measures.selectors import figure_key, list_finished_runs
+from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.metrics.pitch import pitch_correlation
 from portal.challenges.models import Corpus, Utterance

@@ -11,7 +11,7 @@ from evaluation.app.attacks.selectors import list_attacks, matrices_key
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.trained import engine_key
 from evaluation.app.models import EvaluationRun, SpeakerVector
-from evaluation.app.objective.selectors import det_key, group_curves, read_objective_values
+from evaluation.app.objective_results.selectors import det_key, group_curves, read_objective_values
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.feature_cache import vector_cache
 from evaluation.app.runs.selectors import list_jobs, measure_pace

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.app.objective.selectors import list_score_sets
+from evaluation.app.objective_results.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.protocols.ranking.conditions import check_gate, conditions
 from evaluation.scoring.values import Basis

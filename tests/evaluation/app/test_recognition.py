@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.app.models import Hypothesis
-from evaluation.app.objective.selectors import read_objective_values
+from evaluation.app.objective_results.selectors import read_objective_values
 from evaluation.app.recognition.selectors import align_texts, list_recognitions, read_utterances
 from evaluation.app.recognition.services import start_recognition
 from evaluation.app.runs.context import EvaluationContext

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.app.measures.selectors import count_utterance_errors, read_pitch_correlations
+from evaluation.app.audio_measures.selectors import count_utterance_errors, read_pitch_correlations
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_errors import count_word_errors

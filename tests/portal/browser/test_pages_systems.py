@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from anonymization.app.models import AnonymizationRun
-from evaluation.app.measures.services import draw_figures
+from evaluation.app.audio_measures.services import draw_figures
 from evaluation.app.models import UtteranceMeasure
 from portal.accounts.models import User
 from portal.challenges.models import Corpus

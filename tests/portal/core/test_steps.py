@@ -17,7 +17,7 @@ def test_step_is_a_call():
     assert steps.Step("builtins.dict")(submission=1) == {"submission": 1}
 
 
-@pytest.mark.parametrize("name", ["evaluation.app.objective.services.start_nothing", "nowhere.start", "math.pi"])
+@pytest.mark.parametrize("name", ["evaluation.app.attacks.services.start_nothing", "nowhere.start", "math.pi"])
 def test_portal_does_not_start_with_a_step_that_leads_nowhere(name):
     steps.Step("math.sqrt")
     steps.check_steps()
@@ -28,7 +28,7 @@ def test_portal_does_not_start_with_a_step_that_leads_nowhere(name):
 
 def test_modules_of_feature_folders_register_themselves():
     found = set(find_registering_modules())
-    assert {"portal.submissions.handlers", "portal.jobs.checks", "evaluation.app.training.handlers"} <= found
+    assert {"portal.submissions.handlers", "portal.jobs.checks", "evaluation.app.attacker_training.handlers"} <= found
     assert not [
         name
         for name in found

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluation.app.objective.services import recipe_hash
+from evaluation.app.objective_results.services import recipe_hash
 from evaluation.protocols.recipes import FOLDER
 from portal.challenges import services
 from portal.challenges.models import Edition

@@ -17,7 +17,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from evaluation.app.attacks.selectors import list_attacks
-from evaluation.app.measures.services import start_measures
+from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import Hypothesis, MetricValue, SpeakerVector, UtteranceMeasure
 from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study
 from listening.app.results import handlers

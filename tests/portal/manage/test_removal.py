@@ -8,7 +8,7 @@ from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluation.app.measures.services import start_measures
+from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun
 from listening.app.results.services import start_analysis, unpublish_results
 from listening.app.studies import services as study_services

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluation.app.measures.services import start_measures
+from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import Hypothesis, MetricValue, SpeakerVector, UtteranceMeasure
 from listening.app.models import Analysis, Answer, Stimulus, Study
 from listening.app.results.services import start_analysis

@@ -13,7 +13,7 @@ from django.core.files.storage import default_storage
 from django.core.management import call_command
 from django.utils import timezone
 
-from evaluation.app.measures.services import start_measures
+from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun
 from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Edition, Utterance

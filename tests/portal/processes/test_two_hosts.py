@@ -7,7 +7,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection
 from django.test import Client, override_settings
 
-from evaluation.app.measures.selectors import figure_key
+from evaluation.app.audio_measures.selectors import figure_key
 from evaluation.app.models import EvaluationRun
 from portal.core.media import signed_address
 from portal.core.models import Pulse

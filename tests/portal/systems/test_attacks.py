@@ -17,7 +17,7 @@ from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
 from portal.systems.attacks.ladder import Ladder, Rung, read_ladders
-from portal.systems.objective.tables import number_cell
+from portal.systems.objective_results.tables import number_cell
 from portal.systems.recognition.pages import Step, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers

@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from evaluation.app.objective.selectors import Extent, read_objective_values
+from evaluation.app.objective_results.selectors import Extent, read_objective_values
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.scoring.values import Basis
 from listening.app.models import Study

@@ -171,7 +171,7 @@ def test_linkability_of_few_target_trials_is_marked_unreliable(client, edition, 
         key="no-file",
     )
     # An earlier test of the same process may have left a figure for a run of this key.
-    monkeypatch.setattr("portal.systems.objective.pages.drawn_in_page", lambda *_: {})
+    monkeypatch.setattr("portal.systems.objective_results.pages.drawn_in_page", lambda *_: {})
     page = text_of(client, people(submission)[0], submission.system.get_absolute_url())
     assert re.search(r'width="\d+" height="\d+" loading="lazy"', page)  # of the DET figure of one attack model
     assert (f"unreliable: {targets} target trials" in page) is is_told

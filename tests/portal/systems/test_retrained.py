@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from evaluation.app.erasure.handlers import FOLDERS
+from evaluation.app.derived_data.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
-from evaluation.app.retrained import handlers
-from evaluation.app.retrained.selectors import list_retrained
-from evaluation.app.retrained.services import find_refusal, start_retraining
+from evaluation.app.recognizer_training import handlers
+from evaluation.app.recognizer_training.selectors import list_retrained
+from evaluation.app.recognizer_training.services import find_refusal, start_retraining
 from evaluation.app.runs.selectors import list_jobs
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Speech
-from evaluation.phones import frames
-from evaluation.phones.recipe import INPUTS, PhoneRecipe
+from evaluation.recognizer_training import frames
+from evaluation.recognizer_training.recipe import INPUTS, PhoneRecipe
 from portal.core.models import Pulse
 from portal.core.storage import default_storage
 from portal.jobs.models import Job, State
@@ -72,7 +72,7 @@ def submission(team):
 def letters(monkeypatch):
     """A phone is a letter, and a recording has the frames of its transcript's letters; nothing is missing here."""
     monkeypatch.setattr(frames, "missing", lambda: "")
-    monkeypatch.setattr("evaluation.app.retrained.services.missing", lambda: "")
+    monkeypatch.setattr("evaluation.app.recognizer_training.services.missing", lambda: "")
     monkeypatch.setattr(phones, "spell_phones", lambda text: " ".join(text.replace(" ", "").lower()))
     vectors = np.random.default_rng(0).standard_normal((128, INPUTS))
     texts = {}
@@ -157,14 +157,14 @@ def test_each_reason_why_none_can_be_trained_is_a_sentence(submission, monkeypat
     assert find_refusal(submission).startswith("The corpus has no training set.")
     submission.state = "withdrawn"
     assert "is withdrawn" in find_refusal(submission)
-    monkeypatch.setattr("evaluation.app.retrained.services.missing", lambda: "Whisper is missing.")
+    monkeypatch.setattr("evaluation.app.recognizer_training.services.missing", lambda: "Whisper is missing.")
     assert find_refusal(submission) == "Whisper is missing."
     with pytest.raises(NotPossible, match=r"Whisper is missing\."):
         start_retraining(submission=submission)
 
 
 def test_a_worker_that_has_what_this_machine_lacks_trains_and_recognises(submission, monkeypatch):
-    monkeypatch.setattr("evaluation.app.retrained.services.missing", lambda: "Whisper is missing.")
+    monkeypatch.setattr("evaluation.app.recognizer_training.services.missing", lambda: "Whisper is missing.")
     capacity = {"queues": ["cpu"], "cores": 4, "engines": ["phones"]}
     Pulse.objects.create(kind=KIND, name="large", details=capacity, at=timezone.now())
     run = start_retraining(submission=submission, recipe=RECIPE)

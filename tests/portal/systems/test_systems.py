@@ -16,7 +16,7 @@ from django.utils import timezone
 from anonymization.app.models import AnonymizationRun
 from anonymization.methods.registry import get_method
 from common.errors import MetricInputError
-from evaluation.app.measures.selectors import (
+from evaluation.app.audio_measures.selectors import (
     PROBLEM_CODES,
     compare_pitch,
     format_number,

@@ -13,7 +13,7 @@ from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.health import beat
 from portal.core.storage import replace_named
-from portal.systems.training.charts import Level, Series, draw_chart, ticks
+from portal.systems.attacker_training.charts import Level, Series, draw_chart, ticks
 from tests.portal.factories import (
     make_edition,
     make_job,
@@ -142,7 +142,7 @@ def test_form_says_what_is_wrong_and_starts_nothing(organizer, submission):
 
 
 def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
-    from portal.systems.training import forms as training_forms
+    from portal.systems.attacker_training import forms as training_forms
 
     monkeypatch.setattr(training_forms, "explain_no_training", lambda: "Training needs a library: install it.")
     page = text_of(organizer.get(FORM))

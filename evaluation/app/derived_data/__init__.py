@@ -1,0 +1,1 @@
+"""What engines made of recordings, and how it is deleted with them."""

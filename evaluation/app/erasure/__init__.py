@@ -1,1 +1,0 @@
-"""What is deleted with an utterance, a file or a run."""

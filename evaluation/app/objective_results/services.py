@@ -1,0 +1,258 @@
+"""Starts the objective numbers of a submission, draws their DET curves, and carries the submission on at the end.
+
+One run stands for the whole submission. It waits for the measures of the audio, one run for each data set, because the
+averages of ρF0 rest on them. A run is never changed: who evaluates again gets a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.urls import reverse
+
+from common.rounding import round_to_interval
+from evaluation.app.audio_measures.selectors import list_finished_runs
+from evaluation.app.audio_measures.services import start_measures
+from evaluation.app.models import EvaluationRun, ScoreSet
+from evaluation.app.objective_results.selectors import (
+    Extent,
+    det_key,
+    estimator_of,
+    exposure_key,
+    find_known,
+    group_curves,
+    list_version_runs,
+    measure_scores,
+    read_exposed_test,
+    read_objective_values,
+    version_of,
+)
+from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, VERSION, describe_engine
+from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.app.runs.services import start_run, store_figure
+from evaluation.figures import det, exposure
+from evaluation.formats.results import AttackModel
+from evaluation.protocols.ranking.policy import make_policy
+from evaluation.protocols.recipes import Recipe
+from evaluation.scoring.values import ObjectiveValues, read_missing
+from portal.accounts.rules import NotificationKind
+from portal.challenges.models import DataSet, Edition, RecipeVersion
+from portal.challenges.selectors import stored_recipe
+from portal.core.clock import read_clock
+from portal.core.mail import absolute, render_mail
+from portal.jobs.models import Actor, Job, State
+from portal.jobs.services import cancel_those
+from portal.submissions.models import Submission
+from portal.submissions.selectors import find_description, list_parts_and_descriptions
+from portal.submissions.services import change_state
+from portal.teams.models import Team
+from portal.teams.notifications import notify_team
+
+AVERAGE_DECIMALS = 3
+NAMED_MISSING = 3  # numbers that are missing, in a mail; the page of the system has all
+
+
+@transaction.atomic
+def start_objective(
+    *, submission: Submission, parts: Sequence[EvaluationRun] = (), after: Job | None = None, by: Any = None
+) -> EvaluationRun:
+    """The numbers of a whole submission; its last measures or `after` have to succeed before.
+
+    Args:
+        parts: the portal's own attacks, those that rank, and its recognition, where the recipe asks for them.
+        after: the last job of these parts.
+    """
+    edition = edition_of(submission)
+    run = EvaluationRun(
+        submission=submission,
+        kind=OBJECTIVE.kind,
+        recipe=f"objective-{edition.recipe.edition}"[:40],
+        recipe_version=f"{OBJECTIVE.version}-{recipe_hash(edition)}",
+        parameters=describe_parts(parts) if parts else {},
+    )
+    after = after or start_missing_measures(submission=submission, by=by)
+    change_state(submission=submission, state=Submission.State.EVALUATING, actor=by)
+    return start_run(run, job=OBJECTIVE.job, title=f"Objective numbers of {submission}", after=after, by=by)
+
+
+def start_missing_measures(*, submission: Submission, by: Any = None) -> Job | None:
+    """The measures of each data set that has audio and no measures yet, one after another; the last of their jobs."""
+    last: Job | None = None
+    for data_set in _unmeasured(submission):
+        last = start_measures(submission=submission, data_set=data_set, after=last, by=by).job
+    return last
+
+
+def describe_parts(parts: Sequence[EvaluationRun]) -> dict[str, Any]:
+    """The portal's own runs that an objective run rests on, and their engines by key, as the run keeps them."""
+    engines = {describe_engine(one).key: describe_engine(one).title for one in parts}
+    return {"parts": [one.pk for one in parts], "engines": engines}
+
+
+@transaction.atomic
+def settle_objective(job: Job) -> None:
+    """Carry a submission on once the job of its newest objective run has ended, and tell its team."""
+    run = EvaluationRun.objects.select_related("submission__system__team__edition").filter(job=job).first()
+    if run is None:
+        return
+    if EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, pk__gt=run.pk).exists():
+        return  # another run has taken its place
+    submission = run.submission
+    if job.state == State.SUCCEEDED:
+        if submission.evaluated_at is None:
+            submission.evaluated_at = read_clock()
+            submission.is_held = edition_of(submission).holds_evaluations
+            submission.save(update_fields=["evaluated_at", "is_held"])
+        event = change_state(submission=submission, state=Submission.State.EVALUATED, note=describe_found(job))
+    else:
+        cause = _cause(job)
+        note = f"{cause.failure} {cause.failure_remedy}".strip()
+        event = change_state(submission=submission, state=Submission.State.FAILED, note=note)
+    team, was_stopped = submission.system.team, _cause(job).state == State.CANCELLED
+    if event is not None and team is not None and not was_stopped:
+        _tell_team(submission, team, job)
+
+
+def _cause(job: Job) -> Job:
+    """The job that failed, where this one was cancelled because it follows others."""
+    before: Job | None = job
+    while before is not None:
+        if before.state == State.FAILED:
+            return before
+        before = before.after
+    return job
+
+
+def _tell_team(submission: Submission, team: Team, job: Job) -> None:
+    told: dict[str, Any]
+    if job.state == State.SUCCEEDED:
+        kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
+        leaderboard = absolute(reverse("leaderboard:detail", args=[team.edition.name]))
+        told = {"found": describe_found(job), "averages": describe_averages(submission), "leaderboard": leaderboard}
+        parts, released = list_parts_and_descriptions(submission)
+        if find_description(submission) and not any(one.document for one in parts):
+            earlier = (one.submission.version for one in released if one.submission.version < submission.version)
+            told["described"] = next(earlier, None)
+    else:
+        kind, template, url = NotificationKind.FAILED, "evaluation_failed", submission.get_absolute_url()
+        cause = _cause(job)
+        told = {"failure": cause.failure, "is_held": cause.failure_actor == Actor.OPERATOR}
+    mail = render_mail(f"submissions/mail/{template}.txt", {"submission": submission, **told})
+    notify_team(team=team, kind=kind, mail=mail, url=url)
+
+
+def describe_found(job: Job) -> str:
+    """Such as ``All 900 numbers were computed; 2 reported numbers differ from ours; 1 is missing.``"""
+    found = job.result
+    values, recomputed, unlike = (found.get(key, 0) for key in ("values", "recomputed", "disagreements"))
+    lacking = read_missing(found.get("missing", []))
+    missing = len(lacking)
+    if not values:
+        parts = ["No number was computed"]
+    elif values == 1:
+        parts = [f"The one number was {'computed' if recomputed else 'not recomputed'}"]
+    elif recomputed < values:
+        parts = [f"{recomputed:,} of {values:,} numbers were recomputed"]
+    else:
+        parts = [f"All {values:,} numbers were computed"]
+    if unlike:
+        parts.append(f"{unlike:,} reported number{' differs' if unlike == 1 else 's differ'} from ours")
+    if missing:
+        number, verb = ("number", "is") if missing == 1 else ("numbers", "are")
+        named = "; ".join(f"{one.what} ({one.reason})" for one in lacking[:NAMED_MISSING])
+        more = f"; and {missing - NAMED_MISSING:,} more" if missing > NAMED_MISSING else ""
+        parts.append(f"{missing:,} {number} that the recipe requires {verb} missing: {named}{more}")
+    return "; ".join(parts) + "."
+
+
+def describe_averages(submission: Submission) -> list[str]:
+    """The averages that rank a system, such as ``EER (Kaldi), semi-informed attacker: 22.5 % (22.1 to 22.9)``."""
+    edition = edition_of(submission)
+    policy = make_policy(edition.recipe, edition.track)
+    values = read_objective_values([submission], extent=Extent.RANKED)[submission.pk]
+    attack, decides, lines = AttackModel(policy.attack_model), policy.privacy, []
+    found = [values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)]
+    found += [values.average(one.metric, one.estimator, split=policy.split) for one in policy.utilities]
+    for number in filter(None, found):
+        unit, of = number.metric.unit, number.identity.attack_model
+        digits = number.low, number.high, AVERAGE_DECIMALS, unit if number.is_recomputed else None
+        value, around = round_to_interval(number.value, *digits)
+        named = f"{number.metric.label}, {of} attacker" if of else number.metric.label
+        lines.append(f"{named}: {value} {unit}".rstrip() + (f" (95 % interval {around})" if around else ""))
+    return lines
+
+
+def edition_of(submission: Submission) -> Edition:
+    edition = submission.system.edition
+    if edition is None:
+        raise ValueError(f"{submission} belongs to no edition, so no recipe says which numbers it has.")
+    return edition
+
+
+@transaction.atomic
+def start_version(
+    *, edition: Edition, version: RecipeVersion, submissions: Iterable[Submission], by: Any = None
+) -> list[EvaluationRun]:
+    """Compute submissions by a version of the recipe, beside the numbers that they have; those without such a run.
+
+    Their states stay, and nobody is told: these numbers are shown where the version is.
+    """
+    newest = list_newest_finished(OBJECTIVE, submissions)
+    under_way = {run.parameters["of"] for run in list_version_runs(edition, version.number) if _counts(run)}
+    started = []
+    for base in newest:
+        if version_of(base) == version.number or base.pk in under_way:
+            continue
+        run = VERSION.make_run(base.submission, recipe=base.recipe)
+        run.parameters = base.parameters | {"version": version.number, "of": base.pk}
+        title = f"Numbers of {base.submission} by recipe version {version.number}"
+        started.append(start_run(run, job=VERSION.job, title=title, by=by, version=version.number))
+    return started
+
+
+def cancel_version(*, edition: Edition, version: RecipeVersion, by: Any) -> None:
+    """End what computes by a version that was withdrawn."""
+    cancel_those([run.job for run in list_version_runs(edition, version.number) if run.job], by=by)
+
+
+def _counts(run: EvaluationRun) -> bool:
+    return run.job is not None and run.job.state not in (State.FAILED, State.CANCELLED)
+
+
+def _unmeasured(submission: Submission) -> list[DataSet]:
+    """Data sets with audio in submission and corpus that this version of the measures has not seen."""
+    seen = {run.measured_set.pk for run in list_finished_runs(submission) if run.recipe_version == MEASURES.version}
+    with_audio = submission.files.exclude(utterance__audio="").order_by().values("data_set")
+    return list(DataSet.objects.filter(pk__in=with_audio).exclude(pk__in=seen).order_by("name"))
+
+
+def recipe_hash(edition: Edition) -> str:
+    """The first 12 hexadecimal digits of the SHA-256 of an edition's recipe."""
+    return hashlib.sha256(stored_recipe(edition).encode()).hexdigest()[:12]
+
+
+def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str, int, int], None]) -> None:
+    """Draw and keep the DET curves of every data set whose scores were measured, its attack models over each other."""
+    by_set = group_curves(run.score_sets.all())
+    estimator = estimator_of(recipe)
+    values = ObjectiveValues(run.submission_id, run.pk, None, read_numbers([run]).get(run.pk, {}))
+    for done, (data_set, score_sets) in enumerate(by_set.items()):
+        progress("Drawing the DET curves", done, len(by_set))
+        known, name = find_known(values, estimator, data_set, score_sets)
+        if known:
+            tests = {attack: measure_scores(score_sets[attack]) for attack in known}
+            words = {"title": det.TITLE, "description": det.describe(tests, estimator=estimator)}
+            store_figure(partial(det_key, run.pk, name), det.make_det_plot(tests, estimator), **words)
+            _draw_exposure(run, name, [score_sets[attack] for attack in known])
+    progress("Drawing the DET curves", len(by_set), len(by_set))
+
+
+def _draw_exposure(run: EvaluationRun, name: str, score_sets: Sequence[ScoreSet]) -> None:
+    exposed = [found for one in score_sets if (found := read_exposed_test(one)) is not None]
+    if exposed:
+        words = {"title": exposure.TITLE, "description": exposure.describe(exposed)}
+        store_figure(partial(exposure_key, run.pk, name), exposure.make_exposure_plot(exposed), **words)

@@ -1,0 +1,194 @@
+"""What the page of a system in an edition shows: its numbers, conditions and figures; what is its own only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django.core.files.storage import default_storage
+from django.http import HttpRequest
+
+from evaluation.app.attacks.selectors import add_verdicts
+from evaluation.app.audio_measures import selectors
+from evaluation.app.models import ScoreSet
+from evaluation.app.objective_results.selectors import (
+    det_key,
+    estimator_of,
+    exposure_key,
+    find_known,
+    group_curves,
+    list_score_sets,
+    read_objective_values,
+)
+from evaluation.app.runs.context import pitch_minimum, track_of
+from evaluation.figures import exposure
+from evaluation.figures.det import size_of
+from evaluation.metrics.catalogue import find_metric
+from evaluation.protocols.ranking.unranked import reasons_against
+from evaluation.scoring.values import ObjectiveValues
+from portal.challenges.models import Edition
+from portal.challenges.selectors import shown_edition
+from portal.core.panels import make_panels
+from portal.leaderboard.selectors import Leaderboard, load_entries, make_entry, policy_by, rank_leaderboard
+from portal.submissions.selectors import explain_hold
+from portal.systems.objective_results.answer import answer
+from portal.systems.objective_results.tables import (
+    AVERAGE_DIGITS,
+    Standing,
+    TableMaker,
+    find_standing,
+    list_mismatches,
+    round_number,
+)
+from portal.systems.pages import (
+    Figure,
+    contours_figure,
+    describe_progress,
+    describe_provenance,
+    drawn_in_page,
+    set_figure,
+    sign_figure,
+)
+from portal.systems.selectors import SystemNumbers, View, edition_of
+from portal.systems.tables import extremes_tables
+
+SHOWN_MISMATCHES = 20
+
+
+def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
+    """The page of a system in an edition, in a fixed number of queries."""
+    system, submission = view.system, view.submission
+    edition = edition_of(system)
+    values = load_numbers(view)
+    runs = selectors.select_finished_runs(view.evaluation_runs) if system.corpus else []
+    judged = selectors.select_trial_runs(runs) or runs
+    audio = selectors.read_values(judged)
+    worst, best = selectors.find_extremes(judged) if judged and view.is_own else ([], [])
+    minimum = pitch_minimum(edition)
+    score_sets = list_score_sets(values)
+    targets = {(one.data_set, one.attack_model): one.target_count for one in score_sets}
+    maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own, targets=targets)
+    averages, tables = maker.averages(), maker.tables()
+    mismatches = list_mismatches(values) if view.is_own else []
+    standing = read_standing(view, values)
+    policy = standing.policy
+    figures = det_figures(request, values, estimator_of(edition.recipe), score_sets)
+    first = next((one for one in figures if policy.split in one.title), figures[0] if figures else None)
+    shown = first
+    if first is not None:
+        key = det_key(values.run or 0, first.stored_as, "light", "svg")
+        shown = replace(first, drawn=drawn_in_page(key, "det", first.alt))
+    return view.context | {
+        "answer": summarize(view, values, standing),
+        "first_figure": shown,
+        "versions": view.versions,
+        "progress": describe_progress(submission) if view.is_own else None,
+        "provenance": describe_provenance(submission) if view.is_own and system.is_baseline else None,
+        "runs": runs,
+        "values": values,
+        "hold": explain_hold(submission) if view.is_own else "",
+        "averages": averages,
+        "tables": tables,
+        "notes": {
+            note
+            for table in (averages, *tables)
+            for row in table.rows
+            for cell in row.cells
+            for note in cell.note.split("; ")
+        },
+        "beyond": maker.beyond(),
+        "beyond_figures": beyond_figures(request, values, estimator_of(edition.recipe), score_sets),
+        "standing": standing,
+        "missing": values.missing if view.is_own and values.run else (),
+        "mismatches": mismatches[:SHOWN_MISMATCHES],
+        "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
+        "det_figures": [one for one in figures if one is not first],
+        "panels": make_panels("system", request, SystemNumbers(view, values, score_sets)),
+        "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
+        "contours": contours_figure(request, judged),
+        "minimum": minimum,
+        "extremes": extremes_tables(view.system, worst, best),
+    }
+
+
+def load_numbers(view: View) -> ObjectiveValues:
+    """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
+    found = read_objective_values([view.submission], as_of=view.as_of)
+    return add_verdicts(found, [view.submission], view.as_of)[view.submission.pk]
+
+
+def read_standing(view: View, values: ObjectiveValues) -> Standing:
+    """How the submission shown stands to the conditions of its edition."""
+    edition = edition_of(view.system)
+    return find_standing(values, policy_by(edition, edition.leaderboard_policy), list_reasons(view, values))
+
+
+def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[str]:
+    """Privacy, utility and rank in sentences; none of what was not evaluated."""
+    if not values.run:
+        return []
+    edition = edition_of(view.system)
+    is_on_leaderboard = edition.published_at is not None and not view.query
+    ranked = _ranked(edition) if is_on_leaderboard else None
+    return answer(values, standing, track_of(edition), ranked, view.system.name)
+
+
+def _ranked(edition: Edition) -> Leaderboard:
+    """The leaderboard as far as ranks need it."""
+    shown = shown_edition(edition)
+    return rank_leaderboard(shown, *load_entries(shown, with_retrained=False), shown.leaderboard_policy)
+
+
+def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
+    """Why the submission shown can be ranked in no condition, as the leaderboard says it."""
+    edition = edition_of(view.system)
+    policy = policy_by(edition, edition.leaderboard_policy)
+    entry = make_entry(view.submission, values, track_of(edition), policy)
+    return [one.text for one in reasons_against(entry, policy)] if policy.minimum_eers else []
+
+
+def beyond_figures(
+    request: HttpRequest, values: ObjectiveValues, estimator: str, score_sets: Iterable[ScoreSet], engine: str = ""
+) -> list[Figure]:
+    """What the EER hides, a figure for each data set on the whole set; none of runs that did not measure it.
+
+    Args:
+        engine: what attacked, where the portal did.
+    """
+    measured = {one.data_set for one in values.numbers if one.metric == "better_sign_eer"}
+    figures = []
+    for data_set, tests in group_curves(score_sets).items():
+        _, name = find_known(values, estimator, data_set, tests)
+        if data_set in measured and name == data_set:
+            of = f"{data_set} by {engine}" if engine else data_set
+            alt = f"Targets found, ranks and speakers of {of}; the numbers are in the table."
+            key = partial(exposure_key, values.run or 0, data_set)
+            figures.append(sign_figure(request, key, title=data_set, alt=alt, size=exposure.SIZE, engine=engine))
+    return figures
+
+
+def det_figures(
+    request: HttpRequest, values: ObjectiveValues, estimator: str, score_sets: Iterable[ScoreSet], engine: str = ""
+) -> list[Figure]:
+    """A figure for each data set whose scores were measured, all of them on the whole set.
+
+    Args:
+        engine: what attacked, where the portal did.
+    """
+    metric = find_metric("eer", estimator)
+    figures = []
+    for data_set, tests in group_curves(score_sets).items():
+        numbers, name = find_known(values, estimator, data_set, tests)
+        if not numbers:
+            continue
+        if name != data_set and not default_storage.exists(det_key(values.run or 0, name)):
+            continue  # drawn by an earlier version, with the curve of what rests on a part of its set
+        said = (f"{attack} {round_number(one, AVERAGE_DIGITS)[0]} %" for attack, one in numbers.items())
+        of = f"{data_set} by {engine}" if engine else data_set
+        alt = f"DET curves of {of}. {metric.label}: {', '.join(said)}."
+        key = partial(det_key, values.run or 0, name)
+        size = size_of(len(numbers))
+        figures.append(sign_figure(request, key, title=data_set, alt=alt, size=size, engine=engine, stored_as=name))
+    return figures

@@ -1,0 +1,224 @@
+"""Phone recognisers: they learn, go on after a kill to the same weights, and are compared over the same utterances."""
+
+import csv
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from common.errors import MetricInputError
+from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
+from evaluation.cli.main import main
+from evaluation.formats.results import Speech
+from evaluation.recognizer_training.frames import SpokenText, choose_speech, read_spoken_texts
+from evaluation.recognizer_training.recipe import INPUTS, PhoneRecipe
+from evaluation.scoring.phones import compare_phones
+from speech.audio.files import write_flac16
+from speech.recognizers.phones import spell_phones
+from tests.evaluation.engines import require_model_file
+from tests.evaluation.recognition import spoken
+from tests.evaluation.reference import SHARED
+
+torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
+ORIGINAL, ANONYMISED = Speech.ORIGINAL, Speech.ANONYMISED
+RECIPE = PhoneRecipe(width=32, blocks=1, steps=60, batch_s=30, learning_rate=0.01, held_out=0.1)
+ALPHABET = "abcdefgh"
+
+
+def make_material(n, seed=1, shift=0.0):
+    """Texts of drawn phones; each phone has four frames of its own vector, and noise."""
+    vectors = np.random.default_rng(0).standard_normal((len(ALPHABET), INPUTS)) + shift
+    draw = np.random.default_rng(seed)
+    found = []
+    for number in range(n):
+        phones = draw.integers(len(ALPHABET), size=int(draw.integers(3, 12)))
+        frames = np.repeat(vectors[phones], 4, axis=0) + 0.3 * draw.standard_normal((4 * len(phones), INPUTS))
+        found.append(SpokenText(f"u{number}", frames.astype(np.float16), " ".join(ALPHABET[one] for one in phones)))
+    return found
+
+
+def error_rate(network, material):
+    from evaluation.metrics.word_errors import count_word_errors
+
+    heard = dict(zip((one.name for one in material), network.recognise([one.frames for one in material]), strict=True))
+    return count_word_errors({one.name: one.phones for one in material}, heard).honest.error_rate
+
+
+@pytest.mark.parametrize(
+    ("text", "phones"),
+    [
+        ("THE CAT, twice", "ð ə k æ t t w I s"),
+        ("Better", "b ɛ t ə ɹ"),  # a flap counts as t
+        ("", ""),
+        (" ... ", ""),
+    ],
+)
+def test_texts_are_spelt_in_phones(text, phones):
+    pytest.importorskip("hibari", reason="the dictionary is not installed here")
+    assert spell_phones(text) == phones
+
+
+def test_recogniser_learns_and_is_read_back_as_it_was(tmp_path):
+    from evaluation.recognizer_training.network import load, save
+    from evaluation.recognizer_training.training import train_phones
+
+    told = []
+    fitted = train_phones(make_material(60), RECIPE, 1, progress=lambda done, total: told.append((done, total)))
+    test = make_material(20, seed=2)
+    assert error_rate(fitted.network, test) < 0.2
+    assert fitted.epochs[-1].loss < fitted.epochs[0].loss / 2
+    assert fitted.epochs[-1].error_rate is not None
+    assert told[0] == (0, len(fitted.epochs))
+    assert told[-1] == (len(fitted.epochs), len(fitted.epochs))
+    save(fitted.network, tmp_path / "phones.safetensors")
+    read = load(tmp_path / "phones.safetensors")
+    assert (read.phones, read.recipe) == (tuple(ALPHABET), RECIPE)
+    frames = [one.frames for one in test]
+    assert read.recognise(frames) == fitted.network.recognise(frames)
+    (tmp_path / "other.safetensors").write_bytes(b"no weights at all")
+    with pytest.raises(MetricInputError, match=r"other\.safetensors: expected the weights of a phone recogniser"):
+        load(tmp_path / "other.safetensors")
+
+
+def test_padding_behind_an_utterance_changes_nothing():
+    from evaluation.recognizer_training.network import PhoneNetwork
+
+    torch.manual_seed(0)
+    network = PhoneNetwork(RECIPE, ALPHABET).eval()
+    frames = torch.randn(1, 15, INPUTS)
+    behind = torch.cat([frames, torch.randn(1, 26, INPUTS)], dim=1)
+    lengths = torch.tensor([15])
+    with torch.inference_mode():
+        alone, padded = network(frames, lengths), network(behind, lengths)
+    assert alone.shape == (1, 8, len(ALPHABET) + 1)
+    torch.testing.assert_close(padded[:, :8], alone)
+
+
+def test_training_that_was_killed_goes_on_to_the_same_weights(tmp_path):
+    from evaluation.recognizer_training.training import train_phones
+
+    recipe, material = replace(RECIPE, steps=16), make_material(60)
+    train = partial(train_phones, material, recipe, 1)
+    whole = train(tmp_path / "whole.pt")
+
+    def kill(done, _):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "part.pt", kill)
+    again = train(tmp_path / "part.pt")
+    assert again.epochs == whole.epochs
+    for name, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, again.network.state_dict()[name]), name
+    with pytest.raises(MetricInputError, match="expected the state of this training, found another's"):
+        train_phones(material, recipe, 2, tmp_path / "part.pt")
+
+
+def test_what_cannot_be_aligned_is_left_out_and_too_little_is_refused():
+    from evaluation.recognizer_training.training import train_phones
+
+    usable, short = make_material(20), SpokenText("short", np.zeros((2, INPUTS), np.float16), "a b c")
+    twice = SpokenText("twice", np.zeros((4, INPUTS), np.float16), "a a")
+    assert [one.is_possible for one in (usable[0], short, twice, replace(twice, phones=""))] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert replace(twice, phones="a b").is_possible
+    with pytest.raises(MetricInputError, match="at least 20 utterances with transcripts; found 19 of 21"):
+        train_phones([*usable[:19], short, twice], RECIPE, 1)
+
+
+def test_recipe_names_all_faults():
+    with pytest.raises(MetricInputError) as refused:
+        PhoneRecipe().changed(layer=7, width="wide", depth=3)
+    for sentence in (
+        "layer: expected 1 to 6, found 7.",
+        "width: expected a number, found “wide”.",
+        "depth: expected a name",
+    ):
+        assert sentence in str(refused.value)
+    assert PhoneRecipe.from_json(RECIPE.to_json()) == RECIPE
+
+
+def test_no_more_speech_is_drawn_than_the_recipe_uses():
+    utterances = [TrainingUtterance(f"u{number}", "s", lambda: None) for number in range(100)]
+    recipe = PhoneRecipe(most_s=60)
+    chosen = choose_speech(utterances, {one.identifier: 7.0 for one in utterances}, recipe, 1)
+    assert len(chosen) == 8  # 56 s
+    assert [one.identifier for one in chosen] == sorted(
+        (one.identifier for one in chosen), key=lambda name: int(name[1:])
+    )
+    assert chosen == choose_speech(utterances, {one.identifier: 7.0 for one in utterances}, recipe, 1)
+
+
+def test_the_three_rows_are_counted_over_the_same_utterances():
+    references = {"a1": "x y z u", "a2": "x y", "b1": "x y z u", "b2": "x x", "lost": "x y"}
+    ceiling = dict(references)
+    frozen = {"a1": "x", "a2": "x y", "b1": "x y z", "b2": "x x"}  # 4 of 12 wrong
+    retrained = references | {"a1": "x y z"}  # 1 of 12
+    heard = {(ORIGINAL, ORIGINAL): ceiling, (ORIGINAL, ANONYMISED): frozen, (ANONYMISED, ANONYMISED): retrained}
+    found = compare_phones(references, heard, {name: name[0] for name in references})
+    assert {row.name: (row.counts.errors, row.counts.reference_words) for row in found.rows} == {
+        "ceiling": (0, 12),
+        "retrained": (1, 12),
+        "frozen": (4, 12),
+    }
+    assert found.regained == pytest.approx(0.75)
+    assert (found.utterances, found.speakers) == (4, 2)
+    assert found.damage.estimate == pytest.approx(4 / 12)
+    assert found.retraining.estimate == pytest.approx(-3 / 12)
+    same = heard | {(ORIGINAL, ANONYMISED): ceiling}
+    assert compare_phones(references, same, {}).regained is None
+    with pytest.raises(MetricInputError):
+        compare_phones(references, heard | {(ANONYMISED, ANONYMISED): {}}, {})
+
+
+def test_a_recording_that_cannot_be_used_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("evaluation.recognizer_training.frames.phones.spell_phones", lambda text: " ".join(text))
+    (tmp_path / "bad.flac").write_bytes(b"")
+    bad = TrainingUtterance("bad", "s", partial(read_audio, tmp_path / "bad.flac"))
+    silent = TrainingUtterance("no text", "s", partial(read_audio, tmp_path / "bad.flac"))
+    with pytest.raises(MetricInputError, match=r"bad\.flac"):
+        read_spoken_texts([bad, silent], {"bad": "abc"}, tmp_path / "frames", RECIPE)
+    told = []
+    assert read_spoken_texts([bad], {"bad": "abc"}, tmp_path / "frames", RECIPE, refuse=told.append) == []
+    assert len(told) == 1
+
+
+def test_command_compares_both_recognisers(tmp_path, capsys):
+    """Real speech, real Whisper: so few steps teach little, but every part of the way is gone."""
+    require_model_file("whisper-base")
+    pytest.importorskip("hibari", reason="the dictionary is not installed here")
+    texts = spoken("librispeech-test-other", 26, longest_s=5.0)
+    with (SHARED / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["utterance_id"]: row for row in csv.DictReader(file) if row["utterance_id"] in texts}
+    for place, (name, row) in enumerate(rows.items()):
+        samples, rate = read_audio(SHARED / "speech" / row["path"])
+        for kind, sound in (("original", samples), ("anonymised", samples[::-1].copy())):
+            folder = tmp_path / ("test" if place >= 22 else "training") / kind / row["speaker"]
+            folder.mkdir(parents=True, exist_ok=True)
+            write_flac16(folder / f"{name}.flac", sound, rate)
+    (tmp_path / "text").write_text("".join(f"{name} {text}\n" for name, text in texts.items()))
+    pairs = [[str(tmp_path / part / kind) for kind in ("original", "anonymised")] for part in ("training", "test")]
+    command = ["retrain-recognizer", str(tmp_path / "out"), "--training", *pairs[0], "--test", *pairs[1]]
+    command += ["--text", str(tmp_path / "text"), "--set", "steps=30", "width=64", "held_out=0", "--json"]
+    assert main(command) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert [row["recogniser"] for row in first["rows"]] == ["ceiling", "retrained", "frozen"]
+    assert all(0 < row["phone_error_rate"] <= 1.5 for row in first["rows"])
+    assert first["utterances"] == len(rows) - 22
+    with (tmp_path / "out" / "phones.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert {row["utterance_id"] for row in table} == set(list(rows)[22:])
+    # The same command reads what is there and says the same.
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out) == first
+    assert main([*command[:-1]]) == 0
+    assert "phone error rate, %" in capsys.readouterr().out
+    assert main([*command, "--set", "steps=many"]) == 2
+    assert "steps: expected a number, found “many”" in capsys.readouterr().err
