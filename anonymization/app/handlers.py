@@ -17,7 +17,7 @@ from anonymization.app import job
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import TRIAL
 from anonymization.app.services import settle_anonymization
-from anonymization.app.voices import (
+from anonymization.app.voice_assignment import (
     check_run_voices,
     give_voices,
     is_planned_in_job,

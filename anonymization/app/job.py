@@ -21,7 +21,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import EXAMPLES, find_voice
+from anonymization.app.voice_assignment import EXAMPLES, find_voice
 from anonymization.checks.outputs import check_output
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
 from anonymization.methods.contract import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from anonymization.app import voices
+from anonymization.app import voice_assignment
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import TRIAL, list_unfinished_trials
 from anonymization.methods.contract import Anonymizer, MethodError, Options, complete_options
@@ -30,9 +30,9 @@ def start_anonymization(
     data_sets: Iterable[DataSet],
     method: str,
     seed: int,
-    level: str = voices.BY_ROLE,
+    level: str = voice_assignment.BY_ROLE,
     options: Options | None = None,
-    targets: voices.TargetRequest | None = None,
+    targets: voice_assignment.TargetRequest | None = None,
     by: Any = None,
 ) -> list[AnonymizationRun]:
     """One run and one job for each data set; runs at speaker level that share role and split share their voices.
@@ -50,7 +50,7 @@ def start_anonymization(
     if missing := lacking({recipe.name: explain_missing(recipe)})[recipe.name]:
         raise MethodError(missing)
     settled = complete_options(recipe, options)
-    voices.require_targets(recipe, targets)
+    voice_assignment.require_targets(recipe, targets)
     plans: dict[tuple[str, str], VoicePlan] = {}
     runs = []
     for data_set in data_sets:
@@ -61,15 +61,15 @@ def start_anonymization(
             recipe_version=recipe.version,
             code_version=code_version(),
             seed=seed,
-            level=voices.choose_level(data_set, level),
+            level=voice_assignment.choose_level(data_set, level),
             options=settled,
         )
         if targets is not None:
-            voices.give_targets(run, targets, settled)
-        elif run.level == AnonymizationRun.Level.SPEAKER and not voices.is_planned_in_job(run, recipe):
+            voice_assignment.give_targets(run, targets, settled)
+        elif run.level == AnonymizationRun.Level.SPEAKER and not voice_assignment.is_planned_in_job(run, recipe):
             shared = (data_set.role, data_set.split)
-            plans[shared] = plans.get(shared) or voices.plan_split_voices(recipe, data_set, seed)
-            voices.give_voices(run, plans[shared])
+            plans[shared] = plans.get(shared) or voice_assignment.plan_split_voices(recipe, data_set, seed)
+            voice_assignment.give_voices(run, plans[shared])
         run.save()
         run.job = _create_job(run, recipe, by)
         run.save(update_fields=["job"])

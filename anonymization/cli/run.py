@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
-from anonymization.cli import arguments, records
-from anonymization.cli import voices as voices_of
+from anonymization.cli import arguments, records, voice_assignment
 from anonymization.cli.progress import Progress, counted, format_duration, interruption
 from anonymization.cli.records import OutputFolder, Row, write_text
 from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
@@ -47,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     seed_help = "seed of the voices; needed unless --voices is given"
     parser.add_argument("--seed", type=arguments.seed, help=seed_help)
     parser.add_argument("--voices", type=Path, metavar="FILE.csv", help="voices to use, instead of drawn ones")
-    voices_of.add_targets(parser)
+    voice_assignment.add_targets(parser)
     arguments.add_reading(parser)
     arguments.add_options(parser)
     jobs_help = "number of processes (default 1; 0: one for each core)"
@@ -75,17 +74,17 @@ def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], Source])
         said = "--seed" if options.seed is not None else "--level"
         raise CommandError(f"--voices: expected no {said}, which draws other voices; found both. Leave one out.")
     _refuse_nested(options.source, options.out)
-    targeting = voices_of.read_targeting(method, options)
+    targeting = voice_assignment.read_targeting(method, options)
     reading = arguments.read_reading(options)
     source = read(options.source, reading)
     if options.voices:
-        voices = voices_of.voices_from_file(method, source.utterances, options.voices)
+        voices = voice_assignment.voices_from_file(method, source.utterances, options.voices)
     else:
-        voices = voices_of.plan_source_voices(
+        voices = voice_assignment.plan_source_voices(
             method, source, targeting, seed=options.seed, level=options.level, options=settings
         )
     work = Settings(options.method, settings, options.out, reading.container, options.strict, options.targets)
-    record = _record(method, options, work) | voices_of.describe_targets(targeting)
+    record = _record(method, options, work) | voice_assignment.describe_targets(targeting)
     with closing(OutputFolder(options.out, record)) as folder:
         if not options.json:
             print_text(f"{method.title}, {counted(len(source.utterances), 'utterance')}.")
@@ -140,7 +139,7 @@ class _Run:
     options: argparse.Namespace
     method: Anonymizer
     source: Source
-    voices: voices_of.Voices
+    voices: voice_assignment.Voices
     folder: OutputFolder
     chosen: list[Utterance]
     done: int = 0
@@ -223,7 +222,7 @@ class _Run:
         with self._keeping():
             if self.options.targets:
                 finished = [each for each in source.utterances if each.output in folder.rows]
-                rows = voices_of.list_target_rows(finished, source.data_sets, self.voices)
+                rows = voice_assignment.list_target_rows(finished, source.data_sets, self.voices)
                 write_text(folder.folder / records.TARGETS, write_targets_csv(rows))
             folder.finish((each.output for each in source.utterances), report)
         if self.options.json:

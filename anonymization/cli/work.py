@@ -23,7 +23,7 @@ from typing import IO
 
 from anonymization.checks.outputs import check_output
 from anonymization.cli.records import FULL, PART, NoSpaceError, Row, hold_as_worker
-from anonymization.cli.voices import prepare_method
+from anonymization.cli.voice_assignment import prepare_method
 from anonymization.methods import contract
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_file
 from anonymization.methods.external.method import watching

@@ -23,7 +23,7 @@ from anonymization.cli import arguments, listing
 from anonymization.cli.records import RECORD
 from anonymization.cli.run import run_on
 from anonymization.cli.sources import UNDIVIDED, Reading, Source, read_directories
-from anonymization.cli.voices import add_targets
+from anonymization.cli.voice_assignment import add_targets
 from anonymization.methods.contract import MethodError
 from anonymization.methods.external.description import PLACEHOLDER
 from anonymization.methods.external.method import has_graphics_card

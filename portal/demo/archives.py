@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.app.voices import split_of
+from anonymization.app.voice_assignment import split_of
 from anonymization.methods.contract import Options, PseudoSpeaker, VoiceRequest, complete_options, plans_voices
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import Role, plan_requests, plan_voices, pseudo_speaker_key

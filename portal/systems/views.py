@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from anonymization.app.voices import find_targets, list_assignments
+from anonymization.app.voice_assignment import find_targets, list_assignments
 from anonymization.methods.voices.files import write_targets_csv, write_voices
 from evaluation.app.attacker_training.selectors import find_training
 from evaluation.app.attacks.selectors import list_attacks

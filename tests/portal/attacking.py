@@ -12,7 +12,7 @@ from evaluation.metrics.detection import detection_metrics
 from portal.core.storage import load_audio, store_bytes
 from portal.jobs.runner import execute
 from speech.encoders import long_term_spectrum, registry
-from tests.evaluation.voices import voice
+from tests.evaluation.formant_speech import voice
 from tests.portal.factories import RATE_HZ, make_submission, make_team, make_team_system
 from tests.portal.objective import add_audio
 

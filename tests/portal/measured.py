@@ -3,7 +3,7 @@
 import statistics
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import describe_plan, plan_split_voices
+from anonymization.app.voice_assignment import describe_plan, plan_split_voices
 from anonymization.methods.registry import get_method
 from evaluation.app.models import EvaluationRun
 from evaluation.metrics.catalogue import METRICS

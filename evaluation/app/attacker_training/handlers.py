@@ -23,7 +23,7 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from anonymization.app.voices import find_targets
+from anonymization.app.voice_assignment import find_targets
 from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError
 from common.memory import available_bytes

@@ -17,7 +17,7 @@ from django.db.models import Count, F, QuerySet, Sum
 from django.http import Http404
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import find_targets
+from anonymization.app.voice_assignment import find_targets
 from evaluation.app.attacks.trained import REPORT
 from evaluation.app.models import EvaluationRun, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING

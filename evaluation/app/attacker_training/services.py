@@ -15,7 +15,7 @@ from django.db import transaction
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import TargetRequest, find_targets
+from anonymization.app.voice_assignment import TargetRequest, find_targets
 from evaluation.app.attacker_training.selectors import Material, list_material
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.trained import list_scorings, list_seeds, speech_of_training

@@ -21,7 +21,7 @@ from django.utils.functional import cached_property
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import Pace, label_of, list_paces, list_unfinished_trials
 from anonymization.app.services import start_trials
-from anonymization.app.voices import BY_ROLE, TargetRequest
+from anonymization.app.voice_assignment import BY_ROLE, TargetRequest
 from anonymization.methods.contract import (
     Anonymizer,
     MethodError,

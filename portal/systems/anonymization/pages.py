@@ -15,7 +15,7 @@ from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import find_method, get_run, list_problems, list_settings
-from anonymization.app.voices import find_voice, is_planned_in_job, list_parameters, pair_parameters
+from anonymization.app.voice_assignment import find_voice, is_planned_in_job, list_parameters, pair_parameters
 from anonymization.methods.contract import (
     Anonymizer,
     MethodError,

@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import pair_parameters
+from anonymization.app.voice_assignment import pair_parameters
 from anonymization.explanation.drawing import request_drawing
 from anonymization.explanation.explain import Explanation
 from anonymization.methods.contract import MethodError

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from django.http import HttpRequest
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import find_pseudo_speaker
+from anonymization.app.voice_assignment import find_pseudo_speaker
 from anonymization.explanation.explain import Explanation, explain, find_best_instant, find_last_instant
 from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker
 from anonymization.methods.registry import get_method

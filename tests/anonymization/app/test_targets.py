@@ -8,7 +8,7 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import TargetRequest, find_pseudo_speaker, find_targets
+from anonymization.app.voice_assignment import TargetRequest, find_pseudo_speaker, find_targets
 from anonymization.methods.contract import MethodError
 from benchmarks.experiments.knn_world.method import METHODS
 from portal.challenges.models import Role, Utterance

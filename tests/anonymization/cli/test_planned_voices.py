@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.app import voices
+from anonymization.app import voice_assignment
 from anonymization.app.handlers import PLANNING
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import check_run_voices, find_voice, list_assignments
+from anonymization.app.voice_assignment import check_run_voices, find_voice, list_assignments
 from anonymization.checks.outputs import check_output
 from anonymization.checks.voices import check_voices_of_method
 from anonymization.conformance import check_method, make_vowel
@@ -269,8 +269,8 @@ def test_speakers_without_a_gender_are_heard_once_and_runs_of_a_split_share_thei
     runs = start(corpus, "tones_trials_f", "tones_trials_m")
     corpus.speakers.update(gender="")
     heard, told = [], []
-    read = voices._read_recording
-    monkeypatch.setattr(voices, "_read_recording", lambda key: heard.append(key) or read(key))
+    read = voice_assignment._read_recording
+    monkeypatch.setattr(voice_assignment, "_read_recording", lambda key: heard.append(key) or read(key))
     monkeypatch.setattr(JobContext, "progress", lambda _, *words: told.append(words))
     assert [execute(run.job_id).state for run in runs] == [State.SUCCEEDED] * 2
     assert len(heard) == 4  # a trial of each, once for both runs
@@ -284,7 +284,7 @@ def test_job_that_is_cancelled_while_it_plans_plans_the_same_voices_later(slower
     corpus = make_corpus("tones", speakers=4, utterances=1)
     [run] = start(corpus, "tones_trials_f")
     corpus.speakers.update(gender="")
-    read, told = voices._read_recording, []
+    read, told = voice_assignment._read_recording, []
 
     def stop_at_the_second(key):
         told.append(key)
@@ -292,11 +292,11 @@ def test_job_that_is_cancelled_while_it_plans_plans_the_same_voices_later(slower
             raise JobCancelled
         return read(key)
 
-    monkeypatch.setattr(voices, "_read_recording", stop_at_the_second)
+    monkeypatch.setattr(voice_assignment, "_read_recording", stop_at_the_second)
     assert execute(run.job_id).state == State.CANCELLED
     run.refresh_from_db()
     assert (run.voices, run.submission.files.count()) == ({}, 0)
-    monkeypatch.setattr(voices, "_read_recording", read)
+    monkeypatch.setattr(voice_assignment, "_read_recording", read)
     assert execute(run_again(AnonymizationRun.objects.get(pk=run.pk).job, by=None).pk).state == State.SUCCEEDED
     run.refresh_from_db()
     requests = [

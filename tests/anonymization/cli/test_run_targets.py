@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from anonymization.cli.voices import read_pool
+from anonymization.cli.voice_assignment import read_pool
 from anonymization.conformance import make_vowel
 from benchmarks.experiments.knn_world.method import METHODS
 from tests.anonymization.cli.shell import RATE_HZ, contents, write_speech

@@ -17,11 +17,11 @@ from django.core.files.storage import default_storage
 from django.test import Client
 
 from anonymization.app import job as job_body
-from anonymization.app import voices
+from anonymization.app import voice_assignment
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import list_paces
 from anonymization.app.services import start_trials
-from anonymization.app.voices import find_pseudo_speaker, list_planned_voices
+from anonymization.app.voice_assignment import find_pseudo_speaker, list_planned_voices
 from anonymization.methods.contract import Item, MethodError, Option, complete_options
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import (
@@ -453,7 +453,7 @@ class Backwards:
 @pytest.fixture
 def backwards(monkeypatch):
     plugin = Backwards()
-    for place in ("app.services", "app.voices", "app.handlers", "app.selectors"):
+    for place in ("app.services", "app.voice_assignment", "app.handlers", "app.selectors"):
         monkeypatch.setattr(f"anonymization.{place}.get_method", {"backwards": plugin}.__getitem__)
     monkeypatch.setattr("portal.systems.services.get_method", {"backwards": plugin}.__getitem__)
     return plugin
@@ -573,7 +573,7 @@ def test_what_the_checks_find_is_kept_with_the_run_by_cause_and_shown_with_the_j
     run.refresh_from_db()
     clipped = [row for row in run.report["problems"] if row["code"] == "clipped"]
     assert (job.state, sum(row["count"] for row in clipped)) == (State.SUCCEEDED, 15)
-    assert len(clipped) <= voices.EXAMPLES + 1
+    assert len(clipped) <= voice_assignment.EXAMPLES + 1
     assert clipped == [row for row in job.problems if row["code"] == "clipped"]
 
 

@@ -26,7 +26,7 @@ from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 from speech.encoders import registry
-from tests.evaluation.voices import voice
+from tests.evaluation.formant_speech import voice
 from tests.portal.attacked import attacked
 from tests.portal.attacking import (
     SPECTRUM,

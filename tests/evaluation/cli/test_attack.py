@@ -19,8 +19,8 @@ from evaluation.metrics.detection import detection_metrics
 from evaluation.scoring import vector_files
 from evaluation.scoring.vector_files import read_vectors, write_vectors
 from speech.encoders import long_term_spectrum, registry
+from tests.evaluation.formant_speech import RATE_HZ, voice
 from tests.evaluation.reference import SHARED, needs_shared
-from tests.evaluation.voices import RATE_HZ, voice
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 REAL = SHARED / "vpc-librispeech"

@@ -10,7 +10,7 @@ import soundfile
 from playwright.sync_api import expect
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import find_pseudo_speaker
+from anonymization.app.voice_assignment import find_pseudo_speaker
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus
 from portal.core.storage import keep_audio, store_bytes

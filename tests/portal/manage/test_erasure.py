@@ -31,7 +31,7 @@ from portal.jobs.models import Job, JobEvent
 from portal.jobs.runner import execute
 from portal.manage import erasure
 from portal.submissions.models import SubmittedFile, Upload
-from tests.evaluation.voices import voice
+from tests.evaluation.formant_speech import voice
 from tests.listening.factories import make_session, make_study
 from tests.listening.results.answered import analysed, make_answered
 from tests.portal.attacked import recognised

@@ -26,7 +26,7 @@ from portal.manage import retention, sweep
 from portal.manage.periodic_tasks import delete_files, keep_retention_dates
 from portal.submissions.models import SharedPart, SubmittedFile
 from portal.submissions.services import evaluate_again
-from tests.evaluation.voices import voice
+from tests.evaluation.formant_speech import voice
 from tests.listening.results.answered import analysed, make_answered
 from tests.portal.attacking import store_samples, unprotected
 from tests.portal.factories import (

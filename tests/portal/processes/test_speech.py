@@ -14,7 +14,7 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
-from anonymization.app.voices import find_pseudo_speaker
+from anonymization.app.voice_assignment import find_pseudo_speaker
 from anonymization.methods import registry
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus

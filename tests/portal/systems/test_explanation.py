@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voices import find_pseudo_speaker
+from anonymization.app.voice_assignment import find_pseudo_speaker
 from anonymization.explanation.drawing import request_drawing
 from anonymization.explanation.explain import explain
 from anonymization.methods.registry import get_method

@@ -1,0 +1,369 @@
+"""Which voice each utterance of a source gets, and the arguments that say from which targets.
+
+Voices are planned from a seed, taken from a file of voices, or those of target speakers. Those of a split are planned
+together over everybody who enrols or is tried in it, so that the directories of a challenge belong in one call: another
+population may give other voices. A pool of targets is read as a source is (a folder, a Kaldi data directory, or a
+folder of those); genders stand in a file ``spk2gender`` of the folder or data directory, for pool and input alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
+from anonymization.methods.audio_conversion import convert_file
+from anonymization.methods.contract import (
+    Anonymizer,
+    MethodError,
+    Options,
+    PseudoSpeaker,
+    Samples,
+    Target,
+    TargetPool,
+    VoiceRequest,
+    plans_voices,
+    takes_targets,
+    validate_voice,
+)
+from anonymization.methods.voices.files import (
+    TargetRow,
+    read_voices,
+)
+from anonymization.methods.voices.pseudo_speakers import (
+    Assignment,
+    Level,
+    Role,
+    VoicePlan,
+    draw_pseudo_speaker,
+    plan_requests,
+    plan_voices,
+    pseudo_speaker_key,
+    usual_level,
+)
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, plan_targets
+from anonymization.methods.voices.targets import Source as Planned
+from common.errors import CommandError
+from common.problems import has_errors
+from evaluation.formats.kaldi import read_spk2gender
+from speech.audio.files import AudioError
+from speech.model_files.store import compute_sha256
+
+GENDERS = "spk2gender"
+
+_NOT_BY_SPEAKER = "Training data is anonymised at utterance level; found --level speaker. Leave it out."
+
+Place = tuple[Role, str, str, str]  # role, split, speaker, utterance (empty at speaker level)
+
+
+# Voices drawn or of a file -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """The voices of a source. distance: what any two speakers' differ by at least; 0 where nothing was promised."""
+
+    assignments: tuple[Assignment, ...]
+    distance: float
+    by_place: Mapping[Place, PseudoSpeaker]
+
+    def of(self, utterance: Utterance) -> PseudoSpeaker:
+        """The voice of an utterance: its own, else its speaker's."""
+        own = self.by_place.get((utterance.role, utterance.split, utterance.speaker, utterance.name))
+        return own or self.by_place[utterance.role, utterance.split, utterance.speaker, ""]
+
+
+def plan_drawn_voices(method: Anonymizer, utterances: Sequence[Utterance], *, seed: int, level: Level | None) -> Voices:
+    """Voices drawn from a seed.
+
+    Args:
+        level: None for what is usual: training data at utterance level, all else at speaker level.
+
+    Raises:
+        MethodError: training data at speaker level, which has no voices there.
+    """
+    plans = _plans(method, utterances, seed, level)
+    assignments: dict[Place, Assignment] = {}
+    for each in utterances:
+        at_level = level or usual_level(each.role)
+        place = (each.role, each.split, each.speaker, each.name if at_level == "utterance" else "")
+        if place in assignments:
+            continue
+        if at_level == "speaker":
+            voice = plans[each.role, each.split].voices[each.speaker]
+        else:
+            key = pseudo_speaker_key(
+                seed=seed, role=each.role, split=each.split, speaker=each.speaker, utterance=each.name
+            )
+            voice = draw_pseudo_speaker(key, method.parameters)
+        assignments[place] = Assignment(each.role, each.split, at_level, each.speaker, place[3], voice)
+    return make_voices(assignments.values(), min((plan.distance for plan in plans.values()), default=0.0))
+
+
+def _plans(
+    method: Anonymizer, utterances: Sequence[Utterance], seed: int, level: Level | None
+) -> dict[tuple[str, str], VoicePlan]:
+    speakers: dict[str, set[str]] = defaultdict(set)
+    for each in utterances:
+        if each.role != "training":
+            speakers[each.split].add(each.speaker)
+    wanted = {(each.role, each.split) for each in utterances if (level or usual_level(each.role)) == "speaker"}
+    if any(role == "training" for role, _ in wanted):
+        raise MethodError(_NOT_BY_SPEAKER)
+    return {
+        (role, split): plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers[split])
+        for role, split in sorted(wanted)
+    }
+
+
+def plan_own_voices(
+    method: Anonymizer,
+    utterances: Sequence[Utterance],
+    genders: Mapping[str, str],
+    *,
+    seed: int,
+    level: Level | None,
+    options: Options,
+) -> Voices:
+    """The voices that a method plans itself: of all speakers of a role and split together, of utterances one by one.
+
+    Args:
+        level: as for `plan_drawn_voices`.
+        options: of the run.
+    """
+    recordings: dict[Place, list[Path]] = defaultdict(list)
+    for each in sorted(utterances, key=lambda each: each.name):
+        at_level = level or usual_level(each.role)
+        if at_level == "speaker" and each.role == "training":
+            raise MethodError(_NOT_BY_SPEAKER)
+        own = each.name if at_level == "utterance" else ""
+        recordings[each.role, each.split, each.speaker, own].append(each.audio)
+    together: dict[tuple[str, ...], list[Place]] = defaultdict(list)
+    for place in sorted(recordings):
+        together[place if place[3] else place[:2]].append(place)
+    assigned = []
+    for places in together.values():
+        requests = [replace(_request(place, genders, recordings[place], seed), options=options) for place in places]
+        for (role, split, speaker, own), voice in zip(places, plan_requests(method, requests), strict=True):
+            assigned.append(Assignment(role, split, "utterance" if own else "speaker", speaker, own, voice))
+    return make_voices(assigned, 0.0)
+
+
+def _request(place: Place, genders: Mapping[str, str], recordings: Iterable[Path], seed: int) -> VoiceRequest:
+    role, split, speaker, own = place
+    key = pseudo_speaker_key(seed=seed, role=role, split=split, speaker=speaker, utterance=own)
+    read = tuple(partial(_read_recording, path) for path in recordings)
+    return VoiceRequest(key, genders.get(speaker, ""), read)
+
+
+def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: Path) -> Voices:
+    """The voices that a file states, for every utterance of the source.
+
+    Raises:
+        MethodError: a file of voices with problems; a voice that the method cannot take.
+        CommandError: an utterance that has none in the file, or a speaker that has two at speaker level.
+    """
+    rows = read_voices(path, str(path)).require()
+    _refuse_second_voices(rows, path)
+    voices = make_voices(rows, 0.0)
+    for row in voices.assignments:
+        try:
+            validate_voice(method, row.voice)
+        except MethodError as error:
+            raise MethodError(f"{path}, the voice of {row.utterance or row.speaker}: {error}") from error
+    for each in utterances:
+        try:
+            voices.of(each)
+        except KeyError:
+            raise CommandError(
+                f"{path}: expected a voice for the speaker {each.speaker} ({each.role}, {each.split}), found none. "
+                f"Make the file from the same folder, role and split."
+            ) from None
+    return voices
+
+
+def _refuse_second_voices(rows: Iterable[Assignment], path: Path) -> None:
+    first: dict[Place, Assignment] = {}
+    for row in rows:
+        earlier = first.setdefault(_place(row), row)
+        if earlier.voice != row.voice:
+            raise CommandError(
+                f"{path}, line {row.line}: expected one voice for {row.speaker} at level {row.level} ({row.role}, "
+                f"{row.split}), found another one than in line {earlier.line}. Keep the line that is meant, or set "
+                f"the level to utterance."
+            )
+
+
+def _place(row: Assignment) -> Place:
+    return row.role, row.split, row.speaker, row.utterance if row.level == "utterance" else ""
+
+
+def make_voices(assignments: Iterable[Assignment], distance: float) -> Voices:
+    """Assignments as the voices of a source."""
+    rows = tuple(assignments)
+    return Voices(rows, distance, {_place(row): row.voice for row in rows})
+
+
+# Voices of targets -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Targeting:
+    """What was said about targets, or about genders alone where a method plans its voices and has no pool.
+
+    genders: of the speakers of the input by name, from a file that was named.
+    """
+
+    selection: str
+    pool: TargetPool | None
+    genders: dict[str, str]
+
+
+def add_targets(parser: argparse._ActionsContainer) -> None:
+    """The arguments about targets."""
+    targets_help = "speech of the target speakers, for methods that need some"
+    parser.add_argument("--targets", type=Path, metavar="FOLDER", help=targets_help)
+    selection_help = f"who gets which target (default {DEFAULT_SELECTION})"
+    parser.add_argument("--target-selection", choices=tuple(SELECTIONS), help=selection_help)
+    genders_help = f"{GENDERS} file of the input's speakers (default: the one in the input)"
+    parser.add_argument("--genders", type=Path, metavar="FILE", help=genders_help)
+
+
+def read_targeting(method: Anonymizer, options: argparse.Namespace) -> Targeting | None:
+    """What was said, the pool read; None for methods without targets.
+
+    Raises:
+        CommandError: targets that the method does not take, or none where it needs some.
+    """
+    if plans_voices(method) and not options.targets and not options.target_selection:
+        return Targeting("", None, _read_genders(options.genders) if options.genders else {})
+    if not takes_targets(method):
+        for said in ("targets", "target_selection", "genders"):
+            if getattr(options, said):
+                raise CommandError(
+                    f"--{said.replace('_', '-')}: expected a method whose voices are those of targets; "
+                    f"found {method.name}, which draws its voices."
+                )
+        return None
+    if options.targets is None:
+        raise CommandError(f"--targets: expected a folder of speech of target speakers for {method.name}; found none.")
+    if getattr(options, "voices", None):
+        raise CommandError(f"--voices: expected drawn voices; {method.name} gives those of --targets.")
+    genders = _read_genders(options.genders) if options.genders else {}
+    return Targeting(options.target_selection or DEFAULT_SELECTION, read_pool(options.targets), genders)
+
+
+def read_pool(folder: Path) -> TargetPool:
+    """The target speakers of a folder, each with its recordings in the order of their names.
+
+    Raises:
+        CommandError: no such folder, or nobody in it.
+        MethodError: a file of genders with problems.
+    """
+    source = read_source(folder, Reading(role="trial"))
+    genders = _find_genders(source)
+    recordings: dict[str, list[partial[tuple[Samples, int]]]] = defaultdict(list)
+    for each in sorted(source.utterances, key=lambda each: each.name):
+        recordings[each.speaker].append(partial(_read_recording, each.audio))
+    return TargetPool(Target(name, genders.get(name, ""), tuple(found)) for name, found in recordings.items())
+
+
+def prepare_method(method: Anonymizer, folder: Path | None) -> Anonymizer:
+    """The method with the targets of a folder, where it takes some; for worker processes, too."""
+    return method.prepare(read_pool(folder)) if takes_targets(method) and folder is not None else method
+
+
+def plan_source_voices(
+    method: Anonymizer,
+    source: Source,
+    targeting: Targeting | None,
+    *,
+    seed: int,
+    level: Level | None,
+    options: Options,
+) -> Voices:
+    """The voices of all utterances of a source, drawn or those of targets.
+
+    Raises:
+        MethodError: what `plan_targets` or `plan_drawn_voices` refuses.
+    """
+    if targeting is None:
+        return plan_drawn_voices(method, source.utterances, seed=seed, level=level)
+    genders = targeting.genders or _find_genders(source)
+    if targeting.pool is None:
+        return plan_own_voices(method, source.utterances, genders, seed=seed, level=level, options=options)
+    planned = []
+    for each in source.utterances:
+        gender, at_level = genders.get(each.speaker, ""), level or usual_level(each.role)
+        planned.append(Planned(each.name, each.speaker, gender, each.role, each.split, at_level))
+    assigned = plan_targets(planned, targeting.pool.targets, targeting.selection, seed=seed)
+    voices = {_place(each): each.voice for each in assigned}
+    return make_voices(
+        (
+            Assignment(role, split, "utterance" if utterance else "speaker", speaker, utterance, voice)
+            for (role, split, speaker, utterance), voice in voices.items()
+        ),
+        0.0,
+    )
+
+
+def list_target_rows(
+    utterances: Sequence[Utterance], data_sets: Sequence[DataSet], voices: Voices
+) -> Iterator[TargetRow]:
+    """The lines of a file of targets; data sets are named where there are several."""
+    several = len(data_sets) > 1
+    for each in utterances:
+        yield each.data_set if several else "", each.name, voices.of(each).target
+
+
+def describe_targets(targeting: Targeting | None) -> dict[str, str]:
+    """What decides the targets of a run, for its record; nothing for methods without targets.
+
+    targets: SHA-256 of names, genders and recordings of the targets; genders: that of a file that was named.
+    """
+    if targeting is None:
+        return {}
+    genders = "\0".join(f"{name}\0{gender}" for name, gender in sorted(targeting.genders.items()))
+    told = hashlib.sha256(genders.encode()).hexdigest() if genders else ""
+    if targeting.pool is None:
+        return {"genders": told}
+    digest = hashlib.sha256()
+    for target in targeting.pool.targets:
+        digest.update(f"{target.name}\0{target.gender}\0".encode("utf-8", "surrogateescape"))
+        for recording in target.recordings:
+            assert isinstance(recording, partial)  # noqa: S101 - as `read_pool` makes them
+            digest.update(compute_sha256(recording.args[0]).encode())
+    return {
+        "targets": digest.hexdigest(),
+        "target_selection": targeting.selection,
+        "genders": told,
+    }
+
+
+def _read_recording(path: Path) -> tuple[Samples, int]:
+    try:
+        conformed = convert_file(path)
+    except AudioError as error:
+        raise MethodError(str(error)) from error
+    return conformed.samples, conformed.rate_hz
+
+
+def _find_genders(source: Source) -> dict[str, str]:
+    """Of all data sets of a source that state them."""
+    found: dict[str, str] = {}
+    for data_set in source.data_sets:
+        if (path := data_set.folder / GENDERS).is_file():
+            found |= _read_genders(path)
+    return found
+
+
+def _read_genders(path: Path) -> dict[str, str]:
+    parsed = read_spk2gender(path, str(path))
+    if has_errors(parsed.problems):
+        raise MethodError("\n".join(problem.sentence() for problem in parsed.problems))
+    return dict(parsed.content)
