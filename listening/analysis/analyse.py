@@ -19,6 +19,13 @@ from listening.analysis.boards.linkability import make_grouping_table, make_link
 from listening.analysis.boards.maps import make_map_tables
 from listening.analysis.models.comparisons import make_comparison_tables
 from listening.analysis.models.mixed_model import make_model_tables
+from listening.analysis.post_screening.listeners import make_listener_tables
+from listening.analysis.post_screening.rules import (
+    count_missed_controls,
+    make_effect_tables,
+    make_screening_table,
+    read_right_answers,
+)
 from listening.analysis.reading.inputs import (
     NORMALISED,
     RAW,
@@ -34,13 +41,6 @@ from listening.analysis.scoring.detection import make_detection_tables
 from listening.analysis.scoring.normalisation import count_left_out, score_ratings
 from listening.analysis.scoring.objective import make_objective_tables
 from listening.analysis.scoring.summary import make_summary_tables
-from listening.analysis.screening.listeners import make_listener_tables
-from listening.analysis.screening.rules import (
-    count_missed_controls,
-    make_effect_tables,
-    make_screening_table,
-    read_right_answers,
-)
 from listening.analysis.tables import Results
 from listening.analysis.transcription.transcripts import make_transcription_tables
 

@@ -20,7 +20,7 @@ from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key
 from evaluation.app.audio_measures.services import start_measures
 from listening.app.models import ScreeningResult, Session, Study, Trial
 from listening.app.sessions.clip_addresses import clip_names
-from listening.app.sessions.screening import sound_names
+from listening.app.sessions.pre_screening import sound_names
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.client.wheel import build_wheel

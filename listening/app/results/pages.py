@@ -16,8 +16,8 @@ from django.utils import translation
 from django.utils.translation import gettext
 
 from common.tables import Column, Order, Table, plain_table
+from listening.analysis.post_screening.rules import RULES
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.screening.rules import RULES
 from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
 from listening.app.models import Study
 from listening.app.results import labels

@@ -11,7 +11,7 @@ from django.conf.locale import LANG_INFO
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from listening.app.sessions.screening import FEWEST_TONES, GROUPS, INTERVALS, MOST_TONES, ROUNDS
+from listening.app.sessions.pre_screening import FEWEST_TONES, GROUPS, INTERVALS, MOST_TONES, ROUNDS
 from listening.app.studies.settings import Question, label_in
 
 MISSING = gettext_lazy("Please answer this question.")

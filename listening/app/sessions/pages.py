@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from listening.app.models import Session, Study, StudyText
-from listening.app.sessions import platforms, screening
+from listening.app.sessions import platforms, pre_screening
 from listening.app.sessions.endings import describe_end
 from listening.app.sessions.forms import ConsentForm, HeadphoneForm, QuestionsForm, SoundForm
 from listening.app.sessions.selectors import list_questions, list_steps, read_screening
@@ -100,8 +100,10 @@ def form_of_step(session: Session, data: Any = None) -> Any:
         languages = read_screening(study).native_languages
         return QuestionsForm(data, questions=list_questions(study), language=session.language, languages=languages)
     if data is not None and session.step in {Step.SOUND, Step.HEADPHONES}:
-        kind = screening.Kind.SOUND if session.step == Step.SOUND else data.get("kind", "")
-        return FORMS[Step(session.step)](data, unheard=screening.list_unheard(session, kind, data.get("attempt", "")))
+        kind = pre_screening.Kind.SOUND if session.step == Step.SOUND else data.get("kind", "")
+        return FORMS[Step(session.step)](
+            data, unheard=pre_screening.list_unheard(session, kind, data.get("attempt", ""))
+        )
     make = FORMS.get(Step(session.step))
     return make(data) if make else None
 
@@ -121,11 +123,11 @@ def _of_step(session: Session, form: Any) -> dict[str, Any]:
             "no_place": explain_no_place(session, read_clock()),
         }
     if session.step == Step.SOUND:
-        return {"test": screening.open_test(session, screening.Kind.SOUND, read_screening(session.study))}
+        return {"test": pre_screening.open_test(session, pre_screening.Kind.SOUND, read_screening(session.study))}
     if session.step == Step.HEADPHONES:
         tests = read_screening(session.study)
-        kind = screening.next_headphone_test(session, tests) or tests.headphone_tests[-1]
-        test = screening.open_test(session, kind, tests)
+        kind = pre_screening.next_headphone_test(session, tests) or tests.headphone_tests[-1]
+        test = pre_screening.open_test(session, kind, tests)
         rounds = list(zip(form.rounds, test.sounds, strict=True))
         place, total = tests.headphone_tests.index(kind) + 1, len(tests.headphone_tests)
         return {"test": test, "rounds": rounds, "place": place, "tests": total}

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from listening.app.models import Participant, Session, Study, StudyText
-from listening.app.sessions import platforms, screening
+from listening.app.sessions import platforms, pre_screening
 from listening.app.sessions.block_leases import (
     OTHER_SUBMISSION,
     assign_block,
@@ -307,7 +307,7 @@ def answer_questions(token: str, answers: Mapping[str, Any], now: datetime) -> S
     session.questionnaire = dict(answers)
     session.save(update_fields=["questionnaire"])
     native = str(answers.get(NATIVE_LANGUAGE, ""))
-    if tests.native_languages and not screening.check_native_language(session, native, tests):
+    if tests.native_languages and not pre_screening.check_native_language(session, native, tests):
         end_session(session, State.SCREENED_OUT, now)
     else:
         _go_on(session, now)
@@ -323,11 +323,11 @@ def answer_sound_test(
     if not _stands_at(session, Step.SOUND):
         return session
     _keep_device(session, told)
-    screening.answer_test(session, screening.Kind.SOUND, attempt, given)
-    found = screening.verdict(session, screening.Kind.SOUND, read_screening(session.study))
-    if found == screening.FAILED:
+    pre_screening.answer_test(session, pre_screening.Kind.SOUND, attempt, given)
+    found = pre_screening.verdict(session, pre_screening.Kind.SOUND, read_screening(session.study))
+    if found == pre_screening.FAILED:
         end_session(session, State.SCREENED_OUT, now)
-    elif found == screening.PASSED:
+    elif found == pre_screening.PASSED:
         _go_on(session, now)
     return session
 
@@ -337,12 +337,12 @@ def answer_headphone_check(token: str, kind: str, attempt: int, given: Sequence[
     """Score a headphone check; a gate ends the session after the last attempt, a flag only keeps the score."""
     session = session_for(token, lock=True)
     tests = read_screening(session.study)
-    if not _stands_at(session, Step.HEADPHONES) or kind != screening.next_headphone_test(session, tests):
+    if not _stands_at(session, Step.HEADPHONES) or kind != pre_screening.next_headphone_test(session, tests):
         return session
-    screening.answer_test(session, kind, attempt, given)
-    if screening.verdict(session, kind, tests) == screening.FAILED and tests.headphones_gate == "gate":
+    pre_screening.answer_test(session, kind, attempt, given)
+    if pre_screening.verdict(session, kind, tests) == pre_screening.FAILED and tests.headphones_gate == "gate":
         end_session(session, State.SCREENED_OUT, now)
-    elif screening.next_headphone_test(session, tests) is None:
+    elif pre_screening.next_headphone_test(session, tests) is None:
         _go_on(session, now)
     return session
 

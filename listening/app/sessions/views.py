@@ -23,7 +23,7 @@ from rest_framework.throttling import BaseThrottle
 
 from listening import texts
 from listening.app.models import Session, Study
-from listening.app.sessions import answers, pages, screening, services
+from listening.app.sessions import answers, pages, pre_screening, services
 from listening.app.sessions.block_leases import is_complete
 from listening.app.sessions.forms import LanguageForm
 from listening.app.sessions.media import Unavailable, clip_for, send
@@ -261,7 +261,7 @@ def _start_again(request: HttpRequest, session: Session) -> HttpResponse:
 @session_view
 def sound(request: HttpRequest, session: Session, sound: str) -> HttpResponse:  # noqa: ARG001
     """A sound of the test that is open."""
-    response = HttpResponse(screening.make_sound(session, sound), content_type="audio/wav")
+    response = HttpResponse(pre_screening.make_sound(session, sound), content_type="audio/wav")
     response["X-Content-Type-Options"] = "nosniff"
     return response
 

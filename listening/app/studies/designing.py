@@ -1,7 +1,7 @@
 """From a plan to rows: making the design of a study, with the certificate that it is balanced, and extending it.
 
 The plan takes its time and holds nothing; items, samples, stimuli, blocks and trials are written in few queries and one
-transaction, which stores the certificate that `listening.app.studies.certificate` computes from the rows.
+transaction, which stores the certificate that `listening.app.studies.stored_design` computes from the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from django.db import transaction
 from django.utils.crypto import salted_hmac
 
 from listening.app.models import Block, Item, ItemSample, Stimulus, Study, StudySystem, Trial
-from listening.app.studies.certificate import build_certificate, list_failures, read_rows
 from listening.app.studies.planning import (
     NO_SYSTEMS,
     PlannedDesign,
@@ -24,6 +23,7 @@ from listening.app.studies.planning import (
 )
 from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS
 from listening.app.studies.selectors import Pool, heard_submissions, lock_study, make_pool, require_state, set_problems
+from listening.app.studies.stored_design import build_certificate, list_failures, read_rows
 from listening.design.requirements import DesignError, Progress
 from portal.core import audit
 from portal.jobs.services import NotPossible

@@ -24,14 +24,14 @@ from django.core.cache import cache
 from django.db.models import Count, Max
 
 from listening.app.models import Item, Study
-from listening.app.studies import certificate
+from listening.app.studies import stored_design
 from listening.app.studies.rules import NUMBERS, PLAN_FIELDS, has_pairs, plan_number_problems, right_ratings
 from listening.app.studies.selectors import Pool, heard_submissions, make_pool, name_codes, set_problems
 from listening.design.allocation import allocate, extend
-from listening.design.forms import Board, Writing, plan_boards, plan_transcription
 from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, DesignError, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
+from listening.design.unrated import Board, Writing, plan_boards, plan_transcription
 from listening.tasks import Task
 from portal.challenges.models import DataSet, TrialList, Utterance
 from portal.submissions.models import Submission, SubmittedFile
@@ -112,17 +112,17 @@ def plan_design(
     if study.form != Study.Form.RATING:
         return _plan_unrated(study, codes, pool, study.evaluators)
     controls, candidates = choose_trials(study, codes, pool)
-    design = allocate(certificate.make_request(study, codes, candidates), progress=progress, shuffles=shuffles)
+    design = allocate(stored_design.make_request(study, codes, candidates), progress=progress, shuffles=shuffles)
     blocks = _insert_controls(design, [(one.purpose, one.key) for one in controls], study.seed)
     return PlannedDesign((*controls, *map(_candidate_item, candidates)), blocks)
 
 
-def plan_extension(rows: certificate.DesignRows, blocks: int, wave: int) -> PlannedDesign:
+def plan_extension(rows: stored_design.DesignRows, blocks: int, wave: int) -> PlannedDesign:
     """The items that are new, and the blocks of a further wave: of ratings balanced together with those there are."""
     study, seed = rows.study, rows.study.seed + wave
     if study.form != Study.Form.RATING:
         return _plan_unrated(study, rows.systems, rows.pool, blocks, wave)
-    design = extend(certificate.rating_request(rows), certificate.rating_design(rows), blocks=blocks, seed=seed)
+    design = extend(stored_design.rating_request(rows), stored_design.rating_design(rows), blocks=blocks, seed=seed)
     added = replace(design, blocks=design.blocks[len(rows.blocks) :], extensions=())
     controls = [(one.purpose, one.key) for one in rows.items.values() if not one.is_scored]
     return PlannedDesign((), _insert_controls(added, controls, seed))
@@ -146,7 +146,7 @@ def choose_trials(
         originals=study.originals_per_evaluator,
         seed=study.seed,
         is_paired=has_pairs(study),
-        **certificate.read_relaxations(study),
+        **stored_design.read_relaxations(study),
     )
     return controls, tuple(replace(one, key=_short_key(one.key)) for one in candidates)
 
@@ -379,10 +379,10 @@ def _plan_unrated(study: Study, codes: tuple[str, ...], pool: Pool, evaluators: 
     asked = (study, codes, pool, evaluators, wave)
     if study.form == Study.Form.LINKABILITY:
         prefix = f"wave-{wave}-" if wave else ""
-        boards = plan_boards(certificate.board_request(*asked)).blocks
+        boards = plan_boards(stored_design.board_request(*asked)).blocks
         blocks = [[_board_item(one, prefix) for one in block] for block in boards]
     else:
-        writings = plan_transcription(certificate.transcription_request(*asked)).blocks
+        writings = plan_transcription(stored_design.transcription_request(*asked)).blocks
         blocks = [[_writing_item(one) for one in block] for block in writings]
     items = {one.key: one for block in blocks for one in block}
     return PlannedDesign(tuple(items.values()), tuple(tuple(one.key for one in block) for block in blocks))

@@ -21,7 +21,6 @@ from django.db import transaction
 from listening import texts
 from listening.app.models import Session, Study, StudyText
 from listening.app.studies import rules, selectors, words
-from listening.app.studies.certificate import launch_problems, read_rows
 from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import (
     DESIGNED_AT_ONCE_AT_MOST,
@@ -32,6 +31,7 @@ from listening.app.studies.planning import (
 )
 from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
+from listening.app.studies.stored_design import launch_problems, read_rows
 from listening.tasks import RATED
 from portal.challenges.models import DataSet, Edition, Role, TrialList
 from portal.challenges.rules import propose_test_title

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from listening.analysis.reading.inputs import BRIDGE
-from listening.analysis.screening.listeners import (
+from listening.analysis.post_screening.listeners import (
     make_listener_tables,
     measure_agreement,
     measure_deviations,
     select_rated,
 )
-from listening.analysis.screening.rules import make_screening_table
+from listening.analysis.post_screening.rules import make_screening_table
+from listening.analysis.reading.inputs import BRIDGE
 from tests.listening.analysis.rated import QUICK, SCALE, drawn, joined, ratings_of, scored_of
 
 

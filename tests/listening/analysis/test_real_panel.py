@@ -12,11 +12,11 @@ from listening.analysis.agreement.reliability import ALPHA, REPEATEDLY_RATED, ma
 from listening.analysis.models.comparisons import make_comparison_tables
 from listening.analysis.models.grouping import assign_letters
 from listening.analysis.models.mixed_model import make_model_tables
+from listening.analysis.post_screening.listeners import make_listener_tables, measure_agreement, select_rated
+from listening.analysis.post_screening.rules import make_effect_tables, make_screening_table
 from listening.analysis.reading.inputs import Settings
 from listening.analysis.reading.ratings import read_ratings
 from listening.analysis.scoring.normalisation import score_ratings
-from listening.analysis.screening.listeners import make_listener_tables, measure_agreement, select_rated
-from listening.analysis.screening.rules import make_effect_tables, make_screening_table
 
 RATINGS = Path(__file__).parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
 pytestmark = pytest.mark.skipif(not RATINGS.is_file(), reason="the real ratings in ../shared/vcc2020 are not here")

@@ -20,7 +20,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from listening.app.models import Session, Study
-from listening.app.studies.certificate import build_certificate, read_rows
+from listening.app.studies.stored_design import build_certificate, read_rows
 from tests.listening.browser.evaluators import Evaluator, KeyboardEvaluator, TroubledEvaluator
 from tests.listening.browser.trials import RATED
 from tests.listening.browser.whole_study import make_whole_study

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from listening.design.board_certificate import certify_transcription
-from listening.design.forms import TranscriptionRequest, plan_transcription
 from listening.design.requirements import DesignError
+from listening.design.unrated import TranscriptionRequest, plan_transcription
+from listening.design.unrated_certificate import certify_transcription
 from tests.listening.design.test_boards import make_pool
 
 

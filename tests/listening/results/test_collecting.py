@@ -5,8 +5,8 @@ import pytest
 from django.utils import timezone
 
 from listening.analysis.bundle import compute_fingerprint
+from listening.analysis.post_screening.rules import read_right_answers
 from listening.analysis.reading.inputs import Settings
-from listening.analysis.screening.rules import read_right_answers
 from listening.app.models import Answer, Item, Session, Study
 from listening.app.monitor.services import create_rule, revoke_rule
 from listening.app.results.inputs import collect_inputs, compute_basis, has_answers, keys_of_sessions, session_key

@@ -5,7 +5,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.analysis.screening.rules import RULES
+from listening.analysis.post_screening.rules import RULES
 from listening.analysis.tables import Results, make_table
 from listening.app.models import Analysis, Answer, Flag
 from listening.app.monitor.rules import sentence

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from listening.app.models import Item, ItemSample, Study, Trial
 from listening.app.studies import designing, planning, services
-from listening.app.studies.certificate import build_certificate, launch_problems, rating_design, read_rows
 from listening.app.studies.rules import StudyProblems
+from listening.app.studies.stored_design import build_certificate, launch_problems, rating_design, read_rows
 from listening.design.requirements import DesignError
 from portal.core.models import AuditEvent
 from portal.jobs.runner import execute

@@ -20,10 +20,10 @@ from evaluation.metrics.word_errors import normalise_transcript
 from listening.app.models import Item, Study, Trial
 from listening.app.studies.rules import has_pairs, right_ratings
 from listening.app.studies.selectors import Pool, PresentedItem, heard_submissions, make_pool, presented_items
-from listening.design import forms
-from listening.design.board_certificate import certify_boards, certify_transcription
+from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
+from listening.design.unrated_certificate import certify_boards, certify_transcription
 from listening.tasks import Task
 
 
@@ -87,11 +87,11 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
         asked = (study, rows.systems, rows.pool, study.evaluators if wave == 0 else size, wave)
         if study.form == Study.Form.LINKABILITY:
             boards = tuple(_boards(rows, block) for block in blocks)
-            plan = forms.BoardPlan(forms.BOARDS_VERSION, study.seed + wave, boards)
+            plan = unrated.BoardPlan(unrated.BOARDS_VERSION, study.seed + wave, boards)
             found.append(certify_boards(board_request(*asked), plan))
         else:
             written = tuple(_writings(rows, block) for block in blocks)
-            plan_of_wave = forms.TranscriptionPlan(forms.TRANSCRIPTION_VERSION, study.seed + wave, written)
+            plan_of_wave = unrated.TranscriptionPlan(unrated.TRANSCRIPTION_VERSION, study.seed + wave, written)
             found.append(certify_transcription(transcription_request(*asked), plan_of_wave))
     return found
 
@@ -134,18 +134,18 @@ def read_relaxations(study: Study) -> dict[str, bool]:
 
 def board_request(
     study: Study, systems: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0
-) -> forms.BoardRequest:
+) -> unrated.BoardRequest:
     """What a study of boards asks for."""
     seed = study.seed + wave
     boards, samples = study.trials_per_evaluator, study.board_samples
-    return forms.BoardRequest(evaluators, boards, samples, systems, pool.utterances, seed)
+    return unrated.BoardRequest(evaluators, boards, samples, systems, pool.utterances, seed)
 
 
 def transcription_request(
     study: Study, systems: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0
-) -> forms.TranscriptionRequest:
+) -> unrated.TranscriptionRequest:
     """What a study of transcriptions asks for."""
-    return forms.TranscriptionRequest(
+    return unrated.TranscriptionRequest(
         evaluators=evaluators,
         trials=study.trials_per_evaluator,
         originals=study.originals_per_evaluator,
@@ -169,21 +169,21 @@ def _candidate(item: PresentedItem) -> Candidate:
     )
 
 
-def _boards(rows: DesignRows, block: BlockRow) -> tuple[forms.Board, ...]:
+def _boards(rows: DesignRows, block: BlockRow) -> tuple[unrated.Board, ...]:
     items = [rows.items[key] for key in rows.scored_of(block)]
     return tuple(
-        forms.Board(
+        unrated.Board(
             one.key,
             one.system,
-            tuple(forms.BoardSample(s.utterance, s.speaker, s.system) for s in one.samples.values()),
+            tuple(unrated.BoardSample(s.utterance, s.speaker, s.system) for s in one.samples.values()),
         )
         for one in items
     )
 
 
-def _writings(rows: DesignRows, block: BlockRow) -> tuple[forms.Writing, ...]:
+def _writings(rows: DesignRows, block: BlockRow) -> tuple[unrated.Writing, ...]:
     written = ((rows.items[key], next(iter(rows.items[key].samples.values()), None)) for key in rows.scored_of(block))
-    return tuple(forms.Writing(one.key, s.utterance, s.speaker, s.sex, one.system) for one, s in written if s)
+    return tuple(unrated.Writing(one.key, s.utterance, s.speaker, s.sex, one.system) for one, s in written if s)
 
 
 SHOWN_PROBLEMS = 3

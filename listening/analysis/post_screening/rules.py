@@ -26,10 +26,16 @@ import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
 from common.tables import DataTable
+from listening.analysis.post_screening.listeners import (
+    LEAST_CELLS,
+    Rated,
+    add_left_out,
+    measure_agreement,
+    select_rated,
+)
 from listening.analysis.reading.inputs import BRIDGE, GOLD, PRACTICE, RAW, Ratings, Scale, Scored, Settings
 from listening.analysis.scoring.detection import Point, estimate_points
 from listening.analysis.scoring.normalisation import score_ratings
-from listening.analysis.screening.listeners import LEAST_CELLS, Rated, add_left_out, measure_agreement, select_rated
 from listening.analysis.tables import DICTIONARY, Row, make_table
 
 LEAST_RATINGS = 8

@@ -9,10 +9,8 @@ from scipy import stats
 from listening.analysis.agreement.reliability import make_reliability_tables
 from listening.analysis.models.comparisons import make_comparison_tables
 from listening.analysis.models.mixed_model import make_model_tables
-from listening.analysis.reading.inputs import BRIDGE, GOLD
-from listening.analysis.scoring.detection import estimate_points
-from listening.analysis.screening.listeners import make_listener_tables
-from listening.analysis.screening.rules import (
+from listening.analysis.post_screening.listeners import make_listener_tables
+from listening.analysis.post_screening.rules import (
     RULES,
     bt500_counts,
     count_missed_controls,
@@ -20,6 +18,8 @@ from listening.analysis.screening.rules import (
     make_screening_table,
     read_right_answers,
 )
+from listening.analysis.reading.inputs import BRIDGE, GOLD
+from listening.analysis.scoring.detection import estimate_points
 from tests.listening.analysis.rated import QUICK, SCALE, drawn, joined, ratings_of, scored_of
 
 

@@ -9,7 +9,7 @@ them. The number of speakers changes from board to board, so that nobody can kno
 
 Conventions: counts are of boards unless they say otherwise; an evaluator's boards stand in the order of presentation
 and the samples of a board in the order in which they are handed out, which is random. Nobody meets a recording twice.
-Public: `plan_boards`, `BoardRequest`, `BoardPlan`; `listening.design.board_certificate` checks what is made here.
+Public: `plan_boards`, `BoardRequest`, `BoardPlan`; `listening.design.unrated_certificate` checks what is made here.
 
 Transcriptions: which utterances each evaluator writes down, in which form (original or one system's), and in which
 order.
@@ -19,7 +19,7 @@ the form changes: the same sentences are written down in every form, so that wor
 are compared on equal words. Two recordings of the same words, read by two people, count as one sentence.
 
 Conventions: a form is the code of a system, or ``""`` for the original; counts are of trials. Public:
-`plan_transcription`, `TranscriptionRequest`, `TranscriptionPlan`; `listening.design.board_certificate` has the checks.
+`plan_transcription`, `TranscriptionRequest`, `TranscriptionPlan`; `unrated_certificate` beside it has the checks.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from listening.design.certificate import (
     make_certificate,
     span_words,
 )
-from listening.design.forms import Board, BoardPlan, BoardRequest, TranscriptionPlan, TranscriptionRequest, Writing
+from listening.design.unrated import Board, BoardPlan, BoardRequest, TranscriptionPlan, TranscriptionRequest, Writing
 
 
 def certify_boards(request: BoardRequest, plan: BoardPlan) -> Certificate:
