@@ -6,6 +6,7 @@ from listening.app.monitor import views as monitor_views
 from listening.app.results import views as result_views
 from listening.app.sessions import views as session_views
 from listening.app.studies import views as study_views
+from listening.app.texts import views as text_views
 from listening.app.withdrawal import views as withdrawal_views
 
 studies = (
@@ -15,9 +16,9 @@ studies = (
         path("import/", result_views.import_ratings, name="import"),
         path("<slug:study>/", study_views.study_detail, name="detail"),
         path("<slug:study>/edit/", study_views.edit_study, name="edit"),
-        path("<slug:study>/texts/", study_views.texts, name="texts"),
-        path("<slug:study>/words/<slug:language>/", study_views.words, name="words"),
-        path("<slug:study>/words/<slug:language>.csv", study_views.words_file, name="words-file"),
+        path("<slug:study>/texts/", text_views.texts, name="texts"),
+        path("<slug:study>/words/<slug:language>/", text_views.words, name="words"),
+        path("<slug:study>/words/<slug:language>.csv", text_views.words_file, name="words-file"),
         path("<slug:study>/planner", study_views.planner, name="planner"),
         path("<slug:study>/design/", study_views.design, name="design"),
         path("<slug:study>/certificate.json", study_views.certificate, name="certificate"),

@@ -1,4 +1,4 @@
-"""Pages of studies for organizers: list, new, edit, texts, planner, design with certificate, and each action."""
+"""Pages of studies for organizers: list, new, edit, planner, design with certificate, and each action."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from listening.app.models import Study
-from listening.app.studies import pages, rules, selectors, services, text_pages
+from listening.app.studies import pages, rules, selectors, services
 from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm
 from listening.app.studies.rules import StudyProblems
-from listening.app.studies.text_forms import TextForm, WordsFileForm, WordsForm
-from listening.app.studies.words import ships_words, translations_of, write_words
 from listening.design.requirements import DesignError
 from portal.accounts.access import View, member_action, member_page
 from portal.challenges.models import Edition
@@ -137,50 +135,6 @@ def planner(request: HttpRequest, study: Study) -> HttpResponse:
     """What the numbers of the form would give: a part of the page of a study."""
     form = StudyForm(request.GET or None, study=study)
     return render(request, "listening/studies/_planner.html", {"study": study} | pages.planner(study, form))
-
-
-@study_page
-def texts(request: HttpRequest, study: Study) -> HttpResponse:
-    """A text of a study in a language (``?kind=…&language=…``), its form and its history."""
-    kind, language = text_pages.chosen_text(study, request.GET)
-    form = TextForm(request.POST if request.method == "POST" else None, study=study, kind=kind, language=language)
-    if form.is_valid() and not (form.save(by=request.user) is None and form.errors):
-        messages.success(request, "Evaluators read this version from now on.")
-        return redirect(request.get_full_path())
-    context = text_pages.text_page(study, kind, language) | {"form": form}
-    return render(request, "listening/studies/texts.html", context, status=422 if form.errors else 200)
-
-
-@study_page
-def words(request: HttpRequest, study: Study, language: str) -> HttpResponse:
-    """The words of buttons and hints in a language: a form with all of them, and one that takes them as a file."""
-    _require_own_words(study, language)
-    is_file = request.method == "POST" and "upload" in request.POST
-    form = WordsForm(request.POST if request.method == "POST" and not is_file else None, study=study, language=language)
-    file_form = WordsFileForm(
-        request.POST if is_file else None, request.FILES if is_file else None, study=study, language=language
-    )
-    sent = file_form if is_file else form
-    if sent.is_valid() and not (sent.save(by=request.user) is None and sent.errors):
-        messages.success(request, "Evaluators read these words from now on.")
-        return redirect(request.path)
-    context = text_pages.words_page(study, language) | {"form": form, "file_form": file_form}
-    return render(request, "listening/studies/words.html", context, status=422 if sent.errors else 200)
-
-
-@require_safe
-@study_page
-def words_file(request: HttpRequest, study: Study, language: str) -> HttpResponse:  # noqa: ARG001
-    """All words of buttons and hints with what is translated, to be filled in."""
-    _require_own_words(study, language)
-    text = "\ufeff" + write_words(language, translations_of(study, language))  # by which spreadsheets know UTF-8
-    response = HttpResponse(text, content_type="text/csv; charset=utf-8")
-    return as_download(response, f"{study.name}-words-{language}.csv")
-
-
-def _require_own_words(study: Study, language: str) -> None:
-    if language not in study.languages or ships_words(language):
-        raise Http404
 
 
 @study_page

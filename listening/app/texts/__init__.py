@@ -1,0 +1,1 @@
+"""The texts that evaluators of a study read, as organizers change them."""
