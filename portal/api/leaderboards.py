@@ -28,9 +28,14 @@ from portal.challenges.selectors import managed_edition_for, stored_recipe
 from portal.core.clock import read_clock
 from portal.core.downloads import csv_response
 from portal.leaderboard import services
-from portal.leaderboard.policy_pages import policy_page
+from portal.leaderboard.policy.pages import policy_page
+from portal.leaderboard.recipe_versions.pages import (
+    comparison_of,
+    comparison_rows,
+    is_published_version,
+    without_effect,
+)
 from portal.leaderboard.selectors import VersionView, policy_by, version_for, versions_for
-from portal.leaderboard.version_pages import comparison_of, comparison_rows, is_published_version, without_effect
 
 TEXT = serializers.CharField()
 

@@ -82,7 +82,7 @@ def papers_panel(request: Any, choice: Any) -> Panel | None:
     """The correlations of the paper, and figures 6 and 8 of a study of the edition that is laid over.
 
     Args:
-        choice: a `portal.leaderboard.published_pages.PublishedChoice`.
+        choice: a `portal.leaderboard.published_results.pages.PublishedChoice`.
     """
     printed = load_published_correlations(choice.task.recipe.edition)
     found = list_shown_analyses(request.user, choice.edition) if choice.edition else []

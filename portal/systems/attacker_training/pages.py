@@ -39,7 +39,7 @@ from portal.core.labels import decimals, duration
 from portal.jobs.models import State
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
-from portal.leaderboard.published_pages import published_table
+from portal.leaderboard.published_results.pages import published_table
 from portal.systems.attacker_training.charts import Chart, Level, Series, draw_chart
 from portal.systems.attacker_training.tables import (
     PERCENT_DIGITS,

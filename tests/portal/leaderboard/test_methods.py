@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from anonymization.methods.measured import read_measurements
 from anonymization.methods.registry import methods
-from portal.leaderboard import method_pages
+from portal.leaderboard.method_comparison import pages as method_pages
 
 pytestmark = pytest.mark.django_db
 

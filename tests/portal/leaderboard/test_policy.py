@@ -13,7 +13,7 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_latex
-from portal.leaderboard.policy_pages import policy_page
+from portal.leaderboard.policy.pages import policy_page
 from portal.leaderboard.selectors import build_leaderboard, policy_by
 from portal.submissions.models import Submission
 from tests.pages import read_page

@@ -13,7 +13,7 @@ from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.templatetags.tables import table_body
 from portal.leaderboard.figures import list_drawings
-from portal.leaderboard.published_pages import (
+from portal.leaderboard.published_results.pages import (
     PLANE,
     list_published_drawings,
     make_further_table,

@@ -16,8 +16,8 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.leaderboard import services
+from portal.leaderboard.recipe_versions.pages import compare_versions
 from portal.leaderboard.selectors import build_leaderboard
-from portal.leaderboard.version_pages import compare_versions
 from portal.submissions.models import Submission
 from portal.submissions.selectors import list_jobs
 from tests.pages import read_page

@@ -1,22 +1,17 @@
-"""The forms of a leaderboard: its policy, a version of its recipe, and the time as of which it is frozen."""
+"""The form of the policy of a leaderboard."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Any, cast
 
 from django import forms
 
-from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, gate_in_words, make_policy
-from portal.challenges.models import Edition, RecipeVersion
-from portal.challenges.selectors import export_recipe
-from portal.core.fields import LineField, RadioField
-from portal.editions.forms import RecipeFileForm
+from portal.challenges.models import Edition
+from portal.core.fields import RadioField
 from portal.leaderboard.selectors import policy_by
-from portal.leaderboard.services import FUTURE, LeaderboardError, VersionError, freeze_leaderboard, propose_version
 
 PLAIN = ("policy", "late", "basis", "several_systems", "note_within")
 INCLUSIVE = {"yes": "meets it", "no": "does not meet it; it must be above"}
@@ -109,80 +104,3 @@ def _initial(policy: LeaderboardPolicy) -> dict[str, Any]:
     plain = {name: getattr(policy, name) for name in PLAIN}
     minima = ", ".join(f"{limit:g}" for limit in policy.minimum_eers)
     return gates | plain | {"minimum_eers": minima, "inclusive": "yes" if policy.inclusive else "no"}
-
-
-class VersionForm(RecipeFileForm):
-    """A version of the recipe, which starts from the adopted one."""
-
-    recipe_file = forms.FileField(
-        label="The recipe as a file",
-        help_text="TOML; it replaces the text below.",
-        required=False,
-        widget=forms.FileInput(attrs={"accept": ".toml"}),
-    )
-    recipe_text = forms.CharField(
-        label="The recipe",
-        help_text="Averages, their weights and estimators, metrics, conditions and minima can change; data sets, "
-        "attack models and engines cannot.",
-        required=False,
-        strip=False,
-        max_length=LARGEST_TOML_BYTES,
-        widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "class": "code"}),
-    )
-    note = LineField(
-        label="Why",
-        max_length=300,
-        error_messages={"required": "Say why, in a sentence for readers of the leaderboard."},
-    )
-
-    def __init__(self, *args: Any, edition: Edition, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs | {"initial": {"recipe_text": export_recipe(edition)}})
-        self.edition = edition
-
-    def propose(self, *, by: Any) -> RecipeVersion | None:
-        """The draft of a valid form; None, with errors at the recipe, where it cannot be."""
-        place = "recipe_file" if self.cleaned_data["recipe_file"] else "recipe_text"
-        text = (self.cleaned_data["recipe_file"] or self.cleaned_data["recipe_text"]).replace("\r\n", "\n")
-        try:
-            return propose_version(
-                edition=self.edition, text=text.replace("\0", ""), note=self.cleaned_data["note"], by=by
-            )
-        except VersionError as error:
-            self.add_error(place, list(error.problems))
-        except LeaderboardError as error:
-            self.add_error(None, str(error))
-        return None
-
-
-class FreezeForm(forms.Form):
-    """As of when a leaderboard is frozen, by `now`; empty for now. It is confirmed after a look at the outcome."""
-
-    at = forms.DateTimeField(
-        label="As of (UTC)",
-        required=False,
-        help_text="Empty: as of now.",
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        error_messages={"invalid": "Give a date and a time, such as 2026-05-31T23:59."},
-    )
-    confirmed = forms.BooleanField(required=False, widget=forms.HiddenInput)
-
-    def __init__(self, *args: Any, now: datetime, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.now = now
-        self.fields["at"].widget.attrs["max"] = f"{now:%Y-%m-%dT%H:%M}"
-
-    def clean_at(self) -> datetime | None:
-        """A time that is still to come is an error here, where it was typed."""
-        at = cast("datetime | None", self.cleaned_data["at"])
-        if at is not None and at > self.now:
-            raise forms.ValidationError(f"{FUTURE} It is {self.now:%Y-%m-%d %H:%M} UTC.")
-        return at
-
-    @property
-    def chosen(self) -> datetime:
-        """The time of a valid form."""
-        return cast("datetime", self.cleaned_data["at"] or self.now)
-
-    def freeze(self, *, edition: Edition, by: Any) -> Edition:
-        """Freeze the leaderboard as a valid form says."""
-        return freeze_leaderboard(edition=edition, at=self.chosen, now=self.now, by=by)

@@ -27,7 +27,7 @@ from portal.challenges.selectors import list_versions, stored_recipe
 from portal.core.labels import MISSING, moment_cell
 from portal.core.models import AuditEvent
 from portal.jobs.models import State
-from portal.leaderboard.policy_pages import ABSENT
+from portal.leaderboard.policy.pages import ABSENT
 from portal.leaderboard.selectors import Leaderboard, VersionView, load_entries, rank_leaderboard
 from portal.leaderboard.services import FROZEN_RECIPE
 from portal.leaderboard.tables import place_in_words, round_average

@@ -1,8 +1,7 @@
-"""What the pages of a policy, of publication and of freezing show: who stands where, and who would move."""
+"""What the pages of a policy show: the live one in words, and who would move by its draft."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django.utils.html import format_html
@@ -14,18 +13,9 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_
 from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
 from portal.challenges.models import Edition
 from portal.challenges.selectors import shown_edition
-from portal.leaderboard.selectors import (
-    build_leaderboard,
-    load_entries,
-    policy_by,
-    rank_leaderboard,
-    submissions_on_leaderboard,
-)
+from portal.leaderboard.selectors import load_entries, policy_by, rank_leaderboard
 from portal.leaderboard.services import FROZEN
 from portal.leaderboard.tables import place_in_words
-from portal.submissions.models import Submission
-from portal.submissions.pages import UNDER_WAY
-from portal.submissions.selectors import STOPPED, count_offered, count_released
 
 ABSENT = "not in this condition"
 
@@ -54,51 +44,6 @@ def policy_page(edition: Edition) -> dict[str, Any]:
         "changes": changes,
         "n_moves": sum(len(one["moves"]) for one in changes),
     }
-
-
-def publish_page(edition: Edition) -> dict[str, Any]:
-    """Who stands on the leaderboard, for the question whether to publish or freeze it."""
-    leaderboard = build_leaderboard(edition)
-    systems = [entry for entry in leaderboard.entries if entry.kind == "system"]
-    standing = submissions_on_leaderboard(edition)
-    return {
-        "edition": edition,
-        "leaderboard": leaderboard,
-        "n_offered": count_offered(standing),
-        "n_released": count_released(standing) if edition.published_at else 0,
-        "n_systems": len(systems),
-        "n_baselines": sum(entry.kind == "baseline" for entry in leaderboard.entries),
-        "has_original": any(entry.kind == "original" for entry in leaderboard.entries),
-        "n_under_way": Submission.objects.filter(system__edition=edition, state__in=UNDER_WAY).exclude(STOPPED).count(),
-        "teams": sorted({entry.team_name for entry in systems}),
-        "heard": _published_tests(edition),
-        "n_ranked": len({row.entry.key for table in leaderboard.table.tables for row in table.ranked}),
-    }
-
-
-def _published_tests(edition: Edition) -> str:
-    """The listening tests whose published results are public only while the leaderboard is, as words; else empty."""
-    tests = edition.studies.filter(results_published_at__isnull=False).order_by("results_published_at", "pk")
-    return " and ".join(f"“{title}”" for title in tests.values_list("title", flat=True))
-
-
-def freeze_page(edition: Edition, at: datetime | None) -> dict[str, Any]:
-    """Who stands on the leaderboard, and once a time is chosen, what it would hold as of then."""
-    page = publish_page(edition)
-    if at is None:
-        return page
-    known = edition.frozen_at
-    edition.frozen_at = at  # of the object at hand only
-    preview = publish_page(edition)
-    edition.frozen_at = known
-    leaderboard = preview["leaderboard"]
-    preview["tables"] = [
-        {"title": condition_in_words(one.minimum, one.upper, leaderboard.policy), "rows": one.ranked}
-        for one in leaderboard.table.tables
-    ]
-    standing = {entry.key for entry in preview["leaderboard"].entries if entry.kind == "system"}
-    gone = [entry for entry in page["leaderboard"].entries if entry.kind == "system" and entry.key not in standing]
-    return page | {"at": at, "preview": preview, "gone": gone}
 
 
 def _changes(found: ConditionMoves, live: LeaderboardPolicy, draft: LeaderboardPolicy) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""What papers and challenges print, as a page, files and figures."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from common.tables import DataTable, latex_table
+from portal.accounts.access import open_read
+from portal.core.downloads import csv_response, json_response, latex_response
+from portal.core.panels import make_panels
+from portal.leaderboard.figures import draw_file
+from portal.leaderboard.published_results import pages
+from portal.leaderboard.views import answer_figure
+
+
+@open_read
+def published_results(request: HttpRequest) -> HttpResponse:
+    choice = pages.read_choice(request.GET)
+    page = pages.published_page(choice) | {"panels": make_panels("published", request, choice)}
+    has = {"figures": page["figures"], "listeners": page["panels"]}
+    parts = {key: label for key, label in pages.PARTS.items() if has.get(key, True)}
+    asked = request.GET.get("part", "")
+    page |= {"parts": parts, "part": asked if asked in parts else next(iter(parts))}
+    return render(request, "leaderboard/published_results/results.html", page)
+
+
+@open_read
+def published_csv(request: HttpRequest) -> HttpResponse:
+    return csv_response("published.csv", pages.published_rows(pages.read_choice(request.GET)))
+
+
+@open_read
+def published_json(request: HttpRequest) -> HttpResponse:
+    head, *rows = pages.published_rows(pages.read_choice(request.GET))
+    return json_response("published.json", {"numbers": DataTable(head, rows).records()})
+
+
+@open_read
+def published_latex(request: HttpRequest) -> HttpResponse:
+    table = pages.make_table(pages.read_choice(request.GET), is_file=True)
+    return latex_response("published.tex", "\n".join([*latex_table(table, table.title), ""]))
+
+
+@open_read
+def published_figure(request: HttpRequest, figure: str, extension: str) -> HttpResponse:
+    """A figure of the published results, as asked for in the address."""
+    drawing = pages.list_published_drawings(pages.read_choice(request.GET)).get(figure)
+    return answer_figure(request, partial(draw_file, drawing, extension), f"published-{figure}.{extension}")
