@@ -33,7 +33,7 @@ MADE_WHILE_RUNNING: dict[str, list[str]] = {
         r"(?<![0-9A-Za-z_-])(?:tones-1|derived/f0/1)(?![0-9A-Za-z_-])",
         r"(?:\A|(?<=[/\"'“]))1089(?=[/\"'”]|\Z)|(?:^|(?<=[/\"',;\t]))1089(?=[/\"',;\s]|$)",
     ],
-    "portal/site/manual.py": ["clean|speech", "(clean|speech)"],
+    "portal/documentation/manual.py": ["clean|speech", "(clean|speech)"],
     "portal/submissions/rules.py": [r"T11-p(\d+)"],
     "speech/model_files/checkpoints.py": [
         *tomllib.loads((ROOT / "speech/encoders/ecapa_speechbrain.toml").read_text())

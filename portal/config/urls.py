@@ -16,7 +16,9 @@ handler429 = "portal.core.errors.too_many_attempts"  # read by allauth
 handler500 = "portal.api.problems.server_error"
 
 urlpatterns = [
-    path("", include("portal.site.urls")),
+    path("", include("portal.home.urls")),
+    path("", include("portal.operations.urls")),
+    path("", include("portal.documentation.urls")),
     path("systems/", include("portal.systems.urls")),
     path("", include("portal.leaderboard.urls")),
     path("editions/", include("portal.editions.urls")),

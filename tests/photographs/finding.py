@@ -27,8 +27,8 @@ from listening.app.studies.words import ships_words
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Utterance
 from portal.core.removal import list_kinds
+from portal.documentation.manual import PAGES
 from portal.jobs.models import Job
-from portal.site.manual import PAGES
 from portal.submissions.models import Submission, SubmittedFile, System
 from portal.teams.models import Membership, Team
 

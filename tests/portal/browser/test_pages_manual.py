@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from portal.site.manual import PAGES
+from portal.documentation.manual import PAGES
 from tests.browsing import too_long
 
 

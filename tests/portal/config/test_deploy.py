@@ -15,7 +15,7 @@ from evaluation.cli.main import _parser as command_line
 from portal.config.environment import VARIABLES, read_environment
 from portal.core.logs import _OPENS
 from portal.core.media import ACCEL_LOCATION
-from portal.site.manual import manual_page
+from portal.documentation.manual import manual_page
 
 DEPLOY = settings.BASE_DIR / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -136,7 +136,7 @@ def test_workers_on_demand_are_started_by_commands_that_exist_and_a_metric_that_
     require_command(container["args"])
     [trigger] = scaled["triggers"]
     [metric] = re.findall(r"voiceprivacy_(\w+)", trigger["metadata"]["query"])
-    assert f'"{metric}"' in (settings.BASE_DIR / "portal" / "site" / "metrics.py").read_text()
+    assert f'"{metric}"' in (settings.BASE_DIR / "portal" / "operations" / "metrics.py").read_text()
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

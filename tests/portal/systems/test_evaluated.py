@@ -16,9 +16,9 @@ from evaluation.scoring.values import Basis
 from listening.app.models import Study
 from portal.challenges.selectors import terms_of_data
 from portal.core.models import AuditEvent
+from portal.home.pages import home_page
 from portal.jobs.models import Job
 from portal.leaderboard.selectors import find_released
-from portal.site.pages import home_page
 from portal.submissions.models import Submission
 from portal.systems.pages import system_rows
 from tests.portal.factories import (

@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 from evaluation.protocols.recipes import FOLDER, shipped_editions
-from portal.site import manual
-from portal.site.manual import PAGES
+from portal.documentation import manual
+from portal.documentation.manual import PAGES
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
 pytestmark = pytest.mark.django_db

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Count, F, Q, QuerySet, Window
 from django.http import Http404
 from django.utils import timezone
 
-from common.memory import format_size
 from evaluation.app.audio_measures.selectors import compare_systems
-from listening.app.monitor.selectors import count_activity, count_answers_since
 from listening.app.results.selectors import list_shown_analyses
 from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for, summaries
-from portal.core.clock import read_clock
-from portal.jobs.checks import check_all_beside
-from portal.jobs.models import Actor, Job, State
-from portal.jobs.pages import jobs_table, queues_table
-from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
-from portal.leaderboard.pages import leaderboard_page
-from portal.leaderboard.selectors import leaderboard_for
-from portal.site.steps import (
+from portal.home.steps import (
     edition_path,
     invitation_steps,
     look_at_failures,
@@ -42,6 +31,12 @@ from portal.site.steps import (
     team_steps,
     teams_with_data,
 )
+from portal.jobs.checks import check_all_beside
+from portal.jobs.models import Actor, Job, State
+from portal.jobs.pages import jobs_table, queues_table
+from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
+from portal.leaderboard.pages import leaderboard_page
+from portal.leaderboard.selectors import leaderboard_for
 from portal.submissions.models import Submission, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
 from portal.submissions.resumable_uploads import UNFINISHED
@@ -54,19 +49,6 @@ SHOWN = 8
 FAILURES_CONCERN_FOR = timedelta(days=7)
 # Of the jobs that import something, the parameters that say what they import and from what.
 IMPORTS = {"import-corpus": ("name", "folder"), "import-ratings": ("study", "file")}
-
-
-def describe_activity() -> list[tuple[str, str]]:
-    """Evaluators, answers and disk, as (label, value) pairs: what Prometheus reads of them."""
-    now = read_clock()
-    evaluators, answers = count_activity(now)
-    disk = shutil.disk_usage(settings.DATA_DIR)
-    return [
-        ("Evaluators who listen", f"{evaluators:,}"),
-        ("Answers in the last minute", f"{count_answers_since(now - timedelta(minutes=1)):,}"),
-        ("Answers in all", f"{answers:,}"),
-        ("Free disk of the data folder", f"{format_size(disk.free)} of {format_size(disk.total)}"),
-    ]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from evaluation.metrics.catalogue import ALL_METRICS
-from portal.site.manual import GROUPS, PAGES, search_manual
+from portal.documentation.manual import GROUPS, PAGES, search_manual
 from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db

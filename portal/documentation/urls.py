@@ -1,6 +1,6 @@
 from django.urls import include, path
 
-from portal.site import views
+from portal.documentation import views
 
 docs = (
     [
@@ -17,10 +17,4 @@ downloads = (
     "downloads",
 )
 
-urlpatterns = [
-    path("", views.home, name="home"),
-    path("operations/", views.operations, name="operations"),
-    path("metrics", views.metrics, name="metrics"),
-    path("docs/", include(docs)),
-    path("downloads/", include(downloads)),
-]
+urlpatterns = [path("docs/", include(docs)), path("downloads/", include(downloads))]

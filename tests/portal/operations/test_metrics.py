@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from portal.core.models import Pulse
 from portal.jobs import workers
-from portal.site import metrics
+from portal.operations import metrics
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_job, make_operator
 

@@ -12,8 +12,8 @@ from listening.app.models import Study
 from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import data_set_table, plan_table, trial_table
 from portal.challenges.services import DEMO_CORPUS
+from portal.home.pages import home_page, open_failures
 from portal.jobs.models import Job
-from portal.site.pages import home_page, open_failures
 from portal.submissions.models import Submission, System, Upload
 from portal.teams.models import Team
 from tests.pages import read_page
@@ -944,7 +944,7 @@ def test_home_shows_what_the_systems_reached(client, organizer):
 
 @pytest.mark.parametrize("problem", [None, "The disk is full."])
 def test_operator_who_organises_sees_queues_at_home_only_where_something_is_wrong(client, monkeypatch, problem):
-    monkeypatch.setattr("portal.site.pages.check_all_beside", lambda _: {"disk": problem})
+    monkeypatch.setattr("portal.home.pages.check_all_beside", lambda _: {"disk": problem})
     client.force_login(make_operator(is_organizer=True))
     page = client.get("/").content.decode()
     assert ("Queues</h2>" in page) == ("Health</h2>" in page) == (problem is not None)

@@ -1,0 +1,42 @@
+"""The operator's page: queues, workers and health; and the same for Prometheus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from portal.accounts.access import operator_page
+from portal.core.version import code_version
+from portal.jobs.checks import check_all_beside
+from portal.jobs.pages import ended_table, queues_table, workers_table
+from portal.jobs.selectors import count_ended, queue_states
+from portal.operations.metrics import CONTENT_TYPE, write_metrics
+from portal.operations.pages import describe_activity
+
+
+@require_safe
+@operator_page
+def operations(request: HttpRequest) -> HttpResponse:
+    """Queues with the age of their oldest waiting job, and the health of each part."""
+    queues = queue_states()
+    context: dict[str, Any] = {"queues": queues, "checks": check_all_beside(queues), "version": code_version()}
+    context |= {"queue_table": queues_table(queues), "worker_table": workers_table(queues)}
+    context |= {"ended_table": ended_table(count_ended()), "activity": describe_activity()}
+    return render(request, "operations/operations.html", context)
+
+
+@require_safe
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    """What Prometheus collects; the address exists where it has a token, and opens for nobody without it."""
+    if not settings.METRICS_TOKEN:
+        raise Http404
+    if not constant_time_compare(request.headers.get("Authorization", ""), f"Bearer {settings.METRICS_TOKEN}"):
+        return HttpResponse("A token is needed.\n", "text/plain", 401, headers={"WWW-Authenticate": "Bearer"})
+    return HttpResponse(write_metrics(), CONTENT_TYPE)
