@@ -41,15 +41,12 @@ from portal.challenges.selectors import (
     editions_organised_by,
     expected_sets,
     find_data_job,
-    find_import,
     may_see_corpus,
     passes_speech_on,
 )
 from portal.core.labels import MISSING, duration, moment_cell, name_language
 from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
-from portal.editions.challenge import ChallengeForm, StartForm, rule_choices
-from portal.editions.forms import shipped_recipes
 from portal.editions.selectors import describe_engines
 from portal.teams.models import Team
 from portal.teams.rules import ACTIVE_STATES, describe_end, registration_problem
@@ -60,24 +57,6 @@ GET_DATA = "Each member accepts the terms, then takes the recordings and the lis
 PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
 ROLES_WITHOUT_LANGUAGE = ("emotion",)  # recipes say none for them
 GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
-
-
-def start_page(user: Any, form: StartForm) -> dict[str, Any]:
-    """What is offered next to the first step: the import that brings the speech, and the shipped recipes as files."""
-    wanted = str(form["corpus"].value() or "")
-    known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
-    job = None if known.filter(name=wanted).exists() else find_import(wanted, user)
-    return {"recipes": shipped_recipes(), "import_job": job, "has_corpora": known.exists()}
-
-
-def new_page(form: ChallengeForm) -> dict[str, Any]:
-    """The steps after the first one, with the rules of the recipe as it is now."""
-    recipe = form.shown_recipe() if form.has_recipe else None
-    track = str(form["track"].value() or "") if "track" in form.fields else ""
-    rules = None
-    if recipe is not None and (track in recipe.tracks or (not track and len(recipe.tracks) == 1)):
-        rules = make_rules(recipe, track)
-    return {"form": form, "rules": rules, "sections": list(form.sections()), "chosen_rules": dict(rule_choices())}
 
 
 @dataclass(frozen=True)

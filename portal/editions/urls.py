@@ -1,11 +1,12 @@
 from django.urls import path
 
 from portal.editions import views
+from portal.editions.new_challenge import views as new_challenge_views
 
 app_name = "editions"
 urlpatterns = [
     path("", views.edition_list, name="list"),
-    path("new/", views.new_edition, name="new"),
+    path("new/", new_challenge_views.new_edition, name="new"),
     path("<slug:edition>/", views.edition_detail, name="detail"),
     path("<slug:edition>/edit/", views.edit_edition, name="edit"),
     path("<slug:edition>/copy/", views.copy_edition, name="copy"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -24,7 +23,6 @@ from portal.core.fields import posted, show_form
 from portal.core.media import STREAM_AGAIN_S, TooManyDownloads, attached_response
 from portal.core.panels import make_panels
 from portal.editions import audit_log, pages
-from portal.editions.challenge import ChallengeForm, StartForm
 from portal.editions.forms import CopyForm, EditionForm
 from portal.jobs.services import NotPossible
 from portal.teams import services
@@ -37,7 +35,6 @@ from portal.teams.services import find_active_team
 
 PAGE_SIZE = 25
 EVENTS_ON_A_PAGE = 20
-DRAFT = "new-challenge"  # in the session: by corpus and rules, what was filled in
 
 
 @open_read
@@ -120,56 +117,10 @@ def _sent(request: HttpRequest) -> tuple[Any, ...]:
     return (request.POST, request.FILES) if request.method == "POST" else ()
 
 
-def _go_on(request: HttpRequest, place: Edition | Team, success: str) -> HttpResponse:
+def go_on(request: HttpRequest, place: Edition | Team, success: str) -> HttpResponse:
     """Show what was made, and say so there."""
     messages.success(request, success)
     return redirect(place)
-
-
-@organizer_page
-def new_edition(request: HttpRequest) -> HttpResponse:
-    """First speech and rules, then everything else; both stand in the address, so that a reload shows the same.
-
-    What was filled in is kept with the session until the edition is made, which is the first thing that is stored.
-    """
-    if request.method == "POST":
-        return _take_challenge(request)
-    start = StartForm(request.GET if "protocol" in request.GET else None, user=request.user, **_wish(request))
-    if not start.is_valid():
-        return show_form(request, "editions/start.html", start, **pages.start_page(request.user, start))
-    draft = request.session.get(DRAFT, {}).get(_place(start.cleaned_data))
-    form = ChallengeForm(QueryDict(draft) if draft else None, user=request.user, start=start.cleaned_data)
-    if draft:
-        form.forgive_title()
-    return render(request, "editions/new.html", pages.new_page(form))
-
-
-def _take_challenge(request: HttpRequest) -> HttpResponse:
-    """Make the edition; or keep what was filled in, and show its rules or its recipe."""
-    form = ChallengeForm(request.POST, request.FILES, user=request.user)
-    is_valid = form.is_valid()
-    if "download" in request.POST:
-        text = str(form["recipe_text"].value() or "") if "recipe_text" in form.fields else ""
-        response = HttpResponse(text, content_type="application/toml; charset=utf-8")
-        return as_download(response, "recipe.toml")
-    if {"preview", "remake"} & request.POST.keys():
-        place = _place({"corpus": form.speech, "protocol": form.rules_name})
-        request.session[DRAFT] = {place: form.draft()}
-        return redirect(f"{reverse('editions:new')}?{place}#rules")
-    made = form.save() if is_valid else None
-    if made is not None:
-        request.session.pop(DRAFT, None)
-        return _go_on(request, made, f"The challenge {made} was created.")
-    return render(request, "editions/new.html", pages.new_page(form), status=422)
-
-
-def _wish(request: HttpRequest) -> dict[str, str]:
-    """The corpus that an address asks for, such as after its import."""
-    return {"corpus": request.GET.get("corpus", "").replace("\0", "")}
-
-
-def _place(start: Mapping[str, Any]) -> str:
-    return urlencode({"corpus": start["corpus"] or "", "protocol": start["protocol"]})
 
 
 @member_page
@@ -178,7 +129,7 @@ def edit_edition(request: HttpRequest, edition: str) -> HttpResponse:
     form = EditionForm(*_sent(request), user=request.user, edition=chosen)
     changed = form.save() if form.is_valid() else None
     if changed is not None:
-        return _go_on(request, changed, "The edition is saved.")
+        return go_on(request, changed, "The edition is saved.")
     return show_form(request, "editions/edit.html", form, edition=chosen)
 
 
@@ -189,7 +140,7 @@ def copy_edition(request: HttpRequest, edition: str) -> HttpResponse:
     form = CopyForm(posted(request), initial=initial)
     copied = form.save(edition=chosen, by=request.user) if form.is_valid() else None
     if copied is not None:
-        return _go_on(request, copied, "The copy is made; only its organizers see it.")
+        return go_on(request, copied, "The copy is made; only its organizers see it.")
     return show_form(request, "editions/copy.html", form, edition=chosen)
 
 
@@ -212,7 +163,7 @@ def register(request: HttpRequest, edition: str) -> HttpResponse:
     given = {"edition": chosen, "by": request.user, "now": now, "is_invited": is_invited}
     team = form.register(**given) if form.is_valid() else None
     if team is not None:
-        return _go_on(request, team, f"The team {team} is registered. Invite its members now.")
+        return go_on(request, team, f"The team {team} is registered. Invite its members now.")
     return show_form(request, "teams/register.html", form, edition=chosen, refusal=refusal)
 
 

@@ -30,7 +30,7 @@ def engines(monkeypatch):
     }
     for name, offer in offers.items():
         monkeypatch.setattr(selectors, name, lambda offer=offer: offer)
-        monkeypatch.setattr(f"portal.editions.challenge.{name}", lambda offer=offer: offer)
+        monkeypatch.setattr(f"portal.editions.new_challenge.forms.{name}", lambda offer=offer: offer)
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Making a challenge in steps."""
