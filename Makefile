@@ -18,7 +18,7 @@ PROCESSES := tests/portal/processes tests/listening/processes tests/portal/brows
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
 # anything is asked of it.
 ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
-	tests/portal/teams/test_at_once.py tests/portal/challenges/test_import_corpus.py \
+	tests/portal/teams/test_at_once.py tests/portal/corpora/test_import_corpus.py \
 	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) tests/portal/manage/test_backup.py \
 	$(addprefix tests/portal/submissions/test_,uploads.py intake.py) $(addprefix tests/listening/monitor/test_,exclusions.py \
 	exports.py monitoring.py) $(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py \

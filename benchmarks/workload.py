@@ -74,7 +74,7 @@ def _make_edition(speech: Path, recognizer: str) -> Any:
     from django.conf import settings
 
     from portal.challenges.models import Corpus
-    from portal.challenges.services import start_import
+    from portal.corpora.services import start_import
     from portal.demo.challenge import make_demo_edition
     from portal.jobs.runner import execute
     from tests.portal.factories import make_organizer

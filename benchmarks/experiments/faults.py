@@ -255,7 +255,7 @@ class Trial:
 def run_challenge(trial: Trial, fault: Callable[[Trial], Iterator[float]] | None) -> Outcome:
     """One challenge from the import to its numbers, with a fault; the fault yields how long it rests after a strike."""
     from portal.challenges.models import Corpus
-    from portal.challenges.services import start_import
+    from portal.corpora.services import start_import
     from portal.demo.challenge import make_demo_edition
     from portal.demo.terminal import Screen
     from portal.jobs.models import Job

@@ -22,7 +22,6 @@ from portal.challenges.models import GIGABYTE, Corpus, Edition
 from portal.challenges.rules import Phase, publishes_at_once, registration_phase, submission_phase
 from portal.challenges.selectors import (
     corpora_for_edition,
-    corpus_for,
     edition_for,
     editions_for,
     editions_organised_by,
@@ -32,6 +31,7 @@ from portal.challenges.selectors import (
 from portal.core.clock import read_clock
 from portal.core.downloads import csv_response
 from portal.core.panels import panel_data
+from portal.corpora.selectors import corpus_for
 from portal.editions import selectors as proposals
 from portal.editions.audit_log import describe_action, describe_details, export_events, select_events
 from portal.editions.forms import LARGEST_GB, MOST_ORGANIZERS

@@ -28,10 +28,10 @@ from rest_framework.authentication import CSRFCheck
 from portal.accounts.models import AccessToken
 from portal.accounts.tokens import user_of_token
 from portal.api.problems import problem
-from portal.challenges.forms import UploadForm
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
 from portal.core import transfers
+from portal.corpora.forms import UploadForm
 from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason, UploadError
 from portal.submissions.resumable_uploads import (

@@ -56,6 +56,7 @@ OWN_APPS = [
     "portal.accounts",
     "portal.jobs",
     "portal.challenges",
+    "portal.corpora",
     "portal.teams",
     "portal.submissions",
     "anonymization.app",

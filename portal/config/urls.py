@@ -28,7 +28,7 @@ urlpatterns = [
     path("", include("listening.app.urls")),
     path("api/uploads/", include("portal.api.tus")),
     path("api/", include("portal.api.urls")),
-    path("corpora/", include("portal.challenges.urls")),
+    path("corpora/", include("portal.corpora.urls")),
     path("jobs/", include("portal.jobs.urls")),
     path("manage/", include("portal.manage.urls")),
     path("media/<str:token>", media.serve_media, name="media"),

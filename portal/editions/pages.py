@@ -36,8 +36,6 @@ from portal.challenges.rules import (
     submission_phase,
 )
 from portal.challenges.selectors import (
-    DataSetRow,
-    data_set_rows,
     editions_organised_by,
     expected_sets,
     find_data_job,
@@ -47,6 +45,7 @@ from portal.challenges.selectors import (
 from portal.core.labels import MISSING, duration, moment_cell, name_language
 from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
+from portal.corpora.selectors import DataSetRow, data_set_rows
 from portal.editions.selectors import describe_engines
 from portal.teams.models import Team
 from portal.teams.rules import ACTIVE_STATES, describe_end, registration_problem

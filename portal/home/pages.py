@@ -17,7 +17,8 @@ from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
-from portal.challenges.selectors import corpora_for, editions_for, summaries
+from portal.challenges.selectors import corpora_for, editions_for
+from portal.corpora.selectors import summaries
 from portal.home.steps import (
     edition_path,
     invitation_steps,

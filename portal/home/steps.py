@@ -20,9 +20,9 @@ from listening.app.models import Block, Study, StudySystem
 from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, moment, phase_in_words, registration_phase, submission_phase
-from portal.challenges.selectors import CorpusSummary
 from portal.core.counting import count_rows
 from portal.core.mail import if_mailed
+from portal.corpora.selectors import CorpusSummary
 from portal.editions.pages import GET_DATA, NextStep, listing_words
 from portal.jobs.models import Job
 from portal.submissions.models import SharedPart, Submission, System, Upload

@@ -21,7 +21,7 @@ from django.db.models import Q
 
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Corpus, Edition
-from portal.challenges.services import DEMO, DEMO_CORPUS
+from portal.challenges.services import DEMO
 from portal.core import audit
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
@@ -42,6 +42,7 @@ from portal.core.removal import (
     preview_removal,
     take_pieces,
 )
+from portal.corpora.services import DEMO_CORPUS
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import REMOVAL, removals_of
 from portal.jobs.services import NotPossible, cancel_those, create_job, run_again

@@ -18,8 +18,8 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from portal.challenges.handlers import unpacking_folder
 from portal.core.storage import is_local
+from portal.corpora.handlers import unpacking_folder
 from portal.jobs.models import Job, State
 from portal.submissions import staging
 from portal.submissions.models import Submission, Upload

@@ -22,9 +22,9 @@ from django.utils import timezone
 from common.tables import Column, Table, number_columns, number_table, plain_table
 from evaluation.protocols.ranking.policy import SEVERAL_IN_WORDS, PolicyError, make_policy
 from evaluation.protocols.recipes import RecipeError
-from portal.challenges.forms import UploadForm
 from portal.challenges.models import Edition, Role
 from portal.challenges.rules import Phase, publishes_at_once, submission_phase
+from portal.corpora.forms import UploadForm
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.intake.report import describe_kept
 from portal.jobs.models import Job, State

@@ -21,10 +21,10 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from portal.challenges.models import Edition
-from portal.challenges.services import import_problem, start_import
 from portal.core import audit, upload_files
 from portal.core.maintenance import find_seen
 from portal.core.storage import StorageAway
+from portal.corpora.services import import_problem, start_import
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.submissions import receiving, rules

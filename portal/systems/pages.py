@@ -27,10 +27,11 @@ from evaluation.metrics.averages import Distribution, distribute
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Gender, Role
-from portal.challenges.selectors import corpora_for, passes_speech_on, summaries
+from portal.challenges.selectors import corpora_for, passes_speech_on
 from portal.core.labels import moment_cell, time_left
 from portal.core.media import signed_address, voice_sources
 from portal.core.storage import read_stored
+from portal.corpora.selectors import summaries
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import share_done, with_estimates
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System

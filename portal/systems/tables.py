@@ -29,8 +29,8 @@ from evaluation.metrics.catalogue import (
 )
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Corpus, Edition, Role
-from portal.challenges.pages import ribbon_of
 from portal.core.labels import decimals, moment_cell
+from portal.corpora.pages import ribbon_of
 from portal.submissions.models import System
 
 ABOVE = f"Above {MINIMUM_OF_2022}?"

@@ -23,11 +23,11 @@ from evaluation.app.runs.kinds import ATTACK, RECOGNITION, RETRAINED, RunKind
 from evaluation.app.runs.selectors import EngineRuns
 from evaluation.app.runs.services import cancel_run, continue_run
 from portal.accounts.access import member_action, member_page, member_read, open_read, organizer_page
-from portal.challenges.selectors import corpus_for
 from portal.core.clock import read_clock
 from portal.core.downloads import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.media import CONTENT_TYPES, open_stored, secured
+from portal.corpora.selectors import corpus_for
 from portal.jobs.services import NotPossible
 from portal.submissions.removal import may_manage
 from portal.submissions.rules import Relation

@@ -87,7 +87,7 @@ MATRIX = {
     "people:invite-again": (LOGIN, 404, 404, 405),
     "people:deactivate": (LOGIN, 404, 404, 405),
     "people:reactivate": (LOGIN, 404, 404, 405),
-    "metrics": UNKNOWN_TO_ALL,  # no token is set: site/test_metrics
+    "metrics": UNKNOWN_TO_ALL,  # no token is set: operations/test_metrics
     "live": OPEN,
     "ready": (503, 503, 503, 503),  # no scheduler runs in this test
     "media": UNKNOWN_TO_ALL,  # an address that was signed for nobody
@@ -108,7 +108,7 @@ MATRIX = {
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:import-demo": (LOGIN, 404, 405, 404),
-    "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: challenges/test_sharing
+    "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: corpora/test_sharing
     "corpora:share": (LOGIN, 404, 405, 404),
     "corpora:speakers": FOR_ORGANIZERS,
     "corpora:utterances": FOR_ORGANIZERS,

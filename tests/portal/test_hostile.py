@@ -13,11 +13,11 @@ from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
 from evaluation.app.models import EvaluationRun
-from portal.challenges.forms import find_corpora
 from portal.challenges.models import Corpus, DataSet
-from portal.challenges.services import DEMO_CORPUS, start_import
 from portal.config.environment import SettingsError, read_environment
 from portal.core import processes as starting
+from portal.corpora.forms import find_corpora
+from portal.corpora.services import DEMO_CORPUS, start_import
 from portal.demo.management.commands.demo import open_for_imports
 from portal.intake.corpora.reading import detect_layout, read_corpus
 from portal.jobs.models import Job, State

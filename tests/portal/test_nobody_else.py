@@ -29,7 +29,7 @@ OF_NO_TEAM = {
     "": "pages of the portal, accounts and health; what they show of teams is asked for below",
     "accounts": "one's own account; another's token: accounts/test_tokens",
     "people": "everybody's account, for operators alone: test_access, accounts/test_people",
-    "corpora": "corpora of organizers: tests/portal/challenges/test_sharing",
+    "corpora": "corpora of organizers: tests/portal/corpora/test_sharing",
     "manage": "each kind of thing for each role: manage/test_removal",
     "docs": "the documentation and the shipped recipes",
     "downloads": "the program vp, the same for everybody",

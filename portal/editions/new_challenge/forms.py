@@ -39,10 +39,11 @@ from evaluation.protocols.ranking.policy import MOST_CONDITIONS
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe, shipped_editions
 from portal.challenges.models import Corpus
 from portal.challenges.rules import read_recipe_text
-from portal.challenges.selectors import corpora_for_edition, summaries
+from portal.challenges.selectors import corpora_for_edition
 from portal.challenges.services import find_problems
 from portal.core.fields import RadioField
 from portal.core.labels import duration
+from portal.corpora.selectors import summaries
 from portal.editions.forms import OWN, EditionForm, shipped_recipes
 from portal.editions.selectors import (
     Offer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from portal.challenges.selectors import find_import
+from portal.corpora.selectors import find_import
 from portal.editions.forms import shipped_recipes
 from portal.editions.new_challenge.forms import ChallengeForm, StartForm, rule_choices
 from portal.editions.pages import make_rules

@@ -34,9 +34,10 @@ from anonymization.methods.contract import (
 from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
-from portal.challenges.selectors import DataSetRow, data_set_table, expected_sets, managed_editions_for
+from portal.challenges.selectors import expected_sets, managed_editions_for
 from portal.core.fields import NAME_LETTERS, RadioField, RowField, RowsField
 from portal.core.labels import extent, missing_line
+from portal.corpora.selectors import DataSetRow, data_set_table
 from portal.jobs.models import Job
 from portal.jobs.workers import lacking
 from portal.submissions.models import System

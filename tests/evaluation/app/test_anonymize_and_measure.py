@@ -36,7 +36,7 @@ from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.metrics.pitch import pitch_correlation
 from portal.challenges.models import Corpus, Utterance
-from portal.challenges.services import start_import
+from portal.corpora.services import start_import
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import run_again

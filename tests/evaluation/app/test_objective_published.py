@@ -9,7 +9,7 @@ from evaluation.formats.results import AttackModel, Speech
 from evaluation.protocols.ranking.conditions import check_gate, conditions
 from evaluation.scoring.values import Basis
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
+from portal.corpora.services import start_import
 from portal.jobs.models import State
 from portal.jobs.runner import execute
 from portal.leaderboard.selectors import build_leaderboard

@@ -26,8 +26,8 @@ from listening.app.models import Study
 from listening.app.studies.designing import make_design
 from listening.app.studies.services import create_study, launch_study, prepare_study
 from portal.challenges.models import Corpus, Role
-from portal.challenges.services import start_import
 from portal.core.storage import keep_audio
+from portal.corpora.services import start_import
 from portal.jobs.models import State
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state, create_baseline

@@ -28,8 +28,8 @@ from listening.app.results.importing import import_study
 from listening.app.results.selectors import parsed_results
 from listening.app.results.services import publish_results
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
 from portal.core.storage import store_bytes
+from portal.corpora.services import start_import
 from portal.editions.selectors import describe_sets, write_recipe
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from listening.app.models import Study
 from portal.challenges.models import Corpus, DataSet, Edition, Role
-from portal.challenges.selectors import data_set_table, plan_table, trial_table
-from portal.challenges.services import DEMO_CORPUS
+from portal.corpora.selectors import data_set_table, plan_table, trial_table
+from portal.corpora.services import DEMO_CORPUS
 from portal.home.pages import home_page, open_failures
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, System, Upload

@@ -13,7 +13,7 @@ from portal.intake.problem_codes import describe, fill
 FOLDER = Path(portal.intake.__file__).parent
 SOURCES = [
     *FOLDER.rglob("*.py"),
-    *(one for name in ("submissions", "challenges") for one in FOLDER.with_name(name).glob("*.py")),
+    *(one for name in ("submissions", "challenges", "corpora") for one in FOLDER.with_name(name).glob("*.py")),
 ]
 SENTENCES = tomllib.loads((FOLDER / "problem_codes.toml").read_text("utf-8"))
 # Made of a word that is only known when the problem is found.

@@ -18,7 +18,7 @@ from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.formats.results import AttackModel, Speech
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
+from portal.corpora.services import start_import
 from portal.jobs.models import Job, State
 from portal.submissions.models import Submission
 from speech.audio.files import read_pcm16, resample

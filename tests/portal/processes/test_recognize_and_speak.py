@@ -13,7 +13,7 @@ from anonymization.app.handlers import PLANNING
 from anonymization.app.services import start_anonymization
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus, Role
-from portal.challenges.services import start_import
+from portal.corpora.services import start_import
 from portal.jobs.models import State
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline

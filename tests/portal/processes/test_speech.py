@@ -18,7 +18,7 @@ from anonymization.app.voice_assignment import find_pseudo_speaker
 from anonymization.methods import registry
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
+from portal.corpora.services import start_import
 from portal.jobs.models import JobEvent, State
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline

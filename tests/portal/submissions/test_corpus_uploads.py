@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
-from portal.challenges import handlers
-from portal.challenges.handlers import unpacking_folder
+from portal.corpora import handlers
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
+from portal.corpora.handlers import unpacking_folder
+from portal.corpora.services import start_import
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.submissions.leftovers import remove_strays, tidy_unpacked

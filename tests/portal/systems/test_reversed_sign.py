@@ -17,7 +17,7 @@ from evaluation.formats.results import AttackModel
 from evaluation.protocols.evaluators import Evaluation
 from evaluation.protocols.making import Choices, make_recipe
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
+from portal.corpora.services import start_import
 from portal.editions.selectors import describe_sets, write_recipe
 from portal.jobs.models import State
 from portal.jobs.runner import execute

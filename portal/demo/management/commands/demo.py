@@ -32,9 +32,9 @@ from django.utils.text import slugify
 from listening.app.models import Study
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, Edition
-from portal.challenges.services import DEMO_CORPUS, start_import
 from portal.core.addresses import own_address
 from portal.core.processes import Supervisor, hold, portal_processes, prepare, require_free
+from portal.corpora.services import DEMO_CORPUS, start_import
 from portal.demo.challenge import (
     TEAMS,
     find_obstacle,

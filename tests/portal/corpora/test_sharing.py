@@ -5,11 +5,11 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.accounts.models import User
-from portal.challenges.handlers import save_corpus
 from portal.challenges.models import Corpus
 from portal.challenges.selectors import corpora_for
-from portal.challenges.services import start_import
 from portal.core.models import AuditEvent
+from portal.corpora.handlers import save_corpus
+from portal.corpora.services import start_import
 from portal.jobs.kinds import JobFailure
 from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible

@@ -13,9 +13,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Q
 
 from portal.accounts.models import User
-from portal.challenges.handlers import GAINED
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
+from portal.corpora.handlers import GAINED
+from portal.corpora.services import start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout
 from portal.jobs.models import Job, State

@@ -11,8 +11,8 @@ from django.utils.text import Truncator
 
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Corpus, Speaker, Utterance
-from portal.challenges.selectors import CorpusSummary
 from portal.core.labels import duration, moment_cell
+from portal.corpora.selectors import CorpusSummary
 
 SYNTHETIC = "synthetic speech"
 SHOWN_OF_TRANSCRIPT = 160

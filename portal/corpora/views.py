@@ -14,11 +14,12 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from portal.accounts.access import organizer_page, organizer_read
-from portal.challenges import pages, selectors, services
-from portal.challenges.forms import LAYOUT_NAMES, ImportForm
 from portal.challenges.models import Corpus, Gender, Utterance
+from portal.challenges.selectors import corpora_for
 from portal.core.fields import posted, show_form
 from portal.core.media import voice_sources
+from portal.corpora import pages, selectors, services
+from portal.corpora.forms import LAYOUT_NAMES, ImportForm
 from portal.jobs.services import NotPossible
 
 PAGE_SIZE = 25
@@ -26,7 +27,7 @@ PAGE_SIZE = 25
 
 @organizer_read
 def corpus_list(request: HttpRequest) -> HttpResponse:
-    summaries = selectors.summaries(selectors.corpora_for(request.user).filter(archived_at=None))
+    summaries = selectors.summaries(corpora_for(request.user).filter(archived_at=None))
     return render(request, "corpora/list.html", {"summaries": summaries, "listing": pages.corpora_table(summaries)})
 
 
@@ -60,7 +61,7 @@ def import_demo(request: HttpRequest) -> HttpResponse:
 @organizer_read
 def corpus_detail(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
-    [summary] = selectors.summaries(selectors.corpora_for(request.user).filter(pk=corpus.pk))
+    [summary] = selectors.summaries(corpora_for(request.user).filter(pk=corpus.pk))
     sets = selectors.data_set_table(corpus)
     context = {
         "corpus": corpus,

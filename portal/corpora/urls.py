@@ -1,6 +1,6 @@
 from django.urls import path
 
-from portal.challenges import views
+from portal.corpora import views
 
 app_name = "corpora"
 urlpatterns = [

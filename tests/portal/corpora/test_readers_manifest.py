@@ -9,8 +9,8 @@ import pytest
 from common.problems import Severity
 from portal.intake.corpora.draft import Layout, trial_pairs
 from portal.intake.corpora.reading import detect_layout, read_corpus
-from tests.portal.challenges import corpora
-from tests.portal.challenges.corpora import found, sentence, sizes
+from tests.portal.corpora import corpora
+from tests.portal.corpora.corpora import found, sentence, sizes
 
 SPEECH = Path("../shared/speech")
 needs_speech = pytest.mark.skipif(not SPEECH.is_dir(), reason=f"{SPEECH} is not here")

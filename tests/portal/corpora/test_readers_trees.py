@@ -4,8 +4,8 @@ import pytest
 
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout, read_corpus
-from tests.portal.challenges import corpora
-from tests.portal.challenges.corpora import found, sentence, sizes
+from tests.portal.corpora import corpora
+from tests.portal.corpora.corpora import found, sentence, sizes
 
 
 def test_librispeech_is_read(tmp_path):

@@ -17,11 +17,11 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
 from common.child_process import ChildLimits
-from portal.challenges import handlers
+from portal.corpora import handlers
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
-from portal.challenges.selectors import data_set_table, plan_table, trial_table
-from portal.challenges.services import start_import
 from portal.core.models import AuditEvent
+from portal.corpora.selectors import data_set_table, plan_table, trial_table
+from portal.corpora.services import start_import
 from portal.jobs.models import Job, State
 from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible

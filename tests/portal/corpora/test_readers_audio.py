@@ -9,7 +9,7 @@ from common.problems import Severity
 from portal.intake.corpora.draft import DraftUtterance
 from portal.intake.corpora.reading import check_audio, check_duplicates, check_utterance_audio, read_corpus
 from speech.audio.files import AudioFacts, inspect_audio
-from tests.portal.challenges import corpora
+from tests.portal.corpora import corpora
 
 SPEECH = Path("../shared/speech")
 UTTERANCE = DraftUtterance("a_0", "a", "HE SAID SO", Path("a/a_0.flac"), None, "a/a_0.flac")

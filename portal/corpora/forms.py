@@ -19,8 +19,8 @@ from django.core.validators import validate_slug
 from django.utils.text import slugify
 
 from portal.challenges.models import Corpus
-from portal.challenges.services import start_import
 from portal.core.fields import NAME_LETTERS, LineField
+from portal.corpora.services import start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
 from portal.intake.corpora.reading import detect_layout
