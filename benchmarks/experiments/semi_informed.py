@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.experiments._attack_measures import AttackTrials, attack_measures
 from benchmarks.experiments._semi_informed_data import (
     ATTACKED,
     RATE_HZ,
@@ -40,14 +41,7 @@ from benchmarks.experiments._semi_informed_data import (
 )
 from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
 from evaluation.attackers.training.recipe import PRESETS, with_variant
-from evaluation.attackers.training.report import (
-    AttackMeasures,
-    AttackTrials,
-    ReportRow,
-    SeedResult,
-    attack_measures,
-    table_cells,
-)
+from evaluation.attackers.training.report import AttackMeasures, ReportRow, SeedResult, table_cells
 from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained import load_trained
 from speech.encoders.contract import SpeakerEncoder

@@ -295,16 +295,3 @@ def parse_value(text: str, number: int, name: str, *, inline: bool) -> Entry | N
         recognition = Recognition(counts, wer["partial"] is not None, wer["path"] or "")
         return Entry(name, "wer", (wer["wer"],), number, inline, recognition)
     return None
-
-
-def write_value(entry: Entry) -> str:
-    """The value part of a line as the official scripts print it; an average is nothing but its value."""
-    if entry.kind == "average":
-        return entry.values[0]
-    if entry.recognition is None:
-        return KINDS[entry.kind].template.format(*entry.values)
-    counts, recognition = entry.recognition.counts, entry.recognition
-    return (
-        f"%WER {entry.values[0]} [ {counts.errors} / {counts.words}, {counts.insertions} ins, {counts.deletions} del, "
-        f"{counts.substitutions} sub ]{' [PARTIAL]' if recognition.partial else ''} {recognition.path}".rstrip()
-    )

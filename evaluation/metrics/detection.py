@@ -271,35 +271,6 @@ def auc(target: ArrayLike, nontarget: ArrayLike) -> float:
     return _area(det_curve(target, nontarget))
 
 
-def min_dcf(
-    target: ArrayLike,
-    nontarget: ArrayLike,
-    *,
-    p_target: float = 0.01,
-    miss_cost: float = 1.0,
-    false_alarm_cost: float = 1.0,
-) -> float:
-    """Least detection cost over all thresholds, divided by that of deciding without scores; in [0, 1].
-
-    Tied scores share one threshold. (Kaldi's script puts one between them, so that it may find less.)
-    Source: NIST Speaker Recognition Evaluation plans; Kaldi ``compute_min_dcf.py``.
-
-    Args:
-        target, nontarget: shape (trials,), scores of any scale.
-        p_target: prior of a target trial, between 0 and 1.
-        miss_cost, false_alarm_cost: above 0.
-
-    Raises:
-        MetricInputError: a prior or a cost out of range, or a side that is empty, not one-dimensional, not of real
-            numbers or not finite.
-    """
-    if not 0 < p_target < 1:
-        raise MetricInputError(f"Expected a prior between 0 and 1, found {p_target}.")
-    if not (0 < miss_cost < np.inf and 0 < false_alarm_cost < np.inf):
-        raise MetricInputError(f"Expected costs above 0, found {miss_cost} and {false_alarm_cost}.")
-    return _least_cost(det_curve(target, nontarget), p_target, miss_cost, false_alarm_cost)
-
-
 def det_curve(target: ArrayLike, nontarget: ArrayLike) -> DetCurve:
     """The detection error trade-off of a test at each distinct score; all scores tied leave its two ends.
 
@@ -359,10 +330,14 @@ def _area(det: DetCurve) -> float:
     return float(0.5 * (hits[:-1] + hits[1:]) @ -np.diff(det.false_alarm_rate))
 
 
-def _least_cost(det: DetCurve, p_target: float, miss_cost: float = 1.0, false_alarm_cost: float = 1.0) -> float:
-    miss_weight, false_alarm_weight = miss_cost * p_target, false_alarm_cost * (1 - p_target)
-    costs = miss_weight * det.miss_rate + false_alarm_weight * det.false_alarm_rate
-    return float(costs.min()) / min(miss_weight, false_alarm_weight)
+def _least_cost(det: DetCurve, p_target: float) -> float:
+    """Least detection cost over all thresholds, divided by that of deciding without scores; in [0, 1].
+
+    Misses and false alarms cost 1 each. Tied scores share one threshold. (Kaldi's script puts one between them, so that
+    it may find less.) Source: NIST Speaker Recognition Evaluation plans; Kaldi ``compute_min_dcf.py``.
+    """
+    costs = p_target * det.miss_rate + (1 - p_target) * det.false_alarm_rate
+    return float(costs.min()) / min(p_target, 1 - p_target)
 
 
 def _threshold(rate: EqualErrorRate) -> float:

@@ -120,13 +120,8 @@ class WordErrors:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Utterances without a hypothesis."""
+        """Utterances without a hypothesis; with any, Kaldi prints ``[PARTIAL]``, and `present` and `honest` differ."""
         return tuple(utterance.utterance for utterance in self.utterances if utterance.is_missing)
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether Kaldi would print ``[PARTIAL]``: `present` and `honest` then differ."""
-        return any(utterance.is_missing for utterance in self.utterances)
 
 
 def count_word_errors(references: Mapping[str, str], hypotheses: Mapping[str, str]) -> WordErrors:

@@ -12,14 +12,7 @@ from django.shortcuts import get_object_or_404
 
 from evaluation.protocols.recipes import FOLDER
 from evaluation.protocols.recipes import DataSet as RecipeSet
-from portal.challenges.models import (
-    Corpus,
-    DataSet,
-    Edition,
-    RecipeVersion,
-    Role,
-    TrialList,
-)
+from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Role, TrialList
 from portal.challenges.rules import HeldSet, retitle_recipe
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job

@@ -11,13 +11,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import (
-    DATA_FILES,
-    export_recipe,
-    held_sets,
-    is_in_use,
-    may_pass_on,
-)
+from portal.challenges.selectors import DATA_FILES, export_recipe, held_sets, is_in_use, may_pass_on
 from portal.core import audit
 from portal.jobs.models import Job, State
 from portal.jobs.services import NotPossible, create_job

@@ -11,15 +11,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from portal.challenges.models import (
-    Corpus,
-    DataSet,
-    Gender,
-    Role,
-    Speaker,
-    TrialList,
-    Utterance,
-)
+from portal.challenges.models import Corpus, DataSet, Gender, Role, Speaker, TrialList, Utterance
 from portal.challenges.selectors import corpora_for
 from portal.jobs.models import Job, State
 

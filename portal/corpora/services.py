@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import transaction
 
 from portal.challenges.models import Corpus
-from portal.corpora.selectors import may_import
 from portal.challenges.services import DEMO
 from portal.core import audit
+from portal.corpora.selectors import may_import
 from portal.jobs.models import Job, State
 from portal.jobs.services import NotPossible, create_job
 

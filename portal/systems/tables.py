@@ -22,11 +22,7 @@ from evaluation.app.audio_measures.selectors import (
 )
 from evaluation.app.models import UtteranceMeasure
 from evaluation.metrics.averages import Bin, Summary
-from evaluation.metrics.catalogue import (
-    PITCH_CORRELATION,
-    PITCH_CORRELATION_REALIGNED,
-    PITCH_CORRELATION_UNRELATED,
-)
+from evaluation.metrics.catalogue import PITCH_CORRELATION, PITCH_CORRELATION_REALIGNED, PITCH_CORRELATION_UNRELATED
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Corpus, Edition, Role
 from portal.core.labels import decimals, moment_cell

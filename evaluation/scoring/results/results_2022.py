@@ -1,10 +1,10 @@
-"""Result files of the 2020 and 2022 editions: read whole into reported numbers, every problem by name, and written.
+"""Result files of the 2020 and 2022 editions: read whole into reported numbers, every problem by name.
 
 Known are ``results.txt``, ``results_summary.txt`` and the names under which the baselines were published
 (``RESULTS_summary_*``, ``results.anon_*``, ``results.orig_*``). A line is never guessed at: what is not understood is
 reported. Formats: protocol 1.2.
 
-The single files of a results directory, each with the numbers of one test: read into reported numbers, and written.
+The single files of a results directory, each with the numbers of one test: read into reported numbers.
 
 ``ASV-*/{EER,Cllr,linkability_log,zebra}``, ``ASR-*`` and ``similarity_matrices_DeID_Gvd/<trials>/{DeIDentification,
 gain_of_voice_distinctiveness}``; formats: protocol 1.2. Conventions: a path is relative to the results directory.
@@ -13,10 +13,9 @@ gain_of_voice_distinctiveness}``; formats: protocol 1.2. Conventions: a path is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
 
 from common.problems import Problem, ProblemList, Severity
 from common.text_files import Source, read_text_file, source_name
@@ -27,25 +26,15 @@ from evaluation.formats.results import (
     Entry,
     Number,
     NumberIdentity,
-    Recognition,
     ReportedNumber,
     WordCounts,
     header_name,
     parse_line,
     parse_value,
-    write_value,
 )
-from evaluation.metrics.averages import weighted_average
 from evaluation.protocols.recipes import Recipe, load_recipe
 from evaluation.scoring.results.checks import check_results
-from evaluation.scoring.results.expected import (
-    ExpectedLine,
-    ResultFile,
-    ResultKind,
-    expected_lines,
-    is_member,
-    path_training,
-)
+from evaluation.scoring.results.expected import ExpectedLine, ResultFile, ResultKind, expected_lines, path_training
 
 _NAMES = (
     (re.compile(r"results_summary\.txt\Z|results_summary_", re.IGNORECASE), ResultKind.SUMMARY),
@@ -54,10 +43,6 @@ _NAMES = (
 )
 LONGEST_EXCERPT = 240  # a whole line of word errors with its path
 _UNITS = {"eer": "%", "wer": "%", "gain_of_voice_distinctiveness": "dB"}
-
-
-class ResultWriteError(ValueError):
-    """Reported numbers that do not fill a result file: names what is missing or given twice."""
 
 
 def read_result_file(
@@ -90,51 +75,6 @@ def read_result_file(
     file = ResultFile(name, recipe.edition, kind, entries, reported_numbers, repeated, lines, ())
     of_numbers = check_results(file, recipe) if entries else ()
     return replace(file, problems=(*problems.report(), *of_numbers))
-
-
-def write_result_file(
-    reported_numbers: Iterable[ReportedNumber], kind: ResultKind, recipe: Recipe, file: TextIO
-) -> None:
-    """Write reported numbers as the official scripts would; missing averages are computed from the printed values.
-
-    Raises:
-        ResultWriteError: numbers that the file needs are missing or given twice with different values; all are named.
-    """
-    given = by_identity(reported_numbers)
-    expected = expected_lines(recipe, kind)
-    for line in expected:
-        if line.kind == "average" and line.identities[0] not in given:
-            given[line.identities[0]] = _average(line, recipe, given)
-    missing = [line.name for line in expected for identity in line.identities if identity not in given]
-    if missing:
-        shown = ", ".join(dict.fromkeys(missing))
-        raise ResultWriteError(f"Expected every number of the {kind} results of {recipe.edition}; missing: {shown}.")
-    block = ""
-    for line in expected:
-        value = line_value(line, given)
-        if line.kind == "average":
-            file.write(f"{line.name}: {value}\n")
-        elif line.inline:
-            file.write(f"{line.name}  {value}\n")
-        else:
-            file.write((f"{line.name}\n" if line.name != block else "") + f"  {value}\n")
-        block = "" if line.inline else line.name
-
-
-def by_identity(reported_numbers: Iterable[ReportedNumber]) -> dict[NumberIdentity, ReportedNumber]:
-    """Reported numbers by what they measure.
-
-    Raises:
-        ResultWriteError: a number is given twice with different values.
-    """
-    given: dict[NumberIdentity, ReportedNumber] = {}
-    for reported in reported_numbers:
-        known = given.setdefault(reported.identity, reported)
-        if known.written != reported.written:
-            raise ResultWriteError(
-                f"Expected one value of {reported.identity}, found {known.written}, {reported.written}."
-            )
-    return given
 
 
 def make_reported_number(
@@ -226,35 +166,6 @@ def read_entry(entry: Entry, line: ExpectedLine, name: str) -> Iterable[Reported
             yield ReportedNumber(identity, float(written), "%", written, name, entry.line, *said)
 
 
-def _average(line: ExpectedLine, recipe: Recipe, given: dict[NumberIdentity, ReportedNumber]) -> ReportedNumber:
-    identity = line.identities[0]
-    split = identity.data_set.removeprefix("average_")
-    weights = recipe.track.average(identity.metric).weights[split]
-    members = {
-        reported.identity.data_set: reported.value
-        for reported in given.values()
-        if is_member(reported.identity, identity)
-    }
-    values = [(name, members[name]) for name in weights if name in members]
-    return make_reported_number(identity, weighted_average(values, weights).value)
-
-
-def line_value(line: ExpectedLine, given: Mapping[NumberIdentity, ReportedNumber]) -> str:
-    """The value part of a line from its reported numbers, as the official scripts print it.
-
-    Raises:
-        ResultWriteError: a word error rate without its counts.
-    """
-    reported_numbers = [given[identity] for identity in line.identities]
-    values = tuple(reported.written for reported in reported_numbers)
-    recognition = None
-    if line.kind == "wer":
-        if reported_numbers[0].counts is None:
-            raise ResultWriteError(f"Expected the word counts of {line.name}, found none.")
-        recognition = Recognition(reported_numbers[0].counts, reported_numbers[0].partial, reported_numbers[0].decoding)
-    return write_value(Entry(line.name, line.kind, values, 0, line.inline, recognition))
-
-
 SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
 _DETECTION_FILES = {
     "EER": ("eer",),
@@ -264,13 +175,6 @@ _DETECTION_FILES = {
 }
 _DISTINCTIVENESS_FILES = {"DeIDentification": ("de_identification",), "gain_of_voice_distinctiveness": ("gain",)}
 _MIN_DCF = re.compile(r"minDCF\(p-target=[\d.]+\): *\S*\Z")
-# What surrounds the lines; {} is one line each. The minDCF values may be empty, says the protocol.
-_TEMPLATES = {
-    "EER": "{}\nminDCF(p-target=0.01): \nminDCF(p-target=0.001): \n",
-    "Cllr": "{}\n     {}\n\n",
-    "linkability_log": "{}\n\n",
-    "zebra": "\n<name>\n{}\n{}\n\n",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,45 +233,6 @@ def read_single_file(
         remedy = "Run that part of the evaluation."
         problems.add(Problem("missing-result", name, " ".join(slot).strip(), "nothing", remedy))
     return reported_numbers
-
-
-def write_single_file(reported_numbers: Iterable[ReportedNumber], file: SingleFile, out: TextIO) -> None:
-    """Write the numbers of one test as the official scripts would; the minDCF values of ``EER`` are left empty.
-
-    Args:
-        reported_numbers: with those of the file; others are passed over.
-
-    Raises:
-        ResultWriteError: reported numbers that the file needs are missing or given twice with different values.
-    """
-    given = by_identity(reported_numbers)
-    wanted = [identity for line in file.lines for identity in line.identities]
-    if missing := [f"{one.estimator} {one.metric}".strip() for one in wanted if one not in given]:
-        raise ResultWriteError(f"Expected every number of {file.path}; missing: {', '.join(missing)}.")
-    values = [line_value(line, given) for line in file.lines]
-    template = _TEMPLATES.get(file.path.rpartition("/")[2], "{}\n" * len(values))
-    out.write(template.replace("<name>", file.test).format(*values))
-
-
-def write_single_files(
-    folder: Path, reported_numbers: Iterable[ReportedNumber], recipe: Recipe, kind: ResultKind
-) -> tuple[Path, ...]:
-    """Write every single file of a results directory for which all numbers are given; the paths written.
-
-    Raises:
-        ResultWriteError: a number is given twice with different values.
-        RecipeError: the edition has no such directory.
-    """
-    given = by_identity(reported_numbers)
-    written = []
-    for file in single_files(recipe, kind):
-        if all(identity in given for line in file.lines for identity in line.identities):
-            path = folder / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("w", encoding="utf-8", newline="\n") as out:
-                write_single_file(given.values(), file, out)
-            written.append(path)
-    return tuple(written)
 
 
 def _list_single_files(name: str, lines: Sequence[ExpectedLine]) -> Iterator[SingleFile]:

@@ -14,14 +14,10 @@ from evaluation.protocols.recipes import load_recipe
 from evaluation.scoring.recomputation import join_files
 from evaluation.scoring.results.expected import ResultKind, detection_name
 from evaluation.scoring.results.folders import read_results
-from evaluation.scoring.results.results_2022 import (
-    make_reported_number,
-    read_result_file,
-    write_result_file,
-    write_single_files,
-)
+from evaluation.scoring.results.results_2022 import make_reported_number, read_result_file
 from tests.evaluation.commands import refusal, write_test
 from tests.evaluation.formats.published import R2022
+from tests.evaluation.formats.writing import write_result_file, write_single_files
 from tests.evaluation.reference import SHARED
 
 RECIPE = load_recipe("2022")

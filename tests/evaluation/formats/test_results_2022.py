@@ -18,13 +18,9 @@ from evaluation.metrics.averages import AverageError
 from evaluation.protocols.recipes import load_recipe
 from evaluation.scoring.results.expected import ResultKind
 from evaluation.scoring.results.folders import read_results, track_average
-from evaluation.scoring.results.results_2022 import (
-    ResultWriteError,
-    make_reported_number,
-    read_result_file,
-    write_result_file,
-)
+from evaluation.scoring.results.results_2022 import make_reported_number, read_result_file
 from tests.evaluation.formats.published import R2022, SHARED, needs_results, table, table_rows
+from tests.evaluation.formats.writing import ResultWriteError, write_result_file
 
 pytestmark = needs_results
 

@@ -10,15 +10,13 @@ from common.problems import ProblemList
 from evaluation.protocols.recipes import load_recipe
 from evaluation.scoring.results.expected import ResultKind
 from evaluation.scoring.results.results_2022 import (
-    ResultWriteError,
     make_reported_number,
     read_result_file,
     read_single_file,
     single_files,
-    write_single_file,
-    write_single_files,
 )
 from tests.evaluation.formats.published import R2022, needs_results
+from tests.evaluation.formats.writing import ResultWriteError, write_single_file, write_single_files
 
 RECIPE = load_recipe("2022")
 NAMES = ("EER", "Cllr", "linkability_log", "zebra", "DeIDentification", "gain_of_voice_distinctiveness")

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from evaluation.metrics.averages import summarise
 from evaluation.metrics.calibration import calibrated_llrs, cllr, min_cllr, rocch_eer
 from evaluation.metrics.catalogue import DETECTION_METRICS
-from evaluation.metrics.detection import auc, detection_metrics, kaldi_eer, min_dcf, speechbrain_eer
+from evaluation.metrics.detection import auc, detection_metrics, kaldi_eer, speechbrain_eer
 from evaluation.metrics.linkability import linkability
 from evaluation.metrics.pitch import pitch_correlation
 from evaluation.metrics.speaker_traits import EMOTIONS, emotion_scores
@@ -200,9 +200,11 @@ TABLE = {
         "scores", lambda s: zebra(*s).individual_log10, RANKED | {"swap": RAMP, "duplication": CHANGES}
     ),
     "auc": Row("scores", lambda s: auc(*s), RANKED | {"swap": ROUNDING, "duplication": ROUNDING}),
-    "min_dcf_01": Row("scores", lambda s: min_dcf(*s), RANKED | {"duplication": ROUNDING, "swap": CHANGES}),
+    "min_dcf_01": Row(
+        "scores", lambda s: detection_metrics(*s).min_dcf_01, RANKED | {"duplication": ROUNDING, "swap": CHANGES}
+    ),
     "min_dcf_001": Row(
-        "scores", lambda s: min_dcf(*s, p_target=0.001), RANKED | {"duplication": ROUNDING, "swap": CHANGES}
+        "scores", lambda s: detection_metrics(*s).min_dcf_001, RANKED | {"duplication": ROUNDING, "swap": CHANGES}
     ),
     "word_error_rate": Row(
         "transcripts",

@@ -30,7 +30,7 @@ def kaldi_line(errors: WordErrors) -> str:
         percent = np.float32(100 * np.float64(np.float32(counts.errors)) / np.float32(counts.reference_words))
     return (
         f"%WER {percent:.2f} [ {counts.errors} / {counts.reference_words}, {counts.insertions} ins, "
-        f"{counts.deletions} del, {counts.substitutions} sub ]{' [PARTIAL]' if errors.is_partial else ''}"
+        f"{counts.deletions} del, {counts.substitutions} sub ]{' [PARTIAL]' if errors.missing else ''}"
     )
 
 
@@ -122,7 +122,7 @@ def test_missing_hypotheses_are_left_out_and_counted_as_deleted_side_by_side():
     )
     assert errors.present == WordErrorCounts(4, 0, 1, 1)
     assert errors.honest == WordErrorCounts(6, 0, 3, 1)
-    assert (errors.missing, errors.unexpected, errors.is_partial) == (("b",), ("x",), True)
+    assert (errors.missing, errors.unexpected) == (("b",), ("x",))
     assert (errors.present.error_rate, errors.honest.error_rate) == (0.5, pytest.approx(4 / 6))
     assert kaldi_line(errors) == "%WER 50.00 [ 2 / 4, 0 ins, 1 del, 1 sub ] [PARTIAL]"
 
@@ -130,7 +130,7 @@ def test_missing_hypotheses_are_left_out_and_counted_as_deleted_side_by_side():
 def test_complete_hypotheses_make_no_difference():
     errors = count_word_errors({"a": "ONE TWO"}, {"a": "ONE TWO"})
     assert errors.present == errors.honest == WordErrorCounts(2, 0, 0, 0)
-    assert (errors.is_partial, errors.missing) == (False, ())
+    assert errors.missing == ()
     assert kaldi_line(errors) == "%WER 0.00 [ 0 / 2, 0 ins, 0 del, 0 sub ]"
 
 

@@ -17,9 +17,9 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
 from common.child_process import ChildLimits
-from portal.corpora import handlers
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
 from portal.core.models import AuditEvent
+from portal.corpora import handlers
 from portal.corpora.selectors import data_set_table, plan_table, trial_table
 from portal.corpora.services import start_import
 from portal.jobs.models import Job, State

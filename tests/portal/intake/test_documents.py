@@ -9,9 +9,10 @@ import pytest
 from evaluation.formats.results import Speech
 from evaluation.protocols.recipes import load_recipe
 from evaluation.scoring.results.expected import ResultKind, detection_name
-from evaluation.scoring.results.results_2022 import read_result_file, write_single_files
+from evaluation.scoring.results.results_2022 import read_result_file
 from portal.intake.documents import read_submitted_results
 from tests.evaluation.formats.published import R2022
+from tests.evaluation.formats.writing import write_single_files
 from tests.portal.intake.packing import check, expect, pack_zip, unpack
 
 pytestmark = pytest.mark.skipif(not R2022.is_dir(), reason=f"the published results in {R2022} are not here")

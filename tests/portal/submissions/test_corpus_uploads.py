@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
-from portal.corpora import handlers
 from portal.challenges.models import Corpus
+from portal.corpora import handlers
 from portal.corpora.handlers import unpacking_folder
 from portal.corpora.services import start_import
 from portal.jobs.models import Job, State

@@ -8,19 +8,9 @@ import numpy as np
 import pytest
 
 from common.errors import MetricInputError
-from evaluation.attackers.training.report import (
-    COLUMNS,
-    PUBLISHED_TABLE_1,
-    AttackTrials,
-    ReportRow,
-    SeedResult,
-    attack_measures,
-    spread,
-    table_cells,
-)
+from evaluation.attackers.training.report import COLUMNS, PUBLISHED_TABLE_1, ReportRow, SeedResult, spread, table_cells
 from evaluation.attackers.training.train import fresh_probe, other_sources
 from evaluation.attackers.training.trained import EpochRecord, FinalValues, ProbeResult, epochs_csv, epochs_of_csv
-from evaluation.metrics.detection import kaldi_eer
 
 FINAL = FinalValues(
     source_error=0.8,
@@ -77,26 +67,6 @@ def test_other_sources_are_on_one_side_each():
     assert other_sources(np.array([0, 1]), 1).sum() == 1
     with pytest.raises(MetricInputError, match="at least 2 sources"):
         other_sources(np.array([4, 4]), 1)
-
-
-def test_attack_measures_are_those_of_the_trials():
-    random = np.random.default_rng(1)
-    names = np.array([f"s{one}" for one in range(8)])
-    models, speakers = (each.ravel() for each in np.meshgrid(names, np.repeat(names, 4), indexing="ij"))
-    scores = random.normal(size=models.size) + 1.5 * (models == speakers)
-    genders = {str(name): "fm"[place % 2] for place, name in enumerate(names)}
-    trials = AttackTrials(scores, models, speakers, genders)
-    found = attack_measures(trials, random=np.random.default_rng(2), resamples=50)
-    same = models == speakers
-    assert found.eer == kaldi_eer(scores[same], scores[~same])
-    assert found.eer_interval.lower <= found.eer <= found.eer_interval.upper
-    within = np.array([genders[a] == genders[b] for a, b in zip(models, speakers, strict=True)])
-    assert found.same_gender_eer == kaldi_eer(scores[same], scores[within & ~same])
-    assert (found.n_target, found.n_nontarget) == (32, 224)
-    without = attack_measures(replace(trials, genders={}), random=random, resamples=0)
-    assert (without.same_gender_eer, without.eer_interval) == (None, None)
-    with pytest.raises(MetricInputError, match="a model and a speaker for each score"):
-        attack_measures(replace(trials, models=models[1:]), random=random)
 
 
 def test_spread_is_mean_and_sample_deviation():
