@@ -19,7 +19,7 @@ from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for
 from portal.corpora.selectors import summaries
-from portal.home.steps import (
+from portal.home.next_steps import (
     edition_path,
     invitation_steps,
     look_at_failures,
