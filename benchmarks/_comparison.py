@@ -154,7 +154,7 @@ class Judges:
         from evaluation.attackers.training.corpus import TrainingUtterance
         from evaluation.attackers.training.recipe import find_preset
         from evaluation.attackers.training.train import train
-        from evaluation.attackers.training.trained import attacking_encoder
+        from evaluation.attackers.training.trained_attacker import attacking_encoder
 
         utterances = [
             TrainingUtterance(each.name, each.name.partition("#")[0], partial(_given, samples))

@@ -27,8 +27,8 @@ FIELDS = {"RegexField", "RegexValidator"}
 MADE_WHILE_RUNNING: dict[str, list[str]] = {
     "anonymization/cli/arguments.py": ["(?=.{1,9}$)0*[1-9][0-9]*", "-?[0-9]{1,100}", "[0-9]{1,4}"],
     "evaluation/formats/results.py": [],  # found among what the module holds
-    "evaluation/protocols/making.py": ["_f(?=_|$)"],
-    "listening/analysis/figures/words.py": ["(?<=;) ", "(?<=[.;]) "],
+    "evaluation/protocols/recipe_making.py": ["_f(?=_|$)"],
+    "listening/analysis/figures/labels.py": ["(?<=;) ", "(?<=[.;]) "],
     "portal/manage/erasure.py": [
         r"(?<![0-9A-Za-z_-])(?:tones-1|derived/f0/1)(?![0-9A-Za-z_-])",
         r"(?:\A|(?<=[/\"'“]))1089(?=[/\"'”]|\Z)|(?:^|(?<=[/\"',;\t]))1089(?=[/\"',;\s]|$)",

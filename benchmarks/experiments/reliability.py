@@ -40,7 +40,7 @@ from benchmarks.experiments._semi_informed_data import (
 from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.train import train
-from evaluation.attackers.training.trained import load_trained
+from evaluation.attackers.training.trained_attacker import load_trained
 from evaluation.metrics.detection import kaldi_eer
 from evaluation.scoring.attack_strength import AttackStrength, judge_attack
 from speech.encoders.registry import explain_missing, find_engine, load

@@ -43,7 +43,7 @@ from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.report import AttackMeasures, ReportRow, SeedResult, table_cells
 from evaluation.attackers.training.train import train
-from evaluation.attackers.training.trained import load_trained
+from evaluation.attackers.training.trained_attacker import load_trained
 from speech.encoders.contract import SpeakerEncoder
 from speech.encoders.registry import explain_missing, find_engine, load
 

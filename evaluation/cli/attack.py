@@ -16,7 +16,7 @@ from common.errors import CommandError
 from common.lock import lock_folder
 from common.problems import Problem, Severity, has_errors
 from evaluation.attackers.back_ends import BackEnd
-from evaluation.attackers.training.trained import (
+from evaluation.attackers.training.trained_attacker import (
     attacking_encoder,
     is_finished,
     load_trained,

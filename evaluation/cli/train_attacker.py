@@ -14,7 +14,7 @@ from common import terminal
 from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.lock import lock_folder
-from evaluation.attackers.training import trained
+from evaluation.attackers.training import trained_attacker
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus, require_sound
 from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, find_preset, with_variant
 from evaluation.attackers.training.report import COLUMNS, ReportRow, SeedResult, table_cells
@@ -111,7 +111,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         for seed, folder in folders.items():
             _train_one(utterances, recipe, seed, folder, device, options.system, bar=True)
-    results = [SeedResult(seed, trained.read_description(folder).final, None) for seed, folder in folders.items()]
+    results = [
+        SeedResult(seed, trained_attacker.read_description(folder).final, None) for seed, folder in folders.items()
+    ]
     row = ReportRow(options.data.name, "", VARIANTS[options.variant].title, tuple(results))
     if options.json:
         terminal.print_json(_content(recipe, row, folders.values()))
@@ -142,7 +144,7 @@ def _change(text: str, preset: TrainingRecipe) -> tuple[str, object]:
 
 
 def _device(wanted: str) -> Device:
-    trained.require_torch("cuda" if wanted == "cuda" else "cpu")
+    trained_attacker.require_torch("cuda" if wanted == "cuda" else "cpu")
     if wanted != "auto":
         return "cuda" if wanted == "cuda" else "cpu"
     import torch
@@ -152,7 +154,7 @@ def _device(wanted: str) -> Device:
 
 def _require_fresh(folders: Iterable[Path]) -> None:
     for folder in folders:
-        if trained.is_finished(folder) or (folder / trained.CHECKPOINT).is_file():
+        if trained_attacker.is_finished(folder) or (folder / trained_attacker.CHECKPOINT).is_file():
             raise CommandError(
                 f"{folder}: expected no training there yet, found one. Add --resume to go on with it, or name another "
                 "folder."
@@ -220,10 +222,10 @@ def _train_one(
         if bar and total:
             drawn.show(stage, done, total)
 
-    def say_epoch(record: trained.EpochRecord) -> None:
+    def say_epoch(record: trained_attacker.EpochRecord) -> None:
         terminal.print_message(f"seed {seed}, epoch {record.epoch} of {recipe.epochs}: {_describe(record)}")
 
-    def say_estimate(estimate: trained.Estimate) -> None:
+    def say_estimate(estimate: trained_attacker.Estimate) -> None:
         minutes = round(estimate.seconds_left / 60)
         left = f"about {minutes} min" if minutes else "less than a minute"
         terminal.print_message(f"seed {seed}: {left} for the rest of the training")
@@ -242,7 +244,7 @@ def _train_one(
         )
 
 
-def _describe(record: trained.EpochRecord) -> str:
+def _describe(record: trained_attacker.EpochRecord) -> str:
     values = record.values
     parts = [f"loss {values['loss']:.3f}"]
     for name, key, chance in (("VER_S", "source_error", "source_chance"), ("VER_T", "target_error", "target_chance")):

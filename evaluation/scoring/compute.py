@@ -33,7 +33,7 @@ from evaluation.scoring.results.folders import SystemResults
 from evaluation.scoring.results.results_2022 import make_reported_number, parse_number
 from evaluation.scoring.sources import Sources, UtteranceValues, Work, place
 from evaluation.scoring.track_averages import list_averages, list_identities, member_of
-from evaluation.scoring.words import add_words
+from evaluation.scoring.word_errors import add_words
 
 _ROUNDING = 0.5 * 10**-AVERAGE_DECIMALS + 1e-9
 

@@ -38,7 +38,7 @@ from portal.accounts.forms import (
 )
 from portal.accounts.models import User
 from portal.accounts.pages import people_table, roles_in_words, state_cell
-from portal.core.asking import ask_first
+from portal.core.confirmation import ask_first
 from portal.core.errors import error_page
 from portal.core.fields import posted, show_form
 from portal.core.mail import NOT_SENT

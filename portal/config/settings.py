@@ -97,7 +97,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "portal.core.maintenance.refuse_visitors",
     "portal.core.errors.show_error_pages",
-    "portal.core.asking.AskFirst",
+    "portal.core.confirmation.AskFirst",
     "portal.accounts.middleware.require_second_factor",
 ]
 

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from anonymization.methods.registry import explain_missing, get_method
 from common.memory import format_size
-from evaluation.protocols.making import GAIN, Engines, make_recipe, propose_choices, usable_trial_sets
+from evaluation.protocols.recipe_making import GAIN, Engines, make_recipe, propose_choices, usable_trial_sets
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition
 from portal.challenges.services import create_edition

@@ -11,8 +11,8 @@ from django.utils.text import slugify
 
 from evaluation.attackers.training.recipe import PRESETS, TRAINING_ENGINE, find_missing_libraries
 from evaluation.protocols.evaluators import Evaluation
-from evaluation.protocols.making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
-from evaluation.protocols.making import write_recipe as write_text
+from evaluation.protocols.recipe_making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
+from evaluation.protocols.recipe_making import write_recipe as write_text
 from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import Corpus, DataSet, Edition, TrialList
 from portal.challenges.services import RESERVED_NAMES

@@ -22,7 +22,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError
 from evaluation.scoring.detection import measure_similarity, similarity_sets
 from evaluation.scoring.results.folders import SystemResults, read_results
 from evaluation.scoring.results.score_files import TrialLookup
-from evaluation.scoring.words import hypothesis_files, read_hypotheses
+from evaluation.scoring.word_errors import hypothesis_files, read_hypotheses
 from portal.intake.contents import Content, classify, results_directories
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.problem_codes import describe

@@ -20,12 +20,12 @@ from django.http import Http404
 from common.tables import Cell, Row, Table, latex_table, latex_text
 from evaluation.app.attacker_training.selectors import list_epochs, make_report
 from evaluation.app.attacks.selectors import AttackValues, judge_attacks, list_attacks
-from evaluation.app.attacks.trained import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
+from evaluation.app.attacks.trained_attackers import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
 from evaluation.app.audio_measures.selectors import list_finished_runs, select_measures
 from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.app.objective_results.selectors import estimator_of
 from evaluation.app.runs.context import track_of
-from evaluation.attackers.training.trained import MEASURES
+from evaluation.attackers.training.trained_attacker import MEASURES
 from evaluation.metrics.catalogue import METRICS
 from evaluation.scoring.attack_strength import Reliability
 from evaluation.scoring.values import BASES, Number, letter_of

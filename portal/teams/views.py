@@ -13,7 +13,7 @@ from django.utils import timezone
 from portal.accounts.access import member_action, member_page, member_read, open_page
 from portal.accounts.services import remember_invited
 from portal.challenges.removal import edition_trail
-from portal.core.asking import ask_first
+from portal.core.confirmation import ask_first
 from portal.core.mail import if_mailed
 from portal.jobs.services import NotPossible
 from portal.teams import pages, selectors, services

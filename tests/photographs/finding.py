@@ -23,7 +23,7 @@ from django.utils.module_loading import import_string
 
 from evaluation.app.models import EvaluationRun
 from listening.app.models import Session, Study, StudySystem
-from listening.app.studies.words import ships_words
+from listening.app.studies.interface_words import ships_words
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Utterance
 from portal.core.removal import list_kinds

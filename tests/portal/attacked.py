@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from evaluation.app.attacks.selectors import archive_key, list_attacks, similarity_key
-from evaluation.app.attacks.trained import attack_parameters
+from evaluation.app.attacks.trained_attackers import attack_parameters
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective_results.selectors import det_key
 from evaluation.app.recognition.selectors import words_key

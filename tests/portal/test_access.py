@@ -16,7 +16,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
-from evaluation.app.attacks.trained import ENCODER_FILES, encoder_key
+from evaluation.app.attacks.trained_attackers import ENCODER_FILES, encoder_key
 from evaluation.app.audio_measures.services import start_measures
 from listening.app.models import ScreeningResult, Session, Study, Trial
 from listening.app.sessions.clip_addresses import clip_names

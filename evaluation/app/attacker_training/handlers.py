@@ -29,7 +29,7 @@ from common.errors import MetricInputError
 from common.memory import available_bytes
 from evaluation.app.attacker_training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
 from evaluation.app.attacker_training.services import ANY_DEVICE
-from evaluation.app.attacks.trained import (
+from evaluation.app.attacks.trained_attackers import (
     REPORT,
     checkpoint_key,
     encoder_key,
@@ -46,7 +46,7 @@ from evaluation.app.runs.threads import own_threads
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
 from evaluation.attackers.training.train import Plan, plan_training, train
-from evaluation.attackers.training.trained import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
+from evaluation.attackers.training.trained_attacker import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
 from portal.core.clock import read_clock

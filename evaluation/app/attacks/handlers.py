@@ -20,7 +20,7 @@ import numpy as np
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.attacks.selectors import matrices_key, scores_key, similarity_key
-from evaluation.app.attacks.trained import load_back_end, load_encoder, read_own_eer
+from evaluation.app.attacks.trained_attackers import load_back_end, load_encoder, read_own_eer
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective_results.services import draw_det_figures
 from evaluation.app.runs import feature_cache

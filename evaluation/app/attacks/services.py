@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from common.errors import MetricInputError
-from evaluation.app.attacks.trained import attack_parameters, has_back_end, name_attacker
+from evaluation.app.attacks.trained_attackers import attack_parameters, has_back_end, name_attacker
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, describe_engine

@@ -33,7 +33,7 @@ from evaluation.metrics.word_errors import normalise_transcript, split_words
 from evaluation.metrics.word_normalization import find_rule
 from evaluation.protocols.recipes import Recipe
 from evaluation.scoring.values import with_speech
-from evaluation.scoring.words import hypothesis_identity
+from evaluation.scoring.word_errors import hypothesis_identity
 from portal.challenges.models import DataSet, Gender, Role
 from portal.core.labels import decimals
 from portal.jobs.models import State

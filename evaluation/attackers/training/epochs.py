@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
 from common.progress import Count, Progress, ignore_progress
-from evaluation.attackers.training import trained
+from evaluation.attackers.training import trained_attacker
 from evaluation.attackers.training.corpus import Indices, Segments
 from evaluation.attackers.training.features import FeatureStore
 from evaluation.attackers.training.heads import CosineClassifier, Heads, Losses, build_source_head, losses, target_loss
@@ -188,8 +188,8 @@ class Listener:
     """
 
     progress: Progress = ignore_progress
-    epoch: Callable[[trained.EpochRecord], None] = ignore_progress
-    estimate: Callable[[trained.Estimate], None] = ignore_progress
+    epoch: Callable[[trained_attacker.EpochRecord], None] = ignore_progress
+    estimate: Callable[[trained_attacker.Estimate], None] = ignore_progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +204,7 @@ class Fitted:
 
     encoder: nn.Module
     heads: Heads
-    epochs: tuple[trained.EpochRecord, ...]
+    epochs: tuple[trained_attacker.EpochRecord, ...]
     kept_epoch: int
 
 
@@ -266,7 +266,7 @@ class _Fitting:
         self.store, self.segments, self.recipe, self.listener = store, segments, recipe, listener
         self.seed, self.folder = seed, folder
         self.key = training_key(recipe, seed, segments)
-        self.records: list[trained.EpochRecord] = []
+        self.records: list[trained_attacker.EpochRecord] = []
         self.best: tuple[int, dict[str, dict[str, Tensor]]] | None = None
         rows = segments.training_rows.size
         self.batch = min(recipe.batch, rows)
@@ -295,15 +295,15 @@ class _Fitting:
         values = self._train_epoch(epoch, weight, random)
         errors = self._validation_errors(random)
         has_targets = self.heads.target is not None
-        values |= errors | trained.chance_levels(self.segments, with_targets=has_targets)
+        values |= errors | trained_attacker.chance_levels(self.segments, with_targets=has_targets)
         values["target_weight"] = weight if has_targets else None
-        record = trained.EpochRecord(epoch + 1, time.perf_counter() - began, values)
+        record = trained_attacker.EpochRecord(epoch + 1, time.perf_counter() - began, values)
         self.records.append(record)
         self._keep_best(record)
         self._save()
         self.listener.epoch(record)
 
-    def _train_epoch(self, epoch: int, weight: float, random: np.random.Generator) -> dict[str, trained.Value]:
+    def _train_epoch(self, epoch: int, weight: float, random: np.random.Generator) -> dict[str, trained_attacker.Value]:
         rows = random.permutation(self.segments.training_rows)
         sums = torch.zeros(3, dtype=torch.float64, device=self.store.device)
         rate, began = 0.0, time.perf_counter()
@@ -342,7 +342,7 @@ class _Fitting:
         self._judged = True
         per_step = seconds / max(1, steps - _WARM_STEPS if steps > _WARM_STEPS else steps)
         looked_at = _VALIDATION_COST * self.segments.held_out.mean() / (1 - self.segments.held_out.mean())
-        self.listener.estimate(trained.Estimate(per_step, left, per_step * left * (1 + float(looked_at))))
+        self.listener.estimate(trained_attacker.Estimate(per_step, left, per_step * left * (1 + float(looked_at))))
 
     def _windows(self, rows: Indices, random: np.random.Generator) -> tuple[Indices, int]:
         """Where the window of each row begins in its piece, and how many frames it has."""
@@ -359,7 +359,7 @@ class _Fitting:
         return Batch(features, valid, *labels)
 
     @torch.no_grad()
-    def _validation_errors(self, random: np.random.Generator) -> dict[str, trained.Value]:
+    def _validation_errors(self, random: np.random.Generator) -> dict[str, trained_attacker.Value]:
         rows = self.segments.validation_rows
         if not rows.size:
             return {"source_error": None, "target_error": None}
@@ -383,7 +383,7 @@ class _Fitting:
     def _networks(self) -> _Networks:
         return _Networks(self.trainer.encoder, self.heads)
 
-    def _keep_best(self, record: trained.EpochRecord) -> None:
+    def _keep_best(self, record: trained_attacker.EpochRecord) -> None:
         error = record.values["source_error"]
         if self.recipe.checkpoint != "best" or error is None:
             return
@@ -409,11 +409,11 @@ class _Fitting:
         buffer = io.BytesIO()
         torch.save(content, buffer)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.folder / trained.CHECKPOINT, buffer.getvalue())
-        write_atomically(self.folder / trained.VALUES, trained.epochs_csv(self.records).encode())
+        write_atomically(self.folder / trained_attacker.CHECKPOINT, buffer.getvalue())
+        write_atomically(self.folder / trained_attacker.VALUES, trained_attacker.epochs_csv(self.records).encode())
 
     def _resume(self) -> None:
-        path = None if self.folder is None else self.folder / trained.CHECKPOINT
+        path = None if self.folder is None else self.folder / trained_attacker.CHECKPOINT
         if path is None or not path.is_file():
             return
         content = read_checkpoint(path)
@@ -422,7 +422,7 @@ class _Fitting:
                 f"{path}: expected a checkpoint of this training, found one of another recipe, seed or corpus. Choose "
                 "another folder, or delete the file to start again."
             )
-        self.records = [trained.EpochRecord(**one) for one in content["records"]]
+        self.records = [trained_attacker.EpochRecord(**one) for one in content["records"]]
         self._networks().load_state_dict(content["networks"])
         self.trainer.optimiser.load_state_dict(content["optimiser"])
         if self.trainer.adversary is not None:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from evaluation.attackers.training.trained import FinalValues, ProbeResult
+from evaluation.attackers.training.trained_attacker import FinalValues, ProbeResult
 from evaluation.metrics.bootstrap import Interval
 
 TARGETS: Mapping[str, int] = MappingProxyType({"(7-8)": 100, "(3-16)": 100, "ASR-BN": 247, "kNN-VC": 100})

@@ -1,9 +1,9 @@
 """Train a recogniser on a corpus of anonymised speech: the one function that the portal and the command call.
 
 It cuts the corpus, computes features, trains epoch by epoch with checkpoints, takes the mean vector for centring, fits
-fresh probes and, where the recipe has one, the back end, and leaves a folder that `trained.load_trained` reads. A
-training that was killed goes on from its last epoch. Conventions: stages are ``reading``, ``features``, ``training``,
-``training mean``, ``probe`` and ``back end``.
+fresh probes and, where the recipe has one, the back end, and leaves a folder that `trained_attacker.load_trained`
+reads. A training that was killed goes on from its last epoch. Conventions: stages are ``reading``, ``features``,
+``training``, ``training mean``, ``probe`` and ``back end``.
 
 A fresh linear probe: what frozen vectors still tell about a speaker, whatever the classifier they were trained with.
 
@@ -32,7 +32,7 @@ from common.arrays import unit_vectors
 from common.errors import MetricInputError
 from common.progress import Count, Progress, ignore_progress
 from evaluation.attackers.back_ends import Plda
-from evaluation.attackers.training import trained
+from evaluation.attackers.training import trained_attacker
 from evaluation.attackers.training.corpus import (
     RATE_HZ,
     Indices,
@@ -64,7 +64,7 @@ _TINY = 1e-6
 
 def fresh_probe(
     train: Vectors, train_labels: Labels, test: Vectors, test_labels: Labels, *, classes: int, split: str
-) -> trained.ProbeResult:
+) -> trained_attacker.ProbeResult:
     """Fit a linear classifier on some vectors and count its errors on others.
 
     Args:
@@ -82,7 +82,7 @@ def fresh_probe(
         raise MetricInputError("Expected vectors of finite numbers for a probe, found others.")
     guesses = _fitted_guesses(_directions(train), train_labels, _directions(test), classes)
     error = float((guesses != test_labels).mean())
-    return trained.ProbeResult(error, 1 - 1 / classes, len(train), len(test), classes, split)
+    return trained_attacker.ProbeResult(error, 1 - 1 / classes, len(train), len(test), classes, split)
 
 
 def other_sources(sources: Labels, seed: int, share: float = TEST_SHARE) -> npt.NDArray[np.bool_]:
@@ -170,7 +170,7 @@ def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources:
     Raises:
         MetricInputError: torch is not installed.
     """
-    trained.require_torch("cpu")
+    trained_attacker.require_torch("cpu")
     import torch
 
     from evaluation.attackers.training.heads import build_encoder
@@ -200,11 +200,11 @@ def train(
     folder: Path,
     progress: Progress = ignore_progress,
     *,
-    on_epoch: Callable[[trained.EpochRecord], None] = ignore_progress,
-    on_estimate: Callable[[trained.Estimate], None] = ignore_progress,
+    on_epoch: Callable[[trained_attacker.EpochRecord], None] = ignore_progress,
+    on_estimate: Callable[[trained_attacker.Estimate], None] = ignore_progress,
     device: Device = "cpu",
     system: str = "",
-) -> trained.TrainedAttacker:
+) -> trained_attacker.TrainedAttacker:
     """Train one recogniser, or go on training it, or return it where it is finished.
 
     Args:
@@ -221,7 +221,7 @@ def train(
         MetricInputError: libraries are missing; the corpus cannot be used, with a sentence for each problem; it has
             too few speakers or utterances for PLDA; the folder holds another training; memory is full.
     """
-    trained.require_torch(device)
+    trained_attacker.require_torch(device)
     require_sound(utterances, targets=recipe.target_head != "none")
     if refusal := find_back_end_refusal([one.source for one in utterances], recipe):
         raise MetricInputError(refusal)
@@ -246,7 +246,7 @@ def _train(
     listener: Listener,
     device: Device,
     system: str,
-) -> trained.TrainedAttacker:
+) -> trained_attacker.TrainedAttacker:
     import torch
 
     from evaluation.attackers.training.epochs import fit, training_key
@@ -256,7 +256,7 @@ def _train(
     progress = listener.progress
     segments = cut(utterances, recipe, seed, partial(progress, "reading"))
     key = training_key(recipe, seed, segments)
-    if trained.is_finished(folder):
+    if trained_attacker.is_finished(folder):
         return _finished(folder, key, device, listener)
     told = partial(progress, "features")
     store = make_store(utterances, segments, torch.device(device), told, bands=recipe.mel_bands)
@@ -269,12 +269,12 @@ def _train(
         heard = [utterances[place] for place in used]
         back_end = fit_back_end(fitted.encoder, heard, recipe, device, partial(progress, "back end"))
     targets = segments.targets if recipe.target_head != "none" else ()
-    description = trained.Description(
+    description = trained_attacker.Description(
         recipe, seed, segments.sources, targets, mean, final, fitted.kept_epoch, key, system=system
     )
-    trained.save_trained(folder, fitted.encoder, fitted.epochs, description, back_end)
-    (folder / trained.CHECKPOINT).unlink(missing_ok=True)
-    return trained.load_trained(folder, device)
+    trained_attacker.save_trained(folder, fitted.encoder, fitted.epochs, description, back_end)
+    (folder / trained_attacker.CHECKPOINT).unlink(missing_ok=True)
+    return trained_attacker.load_trained(folder, device)
 
 
 def find_back_end_refusal(speakers: Sequence[str], recipe: TrainingRecipe) -> str:
@@ -344,7 +344,7 @@ def measure_finished(
     recipe: TrainingRecipe,
     seed: int,
     progress: Progress = ignore_progress,
-) -> tuple[trained.FinalValues, Vectors]:
+) -> tuple[trained_attacker.FinalValues, Vectors]:
     """The last numbers of a training and the mean vector of its training segments, shape (d,).
 
     Probes are fitted on at most `MOST_PROBED` training segments and tested on those held out; where none are, on a
@@ -362,10 +362,10 @@ def measure_finished(
     progress("probe", 1, 1)
     kept = fitted.epochs[fitted.kept_epoch - 1].values
     with_target = recipe.target_head != "none"
-    final = trained.FinalValues(
+    final = trained_attacker.FinalValues(
         source_error=kept["source_error"],
         target_error=kept["target_error"],
-        **trained.chance_levels(segments, with_targets=with_target),
+        **trained_attacker.chance_levels(segments, with_targets=with_target),
         training_segments=training.size,
         held_out_segments=held_out.size,
         n_sources=len(segments.sources),
@@ -394,7 +394,7 @@ def _own_eer(seen: Vectors, unseen: Vectors, segments: Segments) -> float | None
 
 def _probes(
     seen: Vectors, unseen: Vectors, segments: Segments, seed: int
-) -> tuple[trained.ProbeResult, trained.ProbeResult | None, trained.ProbeResult | None]:
+) -> tuple[trained_attacker.ProbeResult, trained_attacker.ProbeResult | None, trained_attacker.ProbeResult | None]:
     """Probes on sources, on targets, and on targets with other sources."""
     random = np.random.default_rng([seed, 0, 1])
     order = random.permutation(len(seen))[:MOST_PROBED]
@@ -407,7 +407,7 @@ def _probes(
         apart = max(1, len(order) // 5)
         fitted_on, train, tested_on, test = rows[apart:], seen[order[apart:]], rows[:apart], seen[order[:apart]]
 
-    def probed(labels: Labels, classes: int) -> trained.ProbeResult:
+    def probed(labels: Labels, classes: int) -> trained_attacker.ProbeResult:
         return fresh_probe(train, labels[fitted_on], test, labels[tested_on], classes=classes, split=split)
 
     source = probed(segments.source, len(segments.sources))
@@ -416,7 +416,7 @@ def _probes(
     return source, probed(segments.target, len(segments.targets)), _across_sources(seen[order], rows, segments, seed)
 
 
-def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: int) -> trained.ProbeResult:
+def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: int) -> trained_attacker.ProbeResult:
     apart = other_sources(segments.source[rows], seed)
     labels = segments.target[rows]
     return fresh_probe(
@@ -424,13 +424,13 @@ def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: i
     )
 
 
-def _finished(folder: Path, key: str, device: Device, listener: Listener) -> trained.TrainedAttacker:
-    if trained.read_description(folder).key != key:
+def _finished(folder: Path, key: str, device: Device, listener: Listener) -> trained_attacker.TrainedAttacker:
+    if trained_attacker.read_description(folder).key != key:
         raise MetricInputError(
             f"{folder}: expected the result of this training, found one of another recipe, seed or corpus. Choose "
             "another folder."
         )
-    attacker = trained.load_trained(folder, device)
+    attacker = trained_attacker.load_trained(folder, device)
     for record in attacker.epochs:
         listener.epoch(record)
     return attacker

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from evaluation.figures.points import MapPlot, MapPoint
 from listening.analysis.figures.detection import plot_values
+from listening.analysis.figures.labels import count, find_free, listed, number, sentence, short_names, slug
 from listening.analysis.figures.view import Figure, Record, View, group_rows, has_interval
-from listening.analysis.figures.words import count, find_free, listed, number, sentence, short_names, slug
 from listening.analysis.reading.inputs import ORIGINAL
 
 _MAP_COLUMNS = "system label speaker x y listeners"

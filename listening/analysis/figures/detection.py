@@ -14,6 +14,7 @@ import numpy as np
 
 from evaluation.figures.det import Curve, DetPlot, spread_curves
 from evaluation.figures.rows import HOLLOW, Marks, RowPanel, RowPlot, Rows
+from listening.analysis.figures.labels import interval, listed, percent, sentence, short_group
 from listening.analysis.figures.view import (
     ALL_FORMATS,
     EVERY_SYSTEM,
@@ -25,7 +26,6 @@ from listening.analysis.figures.view import (
     has_interval,
     ordered,
 )
-from listening.analysis.figures.words import interval, listed, percent, sentence, short_group
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Scores
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from evaluation.figures.points import Cloud, Measure, ScatterPlot
 from evaluation.figures.rows import HOLLOW
+from listening.analysis.figures.labels import count, interval, listed, number, sentence
 from listening.analysis.figures.ratings import CELLS, MEASURES, make_measure, violin_figures
 from listening.analysis.figures.view import Figure, Record, View
-from listening.analysis.figures.words import count, interval, listed, number, sentence
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results, Scores
 

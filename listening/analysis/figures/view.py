@@ -16,7 +16,7 @@ from typing import Any
 
 from common.tables import DataTable, Value
 from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, Theme, darken, draw_formats, place_systems
-from listening.analysis.figures.words import (
+from listening.analysis.figures.labels import (
     LEAST_WORDS,
     MOST_WORDS,
     count,

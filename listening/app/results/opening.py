@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from common.tables import Value
-from listening.analysis.figures.words import short_names
+from listening.analysis.figures.labels import short_names
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels

@@ -20,9 +20,9 @@ from common.tables import Cell, Column, Table, plain_table
 from evaluation.figures.described import describe_plot
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.protocols.published import PublishedCorrelation, load_published_correlations
+from listening.analysis.figures.labels import sentence
 from listening.analysis.figures.papers import MOST_COLOURS, PAIRS, list_paper_figures, name_measure
 from listening.analysis.figures.view import SIMULATED, Figure, View
-from listening.analysis.figures.words import sentence
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.results.figures import FORMATS, list_numbers
 from listening.app.results.labels import ORIGINAL_LABEL, SCORES, label_of

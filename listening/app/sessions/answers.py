@@ -24,7 +24,7 @@ from listening.app.sessions.block_leases import end_session, note
 from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progress, measure_progress
 from listening.app.sessions.sql import Statement, Writes, read_together_with_clock
-from listening.app.studies.words import speak
+from listening.app.studies.interface_words import speak
 
 MOST_EVENTS_OF_SESSION = 5000
 BROKEN, NOTE = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip

@@ -35,10 +35,10 @@ from listening.app.sessions.block_leases import (
 )
 from listening.app.sessions.platforms import Arrival, ArrivalError, person_keys
 from listening.app.sessions.selectors import STEPS, list_steps, read_screening, session_for
+from listening.app.studies.interface_words import ships_words
 from listening.app.studies.rules import CONSENT_FIELDS, NETWORKS_OF_A_STUDY
 from listening.app.studies.selectors import ShownText, expected_effort, newest_text, shown_text
 from listening.app.studies.settings import NATIVE_LANGUAGE, PlatformPlan
-from listening.app.studies.words import ships_words
 
 Step = Session.Step
 State = Session.State

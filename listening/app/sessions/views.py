@@ -30,9 +30,9 @@ from listening.app.sessions.media import Unavailable, clip_for, send
 from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
 from listening.app.sessions.platforms import ArrivalError, allow_platform, network_key, read_arrival
 from listening.app.sessions.selectors import describe_state, session_for
+from listening.app.studies.interface_words import speak
 from listening.app.studies.selectors import expected_effort
 from listening.app.studies.settings import parse_platform
-from listening.app.studies.words import speak
 from portal.core.addresses import plain_address
 from portal.core.clock import read_clock
 from portal.core.media import ranged_response, secured

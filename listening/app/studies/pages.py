@@ -22,11 +22,11 @@ from listening.analysis.reading.inputs import Settings
 from listening.app.models import Item, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
+from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, Verdict, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
-from listening.app.studies.words import count_missing, ships_words
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
 from listening.design.requirements import DesignError

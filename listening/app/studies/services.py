@@ -20,7 +20,7 @@ from django.db import transaction
 
 from listening import texts
 from listening.app.models import Session, Study, StudyText
-from listening.app.studies import rules, selectors, words
+from listening.app.studies import interface_words, rules, selectors
 from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import (
     DESIGNED_AT_ONCE_AT_MOST,
@@ -167,13 +167,15 @@ def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -
 
 
 @transaction.atomic
-def change_words(*, study: Study, language: str, translations: Mapping[words.Key, str], by: Any) -> StudyText | None:
+def change_words(
+    *, study: Study, language: str, translations: Mapping[interface_words.Key, str], by: Any
+) -> StudyText | None:
     """The words of buttons and hints from now on, all of them, as a new version; None where they are as before.
 
     Raises:
         NotPossible: the study is closed.
     """
-    text = words.write_words(language, translations, is_whole=False)
+    text = interface_words.write_words(language, translations, is_whole=False)
     return change_text(study=study, kind=StudyText.Kind.WORDS, language=language, text=text, by=by)
 
 

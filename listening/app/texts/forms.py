@@ -8,7 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from listening.app.models import Study, StudyText
-from listening.app.studies import selectors, services, words
+from listening.app.studies import interface_words, selectors, services
 from listening.app.studies.forms import LONGEST_TEXT, or_errors
 from listening.texts import direction_of
 
@@ -52,9 +52,9 @@ class WordsForm(forms.Form):
     def __init__(self, data: Any = None, *, study: Study, language: str) -> None:
         self.study, self.language = study, language
         super().__init__(data)
-        kept = words.translations_of(study, language)
+        kept = interface_words.translations_of(study, language)
         marks = {"rows": 1, "lang": language, "dir": direction_of(language)}
-        for word in words.list_words(language):
+        for word in interface_words.list_words(language):
             label = f"{word.english} [{word.numbers}]" if word.form else word.english
             field = forms.CharField(label=label, required=False, initial=kept.get(word.key, ""))
             field.widget = forms.Textarea(attrs=marks)
@@ -62,16 +62,16 @@ class WordsForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         given = cast("dict[str, Any]", super().clean())
-        for word in words.list_words(self.language):
+        for word in interface_words.list_words(self.language):
             translation = given.get(word.name, "").replace("\r\n", "\n").replace("\0", "")
-            if translation and (problem := words.find_problem(word, translation)):
+            if translation and (problem := interface_words.find_problem(word, translation)):
                 self.add_error(word.name, problem)
             given[word.name] = translation
         return given
 
     def save(self, *, by: Any) -> StudyText | None:
         """The new version of a valid form; None where it says nothing new, or with an error of the form."""
-        found = {word.key: self.cleaned_data[word.name] for word in words.list_words(self.language)}
+        found = {word.key: self.cleaned_data[word.name] for word in interface_words.list_words(self.language)}
         return or_errors(
             self, services.change_words, study=self.study, language=self.language, translations=found, by=by
         )
@@ -91,11 +91,13 @@ class WordsFileForm(forms.Form):
         self.study, self.language = study, language
         super().__init__(data, files)
 
-    def clean_file(self) -> dict[words.Key, str]:
+    def clean_file(self) -> dict[interface_words.Key, str]:
         file = self.cleaned_data["file"]
         try:
-            return words.read_words(file.read(words.LARGEST_FILE + 1), file.name[:80], self.language)
-        except words.WordsError as error:
+            return interface_words.read_words(
+                file.read(interface_words.LARGEST_FILE + 1), file.name[:80], self.language
+            )
+        except interface_words.WordsError as error:
             raise ValidationError(error.problems) from None
 
     def save(self, *, by: Any) -> StudyText | None:

@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from listening.app.models import Study, StudyText
+from listening.app.studies.interface_words import list_words, ships_words, translations_of
 from listening.app.studies.pages import explain_english_words, language_name
 from listening.app.studies.selectors import shown_text
-from listening.app.studies.words import list_words, ships_words, translations_of
 from listening.texts import LANGUAGES, direction_of
 
 

@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from listening.app.models import Study
+from listening.app.studies.interface_words import ships_words, translations_of, write_words
 from listening.app.studies.views import study_page
-from listening.app.studies.words import ships_words, translations_of, write_words
 from listening.app.texts import pages
 from listening.app.texts.forms import TextForm, WordsFileForm, WordsForm
 from portal.core.downloads import as_download

@@ -15,9 +15,9 @@ from listening.app.sessions.forms import WithdrawalForm
 from listening.app.sessions.pages import choose_language, list_languages, session_frame
 from listening.app.sessions.services import study_for_withdrawal
 from listening.app.sessions.views import session_view, visitor_address
+from listening.app.studies.interface_words import speak
 from listening.app.studies.pages import forgetting
 from listening.app.studies.views import study_page
-from listening.app.studies.words import speak
 from listening.app.withdrawal import services
 from portal.core.clock import read_clock
 from portal.jobs.services import NotPossible

@@ -19,7 +19,8 @@ from django.utils.functional import cached_property
 
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.evaluators import Evaluation
-from evaluation.protocols.making import (
+from evaluation.protocols.ranking.policy import MOST_CONDITIONS
+from evaluation.protocols.recipe_making import (
     ESTIMATORS,
     WER,
     Choices,
@@ -35,7 +36,6 @@ from evaluation.protocols.making import (
     training_sets,
     usable_trial_sets,
 )
-from evaluation.protocols.ranking.policy import MOST_CONDITIONS
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe, shipped_editions
 from portal.challenges.models import Corpus
 from portal.challenges.rules import read_recipe_text

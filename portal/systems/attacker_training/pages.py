@@ -21,7 +21,7 @@ from evaluation.app.attacker_training.selectors import (
     warn_of_tested,
 )
 from evaluation.app.attacker_training.services import ANY_DEVICE
-from evaluation.app.attacks.trained import (
+from evaluation.app.attacks.trained_attackers import (
     describe_scoring,
     list_scorings,
     list_seeds,

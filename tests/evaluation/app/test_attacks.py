@@ -9,7 +9,7 @@ from django.core.files.storage import default_storage
 
 from evaluation.app.attacks.selectors import list_attacks, matrices_key
 from evaluation.app.attacks.services import start_attack
-from evaluation.app.attacks.trained import engine_key
+from evaluation.app.attacks.trained_attackers import engine_key
 from evaluation.app.models import EvaluationRun, SpeakerVector
 from evaluation.app.objective_results.selectors import det_key, group_curves, read_objective_values
 from evaluation.app.runs.context import EvaluationContext

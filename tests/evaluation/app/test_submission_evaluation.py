@@ -12,7 +12,7 @@ from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from evaluation.app.attacker_training.handlers import _Turn
 from evaluation.app.attacks import handlers as attacks
-from evaluation.app.attacks.trained import REPORT
+from evaluation.app.attacks.trained_attackers import REPORT
 from evaluation.app.audio_measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective_results.selectors import list_score_sets, list_version_runs

@@ -15,8 +15,8 @@ from evaluation.figures.det import Curve, spread_curves
 from evaluation.figures.style import PALETTES, SMALL, draw_formats
 from listening.analysis.boards.maps import make_map_tables
 from listening.analysis.figures import draw_files, list_figures
+from listening.analysis.figures.labels import number, short_group, short_names, slug
 from listening.analysis.figures.view import SIMULATED
-from listening.analysis.figures.words import number, short_group, short_names, slug
 from listening.analysis.reading.inputs import Settings
 from listening.analysis.tables import Results, make_table
 from tests.evaluation.svg import SVG, assert_sound, assert_sound_for_print, texts, title_and_description

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from listening.app.models import Session
 from listening.app.sessions.block_leases import end_session
 from listening.app.studies import services
-from listening.app.studies.words import PLACE, list_words
+from listening.app.studies.interface_words import PLACE, list_words
 from portal.core.clock import read_clock
 from tests.listening.browser.test_steps import choose, continue_, make_full
 from tests.listening.browser.trials import listen, open_trials, rate

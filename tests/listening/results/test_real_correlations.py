@@ -23,7 +23,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from evaluation.app.recognition.services import start_recognition
 from evaluation.metrics.word_normalization import WRITTEN_ENGLISH
-from evaluation.protocols.making import Engines, make_recipe, propose_choices
+from evaluation.protocols.recipe_making import Engines, make_recipe, propose_choices
 from listening.app.results.importing import import_study
 from listening.app.results.selectors import parsed_results
 from listening.app.results.services import publish_results

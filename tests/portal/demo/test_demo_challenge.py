@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.protocols.making import Engines
+from evaluation.protocols.recipe_making import Engines
 from portal.accounts.models import User
 from portal.demo import challenge
 from portal.demo.terminal import Screen

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from evaluation.formats.results import AttackModel
 from evaluation.protocols.evaluators import Evaluation
-from evaluation.protocols.making import Choices, make_recipe
+from evaluation.protocols.recipe_making import Choices, make_recipe
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
 from portal.editions.selectors import describe_sets, write_recipe

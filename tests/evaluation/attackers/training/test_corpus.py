@@ -10,7 +10,7 @@ import pytest
 from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance, cut, read_corpus
 from evaluation.attackers.training.recipe import PRESETS
-from evaluation.attackers.training.trained import chance_levels
+from evaluation.attackers.training.trained_attacker import chance_levels
 from speech.audio.files import write_flac16
 from tests.evaluation.attackers.training.toys import utterances
 

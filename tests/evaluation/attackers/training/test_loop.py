@@ -19,7 +19,7 @@ from evaluation.attackers.training import features
 from evaluation.attackers.training.corpus import TrainingUtterance, cut
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.train import plan_training, train
-from evaluation.attackers.training.trained import (
+from evaluation.attackers.training.trained_attacker import (
     CHECKPOINT,
     DESCRIPTION,
     MEASURES,

@@ -13,7 +13,7 @@ from common.errors import MetricInputError
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.recipe import PRESETS, TrainingRecipe
 from evaluation.attackers.training.train import FEWEST_SPEAKERS, find_back_end_refusal, train
-from evaluation.attackers.training.trained import BACK_END, load_trained, read_back_end
+from evaluation.attackers.training.trained_attacker import BACK_END, load_trained, read_back_end
 from evaluation.attackers.trial_scores import score_pairs
 from evaluation.scoring.attack import average_voices
 from evaluation.scoring.vector_files import read_vectors

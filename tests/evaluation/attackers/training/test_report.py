@@ -10,7 +10,13 @@ import pytest
 from common.errors import MetricInputError
 from evaluation.attackers.training.report import COLUMNS, PUBLISHED_TABLE_1, ReportRow, SeedResult, spread, table_cells
 from evaluation.attackers.training.train import fresh_probe, other_sources
-from evaluation.attackers.training.trained import EpochRecord, FinalValues, ProbeResult, epochs_csv, epochs_of_csv
+from evaluation.attackers.training.trained_attacker import (
+    EpochRecord,
+    FinalValues,
+    ProbeResult,
+    epochs_csv,
+    epochs_of_csv,
+)
 
 FINAL = FinalValues(
     source_error=0.8,

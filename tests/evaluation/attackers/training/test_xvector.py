@@ -11,7 +11,13 @@ import torch
 from evaluation.attackers.training.heads import build_encoder, build_source_head, source_loss
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.train import plan_training, train
-from evaluation.attackers.training.trained import CHECKPOINT, DESCRIPTION, MODEL, attacking_encoder, load_trained
+from evaluation.attackers.training.trained_attacker import (
+    CHECKPOINT,
+    DESCRIPTION,
+    MODEL,
+    attacking_encoder,
+    load_trained,
+)
 from speech.encoders.networks import XvectorClassifier, XvectorTdnn
 from speech.model_files.checkpoints import read_state
 from tests.evaluation.attackers.training.toys import TINY, TINY_XVECTOR, utterances

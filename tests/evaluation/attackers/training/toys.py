@@ -19,7 +19,7 @@ from evaluation.attackers.training.epochs import fit
 from evaluation.attackers.training.features import KeptFeatures
 from evaluation.attackers.training.recipe import PRESETS, TrainingRecipe, with_variant
 from evaluation.attackers.training.train import measure_finished
-from evaluation.attackers.training.trained import FinalValues
+from evaluation.attackers.training.trained_attacker import FinalValues
 from evaluation.metrics.detection import kaldi_eer
 
 BANDS, FRAMES = 24, 24

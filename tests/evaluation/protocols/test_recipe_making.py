@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from evaluation.protocols.evaluators import Evaluation
-from evaluation.protocols.making import (
+from evaluation.protocols.recipe_making import (
     Engines,
     SpeakerShare,
     SpeechSet,

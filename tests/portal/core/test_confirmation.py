@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 from django.urls import reverse
 
-from portal.core.asking import FORM
+from portal.core.confirmation import FORM
 from tests.pages import read_page
 from tests.portal.factories import make_operator, make_user
 

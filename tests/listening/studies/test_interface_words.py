@@ -15,9 +15,17 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext
 
 from listening.app.models import Session
-from listening.app.studies import services, words
+from listening.app.studies import interface_words, services
+from listening.app.studies.interface_words import (
+    Word,
+    WordsError,
+    find_problem,
+    list_words,
+    read_words,
+    speak,
+    write_words,
+)
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
-from listening.app.studies.words import Word, WordsError, find_problem, list_words, read_words, speak, write_words
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_study
@@ -31,7 +39,7 @@ BEGIN = ("Begin", 0)
 
 def keep(study, **translations):
     """Translate sentences, by the name of a source; the others as they were."""
-    kept = words.translations_of(study, "ar") | {(source, 0): text for source, text in translations.items()}
+    kept = interface_words.translations_of(study, "ar") | {(source, 0): text for source, text in translations.items()}
     services.change_words(study=study, language="ar", translations=kept, by=None)
 
 
@@ -125,7 +133,7 @@ def test_file_tells_everything_that_is_wrong_by_line():
         (b"source,form,numbers\nNext,,\n", "line 1: expected the columns source, form, numbers, translation"),
         (b"", "line 1: expected the columns"),
         ("source,form,numbers,translation\nNext,,,Début\n".encode("latin-1"), "line 2: expected UTF-8."),
-        (b"x" * (words.LARGEST_FILE + 1), "expected at most 1 MB, found more."),
+        (b"x" * (interface_words.LARGEST_FILE + 1), "expected at most 1 MB, found more."),
         (b'source,form,translation\n"' + b"x" * 200_000 + b'",,\n', "expected a CSV table"),
     ],
 )
@@ -284,7 +292,7 @@ def test_file_goes_out_and_comes_back(client, study):
     writer.writerows(rows)
     sent = {"upload": "1", "file": SimpleUploadedFile("words.csv", file.getvalue().encode())}
     assert client.post(page_of(study), sent).status_code == 302
-    assert words.translations_of(study, "ar") == {BEGIN: "ابدأ"}
+    assert interface_words.translations_of(study, "ar") == {BEGIN: "ابدأ"}
     assert AuditEvent.objects.get(action="study.text_changed").data["kind"] == "words"
     wrong = SimpleUploadedFile("words.csv", b"source,form,translation\nBegin,,<b>\nEnd of it,,x\n")
     refused = client.post(page_of(study), {"upload": "1", "file": wrong})
@@ -292,7 +300,7 @@ def test_file_goes_out_and_comes_back(client, study):
     assert "words.csv, line 2: Expected words without" in read_page(refused)
     assert "words.csv, line 3: “End of it” is not among" in read_page(refused)
     assert client.post(page_of(study), {"upload": "1"}).status_code == 422
-    assert words.translations_of(study, "ar") == {BEGIN: "ابدأ"}
+    assert interface_words.translations_of(study, "ar") == {BEGIN: "ابدأ"}
 
 
 def test_words_are_edited_on_the_page_and_keep_their_history(client, study):
@@ -305,7 +313,7 @@ def test_words_are_edited_on_the_page_and_keep_their_history(client, study):
     assert [one.version for one in study.texts.filter(kind="words")] == [2, 1]
     shown = read_page(client.get(page_of(study)))
     assert "Version 2" in shown
-    assert words.translations_of(study, "ar") == {BEGIN: "انطلق"}
+    assert interface_words.translations_of(study, "ar") == {BEGIN: "انطلق"}
 
 
 def test_only_languages_of_the_study_that_ship_no_words_have_the_page(client, study):

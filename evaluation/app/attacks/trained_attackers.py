@@ -17,7 +17,7 @@ from django.core.files.storage import default_storage
 from common.errors import MetricInputError
 from evaluation.app.models import EvaluationRun, TrainingEpoch
 from evaluation.attackers.back_ends import Plda
-from evaluation.attackers.training.trained import (
+from evaluation.attackers.training.trained_attacker import (
     BACK_END,
     TrainedAttacker,
     attacking_encoder,
@@ -33,7 +33,7 @@ ENCODER_FILES = ("model.safetensors", "recipe.json", "values.csv")
 MODEL_FILE, DESCRIPTION_FILE = ENCODER_FILES[:2]
 BACK_END_FILE = BACK_END  # where its recipe compares by PLDA
 # Under this name the values of the last epoch of a seed hold what was measured once it was trained: the fields of
-# `evaluation.attackers.training.trained.FinalValues`. The other names are those of `EpochRecord.values`.
+# `evaluation.attackers.training.trained_attacker.FinalValues`. The other names are those of `EpochRecord.values`.
 REPORT = "report"
 COSINE = "2024"  # the way of comparing that needs no fitted back end
 
