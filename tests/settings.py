@@ -11,6 +11,8 @@ from django.utils import timezone
 # The matrices of tests are small: threads of two tests at a time would only wait for each other, and OpenMP spins.
 for _library in ("OPENBLAS", "OMP"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+# Where threads are asked for, one that waits for another sleeps: cores that others wait for are not kept busy by it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Processes of pytest-xdist inherit the folder of the one that started them; each takes another.
 _process = os.environ.get("PYTEST_XDIST_WORKER", "main")
 if "PORTAL_DATA_DIR" not in os.environ or os.environ.get("TESTS_PROCESS", _process) != _process:
