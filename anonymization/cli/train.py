@@ -13,12 +13,14 @@ from common.errors import CommandError, MetricInputError
 from common.lock import lock_folder
 from common.packages import missing_packages
 from evaluation.attackers.training.corpus import read_corpus, require_sound
+from speech.model_files.devices import choose_device
 
 DESCRIPTION = (
     "Trains a network of the methods that convert by content. content-decoder makes spectra from content by Whisper, "
     "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of the "
     "decoder that ships and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
-    "hears, for t18-asr. The folder OUT keeps features and state, so a training that was stopped continues with the "
+    "hears, for t18-asr; joint-nsf-hifigan makes samples of content, F0 and a speaker vector, for b1b; best "
+    "on a graphics card. The folder OUT keeps features and state, so a training that was stopped continues with the "
     "same command, and then weights, losses as CSV, a card that says what they were made of, and of a decoder the "
     "voices of the speakers."
 )
@@ -43,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of the recipe, such as steps=500"
     )
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="what computes (auto: a card if there is one)"
+    )
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="of torch (default: as many as it takes)")
 
 
@@ -60,10 +65,11 @@ def run(options: argparse.Namespace) -> int:
 
     from anonymization.training.train import CARD, CURVE, train
 
+    device = choose_device(["torch"]) if options.device == "auto" else options.device
     if options.threads:
         torch.set_num_threads(options.threads)
     with lock_folder(options.out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
-        card = train(utterances, recipe, options.seed, options.out, options.licence, bar.show)
+        card = train(utterances, recipe, options.seed, options.out, options.licence, bar.show, device)
     if options.json:
         terminal.print_json(card)
         return terminal.FINE
@@ -79,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe_result(card: Mapping[str, Any]) -> str:
     if "held_out" not in card:
-        return f"difference of spectra {card['losses']['spectrum']:.3f}"
+        name, value = next(iter(card["losses"].items()))
+        return f"difference of {name} {value:.3f}"
     found = card["held_out"]
     if "cosine" in found:
         if found["cosine"] is None:

@@ -36,8 +36,17 @@ def missing(what: str, *models: str) -> str:
 
 
 def speak(spectrum: npt.NDArray[np.float32], original: Samples, level: Level) -> Samples:
-    """Samples of a spectrum, as many as the original has, silent where it is digitally silent, at its level."""
+    """Samples of a spectrum, fitted to the original."""
     [sound] = vocoder().synthesize([spectrum])
+    return fit_to_original(sound, original, level)
+
+
+def fit_to_original(sound: npt.NDArray[np.float32], original: Samples, level: Level) -> Samples:
+    """A sound at 22,050 Hz with as many samples as the original has, silent where it is digitally silent, at its level.
+
+    Args:
+        sound: full scale 1.0, shape (n,).
+    """
     output = resample(to_pcm16(sound), VOCODER_HZ, RATE_HZ)[: original.size].astype(np.float32) / np.float32(32768)
     mute_silence(output, original)
     return set_level(output, original, level)

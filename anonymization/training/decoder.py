@@ -19,7 +19,7 @@ from anonymization.training.recipe import DecoderRecipe
 from common.arrays import unit_vectors
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import ContentDecoder
-from speech.model_files.devices import multiplies_16_bits
+from speech.model_files.devices import Device
 
 VOICES = "voices.safetensors"
 
@@ -31,12 +31,19 @@ class DecoderTraining(Training[DecoderRecipe, ContentDecoder]):
     state: ClassVar = ("counts", "sums")
 
     def __init__(
-        self, features: Sequence[Features], recipe: DecoderRecipe, seed: int, checkpoint: Path, key: str
+        self,
+        features: Sequence[Features],
+        recipe: DecoderRecipe,
+        seed: int,
+        checkpoint: Path,
+        key: str,
+        *,
+        device: Device = "cpu",
     ) -> None:
         shape = recipe.shape
-        self.counts = torch.ones(shape.stages, shape.codes)
-        self.sums = torch.zeros(shape.stages, shape.codes, shape.bottleneck)
-        super().__init__(features, recipe, seed, checkpoint, key)
+        self.counts = torch.ones(shape.stages, shape.codes, device=device)
+        self.sums = torch.zeros(shape.stages, shape.codes, shape.bottleneck, device=device)
+        super().__init__(features, recipe, seed, checkpoint, key, device=device)
 
     def make_network(self) -> ContentDecoder:
         """With mean and spread of each number of the layers over the original speech."""
@@ -56,22 +63,22 @@ class DecoderTraining(Training[DecoderRecipe, ContentDecoder]):
         """Mean absolute difference of spectra, and squared distance between bottleneck and codes."""
         recipe = self.recipe
         with_codes = self.step >= recipe.warm_up
-        with torch.autocast("cpu", torch.bfloat16, enabled=multiplies_16_bits("cpu")):
+        with self.in_16_bits():
             content = self.network.encode(batch.layers)
         content = content.float()
-        distance = torch.zeros(())
+        distance = torch.zeros((), device=self.device)
         if self.step == recipe.warm_up:
             self._find_codes(content.detach(), draw)
         if with_codes:
             sums, numbers = self.network.quantize(content.detach(), recipe.shape.stages)
             self._move_codes(content.detach(), sums, numbers, draw)
             # Each piece is described by a number of stages that is drawn for it, 0 for none at all.
-            stages = torch.from_numpy(draw.integers(0, recipe.shape.stages + 1, recipe.batch))
-            chosen = sums[(stages - 1).clamp_min(0), torch.arange(recipe.batch)]
+            stages = torch.from_numpy(draw.integers(0, recipe.shape.stages + 1, recipe.batch)).to(self.device)
+            chosen = sums[(stages - 1).clamp_min(0), torch.arange(recipe.batch, device=self.device)]
             coded = (stages > 0)[:, None, None]
-            distance = (torch.where(coded, content - chosen, torch.zeros(()))).square().mean()
+            distance = (torch.where(coded, content - chosen, torch.zeros((), device=self.device))).square().mean()
             content = torch.where(coded, content + (chosen - content).detach(), content)
-        with torch.autocast("cpu", torch.bfloat16, enabled=multiplies_16_bits("cpu")):
+        with self.in_16_bits():
             spectra = self.network.decode(batch.at_spectra(content), batch.intonation, batch.speakers)
         difference = functional.l1_loss(spectra.float(), batch.spectra)
         self.descend(difference + recipe.commitment * distance)
@@ -83,7 +90,7 @@ class DecoderTraining(Training[DecoderRecipe, ContentDecoder]):
         books = self.network.get_buffer("codebooks")
         for number, book in enumerate(books):
             chosen = draw.choice(len(rest), len(book), replace=len(rest) < len(book))
-            book.copy_(rest[torch.from_numpy(chosen)])
+            book.copy_(rest[torch.from_numpy(chosen).to(self.device)])
             self.sums[number] = book
             nearest = (book.square().sum(dim=1) - 2 * rest @ book.T).argmin(dim=1)
             rest = rest - book[nearest]
@@ -102,7 +109,7 @@ class DecoderTraining(Training[DecoderRecipe, ContentDecoder]):
             self.sums[stage].mul_(decay).add_((1 - decay) * total)
             rare = self.counts[stage] < 0.05 * len(rest) / len(book)
             if self.step % 50 == 0 and rare.any():
-                drawn = torch.from_numpy(draw.choice(len(rest), int(rare.sum())))
+                drawn = torch.from_numpy(draw.choice(len(rest), int(rare.sum()))).to(self.device)
                 self.counts[stage][rare] = len(rest) / len(book)
                 self.sums[stage][rare] = rest[drawn] * self.counts[stage][rare][:, None]
             book.copy_(self.sums[stage] / self.counts[stage].clamp_min(1e-6)[:, None])

@@ -22,6 +22,7 @@ from common.errors import MetricInputError
 from common.progress import Count, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance, read_checked
 from speech.encoders import registry as encoders
+from speech.model_files.devices import Device
 from speech.pitch.estimators import track_f0_praat
 
 if TYPE_CHECKING:
@@ -58,12 +59,12 @@ class Features:
 class FeatureReader:
     """Encoders in memory, and the folder that keeps what they gave."""
 
-    def __init__(self, folder: Path, variants: int) -> None:
+    def __init__(self, folder: Path, variants: int, device: Device = "cpu") -> None:
         from speech.features import whisper_layers
 
         self._folder, self._variants = folder, variants
-        self._layers: WhisperLayers = whisper_layers.load()
-        self._speakers: SpeakerEncoder = encoders.load(SPEAKER_ENCODER)
+        self._layers: WhisperLayers = whisper_layers.load(device)
+        self._speakers: SpeakerEncoder = encoders.load(SPEAKER_ENCODER, device)
         folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, utterance: TrainingUtterance) -> Features:
@@ -105,14 +106,18 @@ class FeatureReader:
 
 
 def read_features(
-    utterances: Sequence[TrainingUtterance], folder: Path, variants: int, progress: Count = ignore_progress
+    utterances: Sequence[TrainingUtterance],
+    folder: Path,
+    variants: int,
+    progress: Count = ignore_progress,
+    device: Device = "cpu",
 ) -> list[Features]:
     """The features of all utterances, in their order; what was measured before is read.
 
     Raises:
         MetricInputError: utterances that cannot be used; names all of them.
     """
-    reader = FeatureReader(folder, variants)
+    reader = FeatureReader(folder, variants, device)
     found, problems = [], []
     for number, utterance in enumerate(utterances):
         progress(number, len(utterances))

@@ -27,6 +27,7 @@ from common.errors import MetricInputError
 from common.progress import Count
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import places_of_content
+from speech.model_files.devices import Device, multiplies_16_bits
 
 R = TypeVar("R", bound=NetworkRecipe)
 N = TypeVar("N", bound=nn.Module)
@@ -38,7 +39,8 @@ class Batch:
 
     layers: shape (batch, content frames, inputs). before, share: between which frames of content each frame of the
     spectrum lies, shape (batch, crop). spectra, intonation, speakers: what else goes in and is to come out. inside:
-    whether a frame is of the utterance, and not of what a shorter one was filled up with, shape (batch, crop).
+    whether a frame is of the utterance, and not of what a shorter one was filled up with, shape (batch, crop). origin:
+    number of the utterance and first frame of each piece, shape (batch, 2).
     """
 
     layers: Tensor
@@ -48,6 +50,7 @@ class Batch:
     intonation: Tensor
     speakers: Tensor
     inside: Tensor
+    origin: Tensor
 
     def at_spectra(self, content: Tensor) -> Tensor:
         """Content at the frames of the spectra, shape (batch, crop, bottleneck), of that at its own frames."""
@@ -58,17 +61,31 @@ class Batch:
 
 
 class Training(ABC, Generic[R, N]):
-    """Network and optimiser at a step, and what else changes (`state`)."""
+    """Network and optimiser at a step, and what else changes (`state`).
+
+    device: that computes. On a card a training that was killed goes on from its state, but not to the same digits.
+    """
 
     # Of a step, as `update` gives them, and the attributes beside network and optimiser that a state holds.
     loss_names: ClassVar[tuple[str, ...]]
     state: ClassVar[tuple[str, ...]] = ()
+    betas: ClassVar = (0.9, 0.98)
 
-    def __init__(self, features: Sequence[Features], recipe: R, seed: int, checkpoint: Path, key: str) -> None:
+    def __init__(
+        self,
+        features: Sequence[Features],
+        recipe: R,
+        seed: int,
+        checkpoint: Path,
+        key: str,
+        *,
+        device: Device = "cpu",
+    ) -> None:
         torch.manual_seed(seed)
         self.features, self.recipe, self.seed, self._path, self.key = features, recipe, seed, checkpoint, key
-        self.network: N = self.make_network()
-        self.optimizer = torch.optim.AdamW(self.network.parameters(), recipe.learning_rate, betas=(0.9, 0.98))
+        self.device: Device = device
+        self.network: N = self.make_network().to(device)
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), recipe.learning_rate, betas=self.betas)
         self.step, self.seconds = 0, 0.0
         self.losses: list[tuple[float, ...]] = []
         # Longer utterances are drawn more often; shorter ones than a piece are filled up.
@@ -100,8 +117,10 @@ class Training(ABC, Generic[R, N]):
             progress(self.step, self.recipe.steps)
             draw = np.random.default_rng([self.seed, self.step])
             batch = self._draw_batch(draw)
-            for group in self.optimizer.param_groups:
-                group["lr"] = self._learning_rate()
+            for name, part in self.parts().items():
+                if name.endswith("optimizer"):
+                    for group in part.param_groups:
+                        group["lr"] = self._learning_rate()
             self.network.train()
             recent.append(self.update(batch, draw))
             self.step += 1
@@ -111,6 +130,14 @@ class Training(ABC, Generic[R, N]):
                 recent = []
                 self._save()
         progress(self.step, self.recipe.steps)
+
+    def parts(self) -> dict[str, Any]:
+        """Networks and optimisers (their names end so), whose state is kept."""
+        return {"network": self.network, "optimizer": self.optimizer}
+
+    def in_16_bits(self) -> torch.autocast:
+        """Where the device multiplies numbers of 16 bits by itself, it does so here."""
+        return torch.autocast(self.device, torch.bfloat16, enabled=multiplies_16_bits(self.device))
 
     def descend(self, loss: Tensor) -> None:
         """Move the weights against the gradient of the loss, of length 1 at most."""
@@ -142,13 +169,13 @@ class Training(ABC, Generic[R, N]):
             tune = np.pad(one.intonation[piece], missing)
             before = places.astype(np.int64)
             share, inside = (places - before).astype(np.float32), np.arange(recipe.crop) < len(one.spectrum) - first
-            parts.append((layers, before - begin, share, spectrum, tune, one.vector, inside))
-        return Batch(*(torch.from_numpy(np.stack(each)) for each in zip(*parts, strict=True)))
+            parts.append((layers, before - begin, share, spectrum, tune, one.vector, inside, np.array([number, first])))
+        return Batch(*(torch.from_numpy(np.stack(each)).to(self.device) for each in zip(*parts, strict=True)))
 
     def _save(self) -> None:
         content = io.BytesIO()
         state = {name: getattr(self, name) for name in ("key", "step", "seconds", "losses", *self.state)}
-        state |= {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        state |= {name: part.state_dict() for name, part in self.parts().items()}
         torch.save(state, content)
         write_atomically(self._path, content.getvalue())
 
@@ -156,15 +183,15 @@ class Training(ABC, Generic[R, N]):
         if not self._path.is_file():
             return
         try:
-            state = torch.load(self._path, map_location="cpu", weights_only=True)
+            state = torch.load(self._path, map_location=self.device, weights_only=True)
         except Exception as error:  # torch raises whatever a broken file leads to
             raise MetricInputError(
                 f"{self._path}: expected the state of a training, found a damaged file. Delete it to start again."
             ) from error
         if state["key"] != self.key:
             raise other_training(self._path.parent)
-        self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for name, part in self.parts().items():
+            part.load_state_dict(state[name])
         for name in ("step", "seconds", "losses", *self.state):
             setattr(self, name, state[name])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from common.errors import MetricInputError
-from speech.conversion.shape import DecoderShape, RegressorShape
+from speech.conversion.shape import DecoderShape, GeneratorShape, RegressorShape
 
 _FILE = Path(__file__).with_name("recipes.toml")
 
@@ -39,7 +39,7 @@ class Recipe:
             except ValueError:
                 problems.append(f"Expected {name} as a number such as {getattr(self, name)}, found “{value}”.")
                 continue
-            least = 0 if name in {"commitment", "decay", "variants", "warm_up"} else 1 if kind is int else 1e-9
+            least = 0 if name in _MAY_BE_0 else 1 if kind is int else 1e-9
             if found[name] < least or (name in {"decay", "held_out"} and found[name] >= 1):
                 problems.append(f"Expected {name} within its range, found {value}.")
         if problems:
@@ -72,7 +72,7 @@ class NetworkRecipe(Recipe):
     warm_up: int
     variants: int
     checkpoint_every: int
-    shape: DecoderShape | RegressorShape
+    shape: DecoderShape | RegressorShape | GeneratorShape
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,24 @@ class RegressorRecipe(NetworkRecipe):
 
 
 @dataclass(frozen=True)
+class GeneratorRecipe(NetworkRecipe):
+    """A training of `speech.conversion.joint_generator`, whose content is that of the decoder that ships.
+
+    Attributes:
+        adversarial_from: the step from which discriminators judge; before it only spectra are compared.
+        narrower: by how much the discriminators are narrower than those of HiFi-GAN.
+        spectrum, features: weights of the difference of spectra and of what the discriminators make of both, beside
+            their judgement.
+    """
+
+    adversarial_from: int
+    narrower: int
+    spectrum: float
+    features: float
+    shape: GeneratorShape
+
+
+@dataclass(frozen=True)
 class MapRecipe(Recipe):
     """A fit of `speech.conversion.recognizer_map`, in one step.
 
@@ -117,10 +135,16 @@ class MapRecipe(Recipe):
 
 
 _FIXED = {"name", "title", "shape"}
-_SHAPES = {"content-decoder": DecoderShape, "f0-regressor": RegressorShape}
+_MAY_BE_0 = {"adversarial_from", "commitment", "decay", "features", "variants", "warm_up"}
+_SHAPES = {
+    "content-decoder": DecoderShape,
+    "f0-regressor": RegressorShape,
+    "joint-nsf-hifigan": GeneratorShape,
+}
 _RECIPES: dict[str, type[Recipe]] = {
     "content-decoder": DecoderRecipe,
     "f0-regressor": RegressorRecipe,
+    "joint-nsf-hifigan": GeneratorRecipe,
     "recognizer-map": MapRecipe,
 }
 

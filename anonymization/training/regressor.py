@@ -24,6 +24,7 @@ from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import ContentDecoder, Converter, log_f0
 from speech.conversion.f0_regressor import F0Regressor, Regressor
+from speech.model_files.devices import Device
 
 _SEMITONES = 12 / math.log(2)
 # Fewer voiced frames have no course.
@@ -48,9 +49,10 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
         *,
         decoder: ContentDecoder,
         held_out: Sequence[Features],
+        device: Device = "cpu",
     ) -> None:
-        self._decoder, self._held_out = decoder.eval(), held_out
-        super().__init__(features, recipe, seed, checkpoint, key)
+        self._decoder, self._held_out = decoder.to(device).eval(), held_out
+        super().__init__(features, recipe, seed, checkpoint, key, device=device)
 
     def make_network(self) -> F0Regressor:
         """With mean and spread of the logarithm of F0 over the voiced frames.
@@ -82,8 +84,8 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
 
     def tell(self) -> Mapping[str, Any]:
         """What it is worth on the speakers who were held out."""
-        converter, stages = Converter(self._decoder), self._decoder.shape.stages
-        return {"held_out": measure(Regressor(self.network), converter, stages, self._held_out)}
+        converter, stages = Converter(self._decoder, self.device), self._decoder.shape.stages
+        return {"held_out": measure(Regressor(self.network, self.device), converter, stages, self._held_out)}
 
 
 def measure(

@@ -22,13 +22,22 @@ from anonymization.methods.content_decoder.method import SHA256, load_decoder
 from anonymization.methods.content_decoder.method import WEIGHTS as DECODER
 from anonymization.training.decoder import DecoderTraining
 from anonymization.training.features import SPEAKER_ENCODER, Features, read_features
+from anonymization.training.generator import GeneratorTraining, read_waves
 from anonymization.training.loop import Training, other_training
-from anonymization.training.recipe import DecoderRecipe, MapRecipe, NetworkRecipe, Recipe, RegressorRecipe
+from anonymization.training.recipe import (
+    DecoderRecipe,
+    GeneratorRecipe,
+    MapRecipe,
+    NetworkRecipe,
+    Recipe,
+    RegressorRecipe,
+)
 from anonymization.training.recognizer_map import fit_recognizer_map
 from anonymization.training.regressor import RegressorTraining, hold_out_speakers
 from common.atomic_write import write_atomically
 from common.progress import Progress, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance
+from speech.model_files.devices import Device, require_torch_device
 
 WEIGHTS, CARD, CURVE, CHECKPOINT = "weights.safetensors", "card.json", "losses.csv", "checkpoint.pt"
 
@@ -40,16 +49,19 @@ def train(
     folder: Path,
     licence: str = "",
     progress: Progress = ignore_progress,
+    device: Device = "cpu",
 ) -> Mapping[str, Any]:
     """Train, or go on from the state in the folder; its card.
 
     Args:
         folder: is made; holds features, state, weights, losses, card and whatever else the recipe makes.
         licence: of the speech and who has to be named, for the card.
+        device: that reads the features and trains; a recognizer-map is fitted on the processor.
 
     Raises:
-        MetricInputError: speech that cannot be used, or a folder with another training.
+        MetricInputError: speech that cannot be used, a folder with another training, or no such device.
     """
+    require_torch_device(device)
     folder.mkdir(parents=True, exist_ok=True)
     key = _key(utterances, recipe, seed)
     if (folder / CARD).is_file():
@@ -61,8 +73,8 @@ def train(
         return _keep_map(utterances, recipe, seed, key, folder, licence, progress)
     if not isinstance(recipe, NetworkRecipe):
         raise TypeError(recipe)
-    features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"))
-    training = _begin(utterances, features, recipe, seed, folder / CHECKPOINT, key)
+    features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"), device)
+    training = _begin(utterances, features, recipe, seed, folder / CHECKPOINT, key, device)
     training.run(partial(progress, "training"))
     return _keep(training, utterances, features, licence, folder)
 
@@ -74,9 +86,15 @@ def _begin(
     seed: int,
     checkpoint: Path,
     key: str,
+    device: Device,
 ) -> Training[Any, Any]:
     if isinstance(recipe, DecoderRecipe):
-        return DecoderTraining(features, recipe, seed, checkpoint, key)
+        return DecoderTraining(features, recipe, seed, checkpoint, key, device=device)
+    if isinstance(recipe, GeneratorRecipe):
+        waves = read_waves(utterances)
+        return GeneratorTraining(
+            features, recipe, seed, checkpoint, key, decoder=load_decoder(), waves=waves, device=device
+        )
     if not isinstance(recipe, RegressorRecipe):
         raise TypeError(recipe)
     unheard = hold_out_speakers(utterances, recipe.held_out, seed)
@@ -84,7 +102,9 @@ def _begin(
     for utterance, one in zip(utterances, features, strict=True):
         by_part[utterance.source in unheard].append(one)
     learnt, held_out = by_part
-    return RegressorTraining(learnt, recipe, seed, checkpoint, key, decoder=load_decoder(), held_out=held_out)
+    return RegressorTraining(
+        learnt, recipe, seed, checkpoint, key, decoder=load_decoder(), held_out=held_out, device=device
+    )
 
 
 def _keep(
@@ -96,7 +116,7 @@ def _keep(
 ) -> dict[str, Any]:
     from safetensors.torch import save
 
-    weights = save({name: tensor.half().contiguous() for name, tensor in training.network.state_dict().items()})
+    weights = save({name: tensor.half().cpu().contiguous() for name, tensor in training.network.state_dict().items()})
     files = {WEIGHTS: weights, **training.make_files(utterances)}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
@@ -112,7 +132,8 @@ def _keep(
         "training_seconds": round(training.seconds, 1),
         "losses": dict(zip(training.loss_names, training.losses[-1][1:], strict=True)),
         **training.tell(),
-        **({"decoder_sha256": SHA256[DECODER]} if isinstance(training, RegressorTraining) else {}),
+        **({} if isinstance(training, DecoderTraining) else {"decoder_sha256": SHA256[DECODER]}),
+        "device": _describe_device(training.device),
     }
     return _write(folder, files, card)
 
@@ -161,7 +182,15 @@ def _write(folder: Path, files: Mapping[str, bytes], about: Mapping[str, Any]) -
     return card
 
 
+def _describe_device(device: Device) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else device
+
+
+def _reads_decoder(recipe: Recipe) -> bool:
+    return isinstance(recipe, RegressorRecipe | GeneratorRecipe)
+
+
 def _key(utterances: Sequence[TrainingUtterance], recipe: Recipe, seed: int) -> str:
     named = [(one.identifier, one.source) for one in utterances]
-    described = [recipe.as_dict(), seed, named, *([SHA256[DECODER]] if isinstance(recipe, RegressorRecipe) else [])]
+    described = [recipe.as_dict(), seed, named, *([SHA256[DECODER]] if _reads_decoder(recipe) else [])]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

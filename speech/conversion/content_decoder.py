@@ -61,7 +61,9 @@ class ContentDecoder(nn.Module):
         )
         self.register_buffer("codebooks", torch.zeros(shape.stages, shape.codes, shape.bottleneck))
         self.enter = nn.Conv1d(shape.bottleneck + 2, shape.width, 7, padding=3)
-        self.blocks = nn.ModuleList(_Block(shape, 2 ** (number % 3)) for number in range(shape.blocks))
+        self.blocks = nn.ModuleList(
+            SpeakerBlock(shape.width, shape.speaker, 2 ** (number % 3)) for number in range(shape.blocks)
+        )
         self.leave = nn.Sequential(nn.LayerNorm(shape.width), nn.Linear(shape.width, BANDS))
 
     def encode(self, layers: Tensor) -> Tensor:
@@ -102,17 +104,18 @@ class ContentDecoder(nn.Module):
         return found
 
 
-class _Block(nn.Module):
-    """A ConvNeXt block over time, scaled and moved by the vector of the speaker."""
+class SpeakerBlock(nn.Module):
+    """A ConvNeXt block over time, scaled and moved by the vector of the speaker.
 
-    def __init__(self, shape: DecoderShape, spread: int) -> None:
+    width: numbers of a frame. speaker: of the vector. spread: dilation of the convolution.
+    """
+
+    def __init__(self, width: int, speaker: int, spread: int) -> None:
         super().__init__()
-        self.along = nn.Conv1d(shape.width, shape.width, 7, padding=3 * spread, dilation=spread, groups=shape.width)
-        self.norm = nn.LayerNorm(shape.width)
-        self.voice = nn.Linear(shape.speaker, 2 * shape.width)
-        self.across = nn.Sequential(
-            nn.Linear(shape.width, 4 * shape.width), nn.GELU(), nn.Linear(4 * shape.width, shape.width)
-        )
+        self.along = nn.Conv1d(width, width, 7, padding=3 * spread, dilation=spread, groups=width)
+        self.norm = nn.LayerNorm(width)
+        self.voice = nn.Linear(speaker, 2 * width)
+        self.across = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, values: Tensor, speakers: Tensor) -> Tensor:
         scale, shift = self.voice(speakers)[:, None].chunk(2, dim=2)
@@ -181,9 +184,14 @@ def loudness(samples: Samples) -> float:
 
 def spectrum_at_loudness(samples: Samples) -> Floats32:
     """The spectrum that the network learns, of the samples at the one loudness, shape (frames, 80)."""
+    return log_mel(wave_at_loudness(samples))[: count_spectra(samples.size)]
+
+
+def wave_at_loudness(samples: Samples) -> Floats32:
+    """The samples at 22,050 Hz and at the one loudness, of full scale 1, shape (n,)."""
     sound = resample(samples, RATE_HZ, VOCODER_HZ).astype(np.float32) / np.float32(32768)
     level = loudness(samples)
-    return log_mel(sound * np.float32(LOUDNESS / level if level else 1.0))[: count_spectra(samples.size)]
+    return sound * np.float32(LOUDNESS / level if level else 1.0)
 
 
 # Conversion ---------------------------------------------------------------------------------------

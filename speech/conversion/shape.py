@@ -34,3 +34,19 @@ class RegressorShape:
     speaker: int = 256
     width: int = 256
     layers: int = 4
+
+
+@dataclass(frozen=True)
+class GeneratorShape:
+    """The sizes of a generator of samples from content.
+
+    content: numbers of a frame of content; speaker: of the vector; width, blocks: of what comes before the samples;
+    channels: of the first layer that makes more samples; harmonics: of the source.
+    """
+
+    content: int = 64
+    speaker: int = 256
+    width: int = 192
+    blocks: int = 4
+    channels: int = 256
+    harmonics: int = 8

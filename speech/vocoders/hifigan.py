@@ -61,24 +61,40 @@ class _ResidualBlock(nn.Module):
 
 
 class Generator(nn.Module):
-    """The network, generator V1; its parts are called as in the published files."""
+    """The network, generator V1; its parts are called as in the published files.
 
-    def __init__(self, channels: int = _CHANNELS) -> None:
+    channels: of the first layer. inputs: numbers of a frame. source: whether it adds a signal that is given at the rate
+    of the samples after each layer that makes more samples, as NSF-HiFi-GAN does.
+    """
+
+    def __init__(self, channels: int = _CHANNELS, inputs: int = BANDS, *, source: bool = False) -> None:
         super().__init__()
-        self.conv_pre = nn.Conv1d(BANDS, channels, 7, padding=3)
+        self.conv_pre = nn.Conv1d(inputs, channels, 7, padding=3)
         self.ups, self.resblocks = nn.ModuleList(), nn.ModuleList()
+        if source:
+            self.sources = nn.ModuleList()
+        step = HOP_SAMPLES
         for rate, kernel in zip(_RATES, _KERNELS, strict=True):
             self.ups.append(nn.ConvTranspose1d(channels, channels // 2, kernel, rate, padding=(kernel - rate) // 2))
-            channels //= 2
+            channels, step = channels // 2, step // rate
             self.resblocks.extend(_ResidualBlock(channels, each) for each in _BLOCK_KERNELS)
+            if source:
+                wide = 2 * step if step > 1 else 1
+                self.sources.append(nn.Conv1d(1, channels, wide, step, padding=step // 2))
         self.conv_post = nn.Conv1d(channels, 1, 7, padding=3)
 
-    def forward(self, bands: Tensor) -> Tensor:
-        """Samples, shape (batch, 256 frames), of spectra, shape (batch, 80, frames)."""
+    def forward(self, bands: Tensor, source: Tensor | None = None) -> Tensor:
+        """Samples, shape (batch, 256 frames), of spectra, shape (batch, inputs, frames).
+
+        Args:
+            source: shape (batch, 1, 256 frames); None where the network adds none.
+        """
         values = self.conv_pre(bands)
         n_blocks = len(_BLOCK_KERNELS)
         for number, up in enumerate(self.ups):
             values = up(functional.leaky_relu(values, _SLOPE))
+            if source is not None:
+                values = values + self.sources[number](source)
             blocks = self.resblocks[number * n_blocks : (number + 1) * n_blocks]
             values = torch.stack([block(values) for block in blocks]).mean(dim=0)
         samples: Tensor = torch.tanh(self.conv_post(functional.leaky_relu(values, _LAST_SLOPE))).squeeze(1)
@@ -135,11 +151,20 @@ def log_mel(samples: Floats32) -> Floats32:
     whole = max(-(-samples.size // HOP_SAMPLES) * HOP_SAMPLES, _MIRRORED + 1)
     frames = -(-samples.size // HOP_SAMPLES)
     wave = functional.pad(wave, (0, whole - samples.size))
-    wave = functional.pad(wave[None], (_MIRRORED, _MIRRORED), mode="reflect")[0]
-    window = torch.hann_window(_POINTS)
-    spectrum = torch.stft(wave, _POINTS, HOP_SAMPLES, window=window, center=False, return_complex=True)
+    return log_mels(wave[None])[0, :frames].contiguous().numpy()
+
+
+def log_mels(waves: Tensor) -> Tensor:
+    """The spectra of pieces of equal length on whatever device they are, shape (batch, frames, 80).
+
+    Args:
+        waves: float32, shape (batch, 256 frames), more than 384 samples each.
+    """
+    waves = functional.pad(waves, (_MIRRORED, _MIRRORED), mode="reflect")
+    window = torch.hann_window(_POINTS, device=waves.device)
+    spectrum = torch.stft(waves, _POINTS, HOP_SAMPLES, window=window, center=False, return_complex=True)
     magnitudes = (spectrum.real.square() + spectrum.imag.square() + 1e-9).sqrt()
-    return torch.log((_triangles() @ magnitudes).clamp_min(_FLOOR)).T[:frames].contiguous().numpy()
+    return torch.log((_triangles().to(waves.device) @ magnitudes).clamp_min(_FLOOR)).transpose(1, 2)
 
 
 def load(device: Device = "cpu") -> HifiGan:

@@ -40,7 +40,7 @@ from anonymization.methods.contract import (
     read_methods,
     validate_samples,
 )
-from anonymization.methods.spectra import RATE_HZ, layers_encoder, missing, speak
+from anonymization.methods.spectra import RATE_HZ, fit_to_original, layers_encoder, missing, vocoder
 from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.voices.vectors import read_vector, write_vector
 from anonymization.methods.world.method import Level
@@ -54,6 +54,7 @@ from speech.pitch.estimators import track_f0_praat
 if TYPE_CHECKING:
     from speech.conversion.content_decoder import ContentDecoder, Converter
     from speech.conversion.f0_regressor import Regressor
+    from speech.conversion.joint_generator import JointSynthesizer
     from speech.encoders.contract import SpeakerEncoder
 
 Floats = npt.NDArray[np.float64]
@@ -64,11 +65,13 @@ Speaker = tuple[Floats32, float, float]
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 VOICES = Path(__file__).with_name("voices.safetensors")
 REGRESSOR = Path(__file__).with_name("f0_regressor") / "weights.safetensors"
+JOINT_GENERATOR = Path(__file__).with_name("joint_generator") / "weights.safetensors"
 RECOGNIZER_MAP = Path(__file__).with_name("recognizer_map") / "weights.safetensors"
 SHA256 = {
     WEIGHTS: "fe7cc8065db0c1176f39009392033a7e94d67705816c42cf8f7fb5f545dbf42a",
     VOICES: "b4a042244be456a72d1e4804b6c562f50f07eba38a8c6fbfa1dbf6f8a642bf7f",
     REGRESSOR: "caaa03b7679ff77fba803339bef63d1cfba314d5959f2fe93d4c54999fe43dff",
+    JOINT_GENERATOR: "2825b5f84cc0a150a1a4be78131e0e0438725f341cfdadef45269516f3bfef49",
     RECOGNIZER_MAP: "b527418f9089e43c332a1ca5676a4f0caaa0e57c34d14d3d278b42de1eaa91cb",
 }
 _MODELS = ("whisper-base", "hifigan-universal")
@@ -151,10 +154,15 @@ class _Conversion(Described, ABC):
                 layers = content_layers(samples, layers_encoder())
                 hz = self._find_f0(samples, layers, speaker)
                 stages = round(float(cast("float", options.get("stages", self._stages))))
-                spectrum = _converter().convert(layers, hz, speaker[0], stages)
-                return speak(spectrum, samples, cast("Level", options["level"]))
+                sound = self._synthesize(layers, hz, speaker[0], stages)
+                return fit_to_original(sound, samples, cast("Level", options["level"]))
         except MetricInputError as error:
             raise MethodError(str(error)) from error
+
+    def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
+        """Samples at 22,050 Hz, 256 of each frame of F0."""
+        [sound] = vocoder().synthesize([_converter().convert(layers, hz, speaker, stages)])
+        return sound
 
     def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:  # noqa: ARG002 - of others
         """F0 of the output at the frames of its spectrum, 0 where unvoiced; that of the original, moved."""
@@ -188,6 +196,20 @@ class PooledVoices(_Conversion):
 
     def _speaker(self, voice: PseudoSpeaker) -> Speaker:
         return read_pool().voice(voice.mixture)
+
+
+@dataclass(frozen=True)
+class JointVoices(PooledVoices):
+    """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by one
+    network that makes samples of content, F0 and voice. Timing, pauses and the course of the melody stay.
+    """
+
+    def missing(self) -> str:
+        return missing_packages(self.title, "safetensors") or missing(self.title, "whisper-base", _SPEAKER_ENCODER)
+
+    def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
+        content = _converter().find_content(layers, hz.size, stages)
+        return _joint_generator().synthesize(content, hz, speaker)
 
 
 @dataclass(frozen=True)
@@ -412,6 +434,13 @@ def _regressor() -> Regressor:
 
 
 @lru_cache(maxsize=1)
+def _joint_generator() -> JointSynthesizer:
+    from speech.conversion import joint_generator
+
+    return joint_generator.load(_verified(JOINT_GENERATOR))
+
+
+@lru_cache(maxsize=1)
 def _recognizer_map() -> recognizer_map.RecognizerMap:
     return recognizer_map.load(_verified(RECOGNIZER_MAP))
 
@@ -422,6 +451,7 @@ def _speaker_encoder() -> SpeakerEncoder:
 
 
 _CLASSES: dict[str, type[_Conversion]] = {
+    "b1b": JointVoices,
     "t18-noise": NoisyVectors,
     "t18-asr": ExpectedVectors,
     "ohnn": ReflectedVectors,

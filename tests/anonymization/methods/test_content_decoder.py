@@ -19,8 +19,8 @@ pytest.importorskip("safetensors", reason="the pool is a file of safetensors, wh
 
 RATE = 16_000
 BY_NAME = {method.name: method for method in module.METHODS}
-CODES, POOL, NOISE, MAPPED, ESTIMATED, EXPECTED = (
-    BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40", "t18-asr")
+CODES, POOL, NOISE, MAPPED, ESTIMATED, EXPECTED, JOINT = (
+    BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40", "t18-asr", "b1b")
 )
 
 
@@ -58,7 +58,7 @@ def test_pooled_voice_is_of_the_farther_half_of_the_own_gender(own_vector):
     assert sum(voice.mixture.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("method", [CODES, POOL, ESTIMATED])
+@pytest.mark.parametrize("method", [CODES, POOL, ESTIMATED, JOINT])
 def test_voices_follow_from_their_keys(method, own_vector):
     assert plans_voices(method)
     requests = [request(number) for number in range(12)]
@@ -265,6 +265,7 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     assert "models fetch" in NOISE.missing()
     assert "models fetch" in MAPPED.missing()
     assert "models fetch" in ESTIMATED.missing()
+    assert "models fetch" in JOINT.missing()
 
 
 def test_weights_of_another_training_are_refused(monkeypatch, tmp_path):
@@ -282,11 +283,12 @@ def test_methods_can_be_handed_to_another_process():
 # With its models -----------------------------------------------------------------------------------
 
 
-def test_output_is_nearer_to_the_given_voice_than_to_the_own(shared):
+@pytest.mark.parametrize("method", [CODES, JOINT])
+def test_output_is_nearer_to_the_given_voice_than_to_the_own(method, shared):
     """By an encoder that the method does not use; silence, brevity and the length stay, and the bytes come again."""
     import soundfile
 
-    if missing := CODES.missing():
+    if missing := method.missing():
         pytest.skip(missing)
     encoder = require_engine("wespeaker-resnet34")
     with (shared / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
@@ -296,20 +298,20 @@ def test_output_is_nearer_to_the_given_voice_than_to_the_own(shared):
     target = soundfile.read(shared / "speech-train" / "many" / "19" / "19-198-0001.flac", dtype="int16")[0]
     voice = PseudoSpeaker("0" * 64, {}, mixture={"19": 1.0})
     samples = np.concatenate([np.zeros(4000, np.int16), source[: 4 * RATE]])
-    output = CODES.anonymize(samples, RATE, voice)
+    output = method.anonymize(samples, RATE, voice)
     assert output.size == samples.size
     assert not output[:4000].any()
     vectors = [encoder.embed([each], RATE)[0] for each in (output, own, target)]
     converted, mine, theirs = (each / np.linalg.norm(each) for each in vectors)
     assert converted @ theirs > converted @ mine + 0.1
-    brief = CODES.anonymize(source[RATE : RATE + 3200], RATE, voice)
+    brief = method.anonymize(source[RATE : RATE + 3200], RATE, voice)
     assert brief.size == 3200
-    assert np.array_equal(brief, CODES.anonymize(source[RATE : RATE + 3200], RATE, voice))
+    assert np.array_equal(brief, method.anonymize(source[RATE : RATE + 3200], RATE, voice))
     assert np.abs(brief.astype(int)).max() < 32_000
-    assert not CODES.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
+    assert not method.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
 
 
-@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED, ESTIMATED, EXPECTED])
+@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED, ESTIMATED, EXPECTED, JOINT])
 def test_decoder_keeps_the_contract(method):
     if missing := method.missing():
         pytest.skip(missing)

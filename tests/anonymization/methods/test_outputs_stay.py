@@ -17,7 +17,7 @@ from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_spea
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
 
 CORPUS = Path(__file__).resolve().parents[3] / "demo" / "corpus"
-NEURAL = ("t04", "t11", "knn-vc", "asr-bn", "b1-lite", "t18-noise", "t18-asr", "ohnn", "t40")
+NEURAL = ("t04", "t11", "knn-vc", "asr-bn", "b1-lite", "b1b", "t18-noise", "t18-asr", "ohnn", "t40")
 EVERYWHERE = {
     ("mcadams-2022", "2"): "8d2fb051a0a584b5",
     ("mcadams-2024", "2"): "7d06a83e07335191",
@@ -41,6 +41,7 @@ BY_PROCESSOR = {
         ("ohnn", "1"): "1d6f89a0f90ef444",
         ("t18-asr", "1"): "98bfc2ef1b5be75b",
         ("t40", "1"): "ac5aec32134e1af3",
+        ("b1b", "1"): "9a2c51357608c112",
     },
     "GenuineIntel AVX512": {
         ("pitch-shift-vocoder", "1"): "4adbbb70d451171c",

@@ -14,7 +14,7 @@ from anonymization.cli.main import main
 from anonymization.training.recipe import read_recipes
 from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance
-from speech.conversion.shape import DecoderShape, RegressorShape
+from speech.conversion.shape import DecoderShape, GeneratorShape, RegressorShape
 from tests.evaluation.engines import require_engine, require_model_file
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
@@ -32,6 +32,17 @@ REGRESSION = replace(
     warm_up=2,
     checkpoint_every=2,
     learning_rate=0.01,
+)
+GENERATION = replace(
+    read_recipes()["joint-nsf-hifigan"],
+    shape=GeneratorShape(content=4, speaker=3, width=8, blocks=2, channels=16, harmonics=2),
+    steps=8,
+    batch=2,
+    crop=8,
+    warm_up=1,
+    adversarial_from=4,
+    narrower=32,
+    checkpoint_every=2,
 )
 
 
@@ -94,7 +105,7 @@ def make_training(features, path, recipe=RECIPE, key="key"):
 
 @pytest.fixture
 def start(request, features, sounds, decoder):
-    """Starts a training of either kind."""
+    """Starts a training of a kind."""
 
     def start_decoder(path, key="key", **changes):
         return make_training(features, path, replace(RECIPE, **changes), key)
@@ -105,10 +116,19 @@ def start(request, features, sounds, decoder):
         given = replace(REGRESSION, **changes)
         return RegressorTraining(sounds[2:], given, 1, path, key, decoder=decoder, held_out=sounds[:2])
 
-    return {"decoder": start_decoder, "regressor": start_regressor}[request.param]
+    def start_generator(path, key="key", **changes):
+        from anonymization.training.generator import GeneratorTraining
+
+        draw = np.random.default_rng(2)
+        waves = [0.05 * draw.standard_normal(256 * len(each.spectrum)).astype(np.float32) for each in features]
+        given = replace(GENERATION, **changes)
+        return GeneratorTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
+
+    return {"decoder": start_decoder, "regressor": start_regressor, "generator": start_generator}[request.param]
 
 
-both = pytest.mark.parametrize("start", ["decoder", "regressor"], indirect=True)
+each_kind = pytest.mark.parametrize("start", ["decoder", "regressor", "generator"], indirect=True)
+generator = pytest.mark.parametrize("start", ["generator"], indirect=True)
 regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
 
 
@@ -116,7 +136,7 @@ def weights(training):
     return {name: tensor.clone() for name, tensor in training.network.state_dict().items()}
 
 
-@both
+@each_kind
 def test_training_that_was_killed_goes_on_to_the_same_weights(start, tmp_path):
     whole = start(tmp_path / "whole.pt")
     whole.run(lambda *_: None)
@@ -148,7 +168,7 @@ def test_training_learns_spectra_and_every_code_is_used(features, tmp_path):
     assert len(numbers[0].unique()) > 2
 
 
-@both
+@each_kind
 def test_state_of_another_training_and_a_damaged_one_are_refused(start, tmp_path):
     start(tmp_path / "state.pt", steps=2).run(lambda *_: None)
     with pytest.raises(MetricInputError, match="found one of another recipe, seed or speech"):
@@ -171,6 +191,21 @@ def test_regressor_learns_f0_of_sound_and_voice_for_voices_that_it_does_not_know
     first, *_, last = training.losses
     assert last[1] < first[1]
     assert last[2] < first[2]
+
+
+@generator
+def test_generator_learns_spectra_first_and_then_from_discriminators(start, tmp_path):
+    training = start(tmp_path / "state.pt", steps=60, adversarial_from=40, checkpoint_every=20, learning_rate=0.01)
+    before = {name: tensor.clone() for name, tensor in training.parts()["discriminators"].state_dict().items()}
+    training.run(lambda *_: None)
+    (_, first, *none), (_, second, *still_none), (_, _, *judged) = training.losses
+    assert second < first
+    assert none == still_none == [0, 0, 0]
+    assert all(loss > 0 for loss in judged)
+    after = training.parts()["discriminators"].state_dict()
+    assert any(not torch.equal(tensor, after[name]) for name, tensor in before.items())
+    # Neither judge changes while the other one learns.
+    assert all(each.requires_grad for each in training.parts()["discriminators"].parameters())
 
 
 def test_measures_are_those_of_the_definition(decoder):
@@ -231,6 +266,35 @@ def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, d
     assert hz.shape == (30,)
     with pytest.raises(MetricInputError, match="found one of another recipe"):
         module.train(speech, replace(REGRESSION, steps=9), 1, tmp_path)
+
+
+def test_files_of_a_generator_make_speech(features, decoder, tmp_path, monkeypatch):
+    from anonymization.training import train as module
+    from speech.conversion import joint_generator
+
+    waves = [np.zeros(256 * len(each.spectrum), np.float32) for each in features]
+    monkeypatch.setattr(module, "read_features", lambda *_: features)
+    monkeypatch.setattr(module, "read_waves", lambda _: waves)
+    monkeypatch.setattr(module, "load_decoder", lambda: decoder)
+    speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(features))]
+    card = module.train(speech, GENERATION, 1, tmp_path)
+    assert card["decoder_sha256"] == module.SHA256[module.DECODER]
+    assert card["device"] == "cpu"
+    assert list(card["losses"]) == ["spectrum", "adversarial", "features", "discriminators"]
+    synthesizer = joint_generator.load(tmp_path / "weights.safetensors", shape=GENERATION.shape)
+    assert synthesizer.synthesize(torch.zeros(7, 4), np.zeros(7), np.ones(3, np.float32)).shape == (7 * 256,)
+
+
+def test_card_beside_the_weights_that_ship_is_theirs():
+    """Recipe, hash and decoder: the command that the documentation names made them."""
+    from anonymization.methods.content_decoder import method as module
+
+    recipes = read_recipes()
+    for path in (module.WEIGHTS, module.REGRESSOR, module.JOINT_GENERATOR, module.RECOGNIZER_MAP):
+        card = json.loads(path.with_name("card.json").read_text())
+        assert card["sha256"][path.name] == module.SHA256[path], path
+        assert card["recipe"] == recipes[card["recipe"]["name"]].as_dict(), path
+        assert card.get("decoder_sha256", module.SHA256[module.WEIGHTS]) == module.SHA256[module.WEIGHTS], path
 
 
 def test_map_is_measured_on_speakers_who_were_held_out_and_its_card_says_so(tmp_path, monkeypatch, capsys):

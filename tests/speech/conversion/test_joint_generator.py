@@ -1,0 +1,100 @@
+"""The joint generator: long speech by pieces, F0 of the source, and which files it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
+
+from speech.conversion.content_decoder import intonation  # noqa: E402 (needs torch)
+from speech.conversion.joint_generator import JointGenerator, JointSynthesizer, load  # noqa: E402
+from speech.conversion.shape import GeneratorShape  # noqa: E402
+from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
+from speech.vocoders.harmonic_source import AMPLITUDE, HarmonicSource  # noqa: E402
+from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ  # noqa: E402
+
+SHAPE = GeneratorShape(content=4, speaker=3, width=8, blocks=4, channels=16, harmonics=3)
+VOICE = np.ones(3, np.float32)
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(1)
+    return JointGenerator(SHAPE).eval()
+
+
+@pytest.fixture
+def source():
+    """One that gives the mean of its harmonics, but for the tanh."""
+    made = HarmonicSource(4, RATE_HZ, HOP_SAMPLES)
+    with torch.no_grad():
+        made.join.weight.fill_(0.25)
+        made.join.bias.zero_()
+    return made
+
+
+def test_long_speech_is_made_by_pieces_as_at_once(network):
+    frames = 1200
+    content, hz = torch.randn(frames, 4), np.where(np.arange(frames) % 50 < 30, 150.0, 0.0)
+    found = JointSynthesizer(network).synthesize(content, hz, VOICE)
+    with torch.inference_mode():
+        signal = network.source.of_recording(hz)
+        whole = network(content[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3), signal)[0]
+    assert found.shape == (frames * HOP_SAMPLES,)
+    assert found == pytest.approx(whole.numpy(), abs=1e-5)
+
+
+def test_one_frame_of_content_is_enough_and_the_same_input_gives_the_same_samples(network):
+    synthesizer, content = JointSynthesizer(network), torch.randn(1, 4)
+    first, second = (synthesizer.synthesize(content, np.zeros(1), VOICE) for _ in range(2))
+    assert first.shape == (HOP_SAMPLES,)
+    assert np.array_equal(first, second)
+
+
+def test_voice_content_and_f0_each_change_the_samples(network):
+    synthesizer, content, hz = JointSynthesizer(network), torch.randn(20, 4), np.full(20, 120.0)
+    base = synthesizer.synthesize(content, hz, VOICE)
+    for other in (
+        synthesizer.synthesize(content.flip(0), hz, VOICE),
+        synthesizer.synthesize(content, hz * 1.5, VOICE),
+        synthesizer.synthesize(content, hz, np.array([1, -1, 1], np.float32)),
+    ):
+        assert not np.array_equal(base, other)
+
+
+def test_source_has_harmonics_of_f0_where_voiced_and_noise_elsewhere(source):
+    hz = np.repeat([0.0, 200.0], 90)
+    signal = source.of_recording(hz)[0, 0].detach().numpy()
+    noise, voiced = np.split(signal, 2)
+    power = np.abs(np.fft.rfft(voiced * np.hanning(voiced.size))) ** 2
+    hertz = np.fft.rfftfreq(voiced.size, 1 / RATE_HZ)
+    near = np.min([np.abs(hertz - 200 * number) for number in (1, 2, 3, 4)], axis=0) < 5
+    assert power[near].sum() > 0.99 * power.sum()
+    # The mean of four sines of this amplitude, and of four noises of a third of it.
+    assert voiced.std() == pytest.approx(AMPLITUDE / 4 * np.sqrt(2), rel=0.05)
+    assert noise.std() == pytest.approx(AMPLITUDE / 6, rel=0.05)
+
+
+def test_harmonics_above_half_the_rate_are_left_out(source):
+    low, high = (np.abs(np.fft.rfft(source.of_recording(np.full(90, hz))[0, 0].detach().numpy())) for hz in (100, 4000))
+    hertz = np.fft.rfftfreq(90 * HOP_SAMPLES, 1 / RATE_HZ)
+    # The third harmonic of 4 kHz would be heard at 22,050 − 12,000 Hz.
+    assert high[np.abs(hertz - 10_050) < 5].max() < 0.01 * high.max()
+    assert low[np.abs(hertz - 400) < 5].max() > 0.5 * low.max()
+
+
+def test_phase_goes_on_where_f0_changes(source):
+    phases = source.phases(torch.tensor([[100.0, 0.0, 200.0]]))[0]
+    assert phases[-1].item() == pytest.approx(300 * HOP_SAMPLES / RATE_HZ)
+    assert phases.diff().max().item() == pytest.approx(200 / RATE_HZ)
+
+
+def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    save_checkpoint(path, network)
+    load(path, shape=SHAPE)
+    with pytest.raises(CheckpointError, match=r"does not hold this network.*missing: blocks\.4"):
+        load(path, shape=GeneratorShape(content=4, speaker=3, width=8, blocks=5, channels=16, harmonics=3))
+    with pytest.raises(CheckpointError, match="found no file"):
+        load(tmp_path / "absent.safetensors", shape=SHAPE)
