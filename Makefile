@@ -16,7 +16,7 @@ PROCESSES := tests/portal/processes tests/listening/processes tests/portal/brows
 	tests/portal/browser/test_from_zero.py \
 	tests/listening/browser/test_whole_study.py tests/test_documentation.py
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
-# anything is asked of it.
+# anything is asked of it, and those that wait until a reader has used its processor time up.
 ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
 	tests/portal/teams/test_at_once.py tests/portal/corpora/test_import_corpus.py \
 	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) tests/portal/manage/test_backup.py \
@@ -24,7 +24,7 @@ ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accoun
 	exports.py monitoring.py) $(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py \
 	farming.py codes.py withdrawal.py) \
 	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
-	or unsafe_archive or real_ or spreadsheet or dictionary or page or command)"
+	or unsafe_archive or would_end or real_ or spreadsheet or dictionary or page or command)"
 # What depends on how messages are kept, by Redis or by the folder queue, on which the other tests of processes run; and
 # without those that have a Redis of their own there, too.
 ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py two_hosts.py \

@@ -38,6 +38,7 @@ from tests.quick_jobs import (  # noqa: F401
     designs_without_limit,
     few_resamples,
     pages_without_drawings,
+    plain_figures_of_studies,
     quick_figures,
     quick_measures,
 )

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from xml.sax.saxutils import escape
+
 import pytest
 
 from evaluation.app.runs import services
 from evaluation.figures import style
 from evaluation.metrics import naturalness
 from evaluation.scoring import sources
+from listening.analysis.figures import view
 from listening.app.studies import planning
 from listening.app.studies import services as studies
 from portal.leaderboard import figures
 from portal.submissions import handlers
+
+SVG = "http://www.w3.org/2000/svg"
+
+
+def draw_plainly(_: object, formats: Iterable[str], *, title: str, description: str, **__: object) -> dict[str, bytes]:
+    """In place of a figure its title and what it shows, in one colour of the light palette."""
+    ink = style.PALETTES["light"].ink
+    svg = f'<svg xmlns="{SVG}" fill="{ink}"><title>{escape(title)}</title><desc>{escape(description)}</desc></svg>'
+    return dict.fromkeys(formats, svg.encode())
+
+
+@pytest.fixture
+def plain_figures_of_studies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An analysis keeps every file of every figure, and draws none: that takes longer than all the rest."""
+    monkeypatch.setattr(view, "draw_formats", draw_plainly)
 
 
 @pytest.fixture

@@ -1,26 +1,17 @@
 """What tests of results share."""
 
 from dataclasses import replace
-from xml.sax.saxutils import escape
 
 import pytest
 
-from evaluation.figures.style import PALETTES
 from listening.analysis import figures
 from listening.analysis.figures import view
 from listening.app.results import handlers, selectors, services
 from listening.app.results.selectors import figures_in
 from tests.listening.results.answered import CHOSEN
+from tests.quick_jobs import draw_plainly
 
-SVG = "http://www.w3.org/2000/svg"
 KEPT = ("violin-naturalness", "listeners-naturalness", "scatter-naturalness-intelligibility")
-
-
-def draw_plainly(_, formats, *, title, description, **__):
-    """In place of a figure its title and what it shows, in one colour of the light palette."""
-    ink = PALETTES["light"].ink
-    svg = f'<svg xmlns="{SVG}" fill="{ink}"><title>{escape(title)}</title><desc>{escape(description)}</desc></svg>'
-    return dict.fromkeys(formats, svg.encode())
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ def marks_of(utterances):
     return marks | {Path(key).name.partition(".")[0] for key in audio}
 
 
-@pytest.mark.usefixtures("quick_figures")
+@pytest.mark.usefixtures("quick_figures", "plain_figures_of_studies")
 def test_speaker_leaves_no_name_and_no_byte_and_others_stay(folder, capsys, client):
     edition = make_world()
     speaker = Stimulus.objects.filter(utterance__data_sets__name=TRIALS).first().utterance.speaker
