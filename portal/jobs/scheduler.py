@@ -20,16 +20,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection
 
 from portal.core.clock import read_clock
 from portal.core.health import beat
 from portal.core.maintenance import find_maintenance
 from portal.jobs import services, workers
-from portal.jobs.models import Actor, Job, State
-from portal.jobs.rules import Limits, Verdict, is_ready, judge_running, must_send
-from portal.jobs.runner import timed_out
+from portal.jobs.lost_jobs import take_back_lost_jobs
+from portal.jobs.models import Job, State
+from portal.jobs.rules import is_ready, must_send
 
 log = logging.getLogger(__name__)
 Task = Callable[[], Any]
@@ -38,8 +37,7 @@ Task = Callable[[], Any]
 def sweep(now: datetime | None = None) -> int:
     """One round; returns how many jobs it had to touch. During maintenance it sends none."""
     now = now or read_clock()
-    running = Job.objects.filter(state=State.RUNNING).values_list("pk", flat=True)
-    touched = sum(_take_back(pk, now) for pk in list(running))
+    touched = take_back_lost_jobs(now)
     workers.forget_silent(now)
     beat("scheduler")
     if find_maintenance() is not None:
@@ -55,34 +53,6 @@ def sweep(now: datetime | None = None) -> int:
                 break  # the queue is down; each further try would cost its time-out
             touched += 1
     return touched
-
-
-@transaction.atomic
-def _take_back(pk: Any, now: datetime) -> bool:
-    # Read again under the lock: the job may have given a heartbeat or ended while this round waited for it.
-    job = Job.objects.select_for_update().filter(pk=pk, state=State.RUNNING).first()
-    if job is None:
-        return False
-    limits = Limits(
-        lost_after=timedelta(seconds=settings.JOB_LOST_AFTER_S), hard_limit=timedelta(seconds=settings.JOB_HARD_LIMIT_S)
-    )
-    verdict = judge_running(job, limits, now)
-    if verdict is Verdict.ALIVE:
-        return False
-    if verdict is Verdict.TRY_AGAIN:
-        return services.release_job(job, "Its process stopped responding; the job waits for another.")
-    if verdict is Verdict.CANCEL:
-        return services.finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
-    if verdict is Verdict.TIMED_OUT:
-        return services.finish_job(job, State.FAILED, **timed_out(settings.JOB_HARD_LIMIT_S))
-    return services.finish_job(
-        job,
-        State.FAILED,
-        failure=f"The worker's process died {job.attempt} times while it ran this job, "
-        f"last at “{job.stage or 'start'}”.",
-        actor=Actor.OPERATOR,
-        remedy="Look for lack of memory on the worker's machine; then run it again: what was finished is kept.",
-    )
 
 
 # Periodic tasks -------------------------------------------------------------------------------------

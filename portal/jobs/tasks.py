@@ -21,7 +21,7 @@ from django.db import Error, connection
 
 from portal.core.processes import UNTIL_IDLE
 from portal.core.sentry import flush_reports
-from portal.jobs import proof
+from portal.jobs import storage_proof
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute, stop_between_items
 from portal.jobs.selectors import is_taken_elsewhere
@@ -40,7 +40,7 @@ def run_job(job_id: str) -> None:
     job = Job.objects.filter(pk=job_id).first()
     if job is None:
         return
-    if proof.is_failing():
+    if storage_proof.is_failing():
         log.warning("Job %s is left to another worker: this one does not read the portal's files.", job_id)
         _pass_on(job.queue)
         return
@@ -84,7 +84,7 @@ class Pulse(bootsteps.StartStopStep):
         queues, now = consumer.app.amqp.queues.consume_from, time.monotonic()
         look_again = now - self.looked_at > LOOK_EVERY_S
         try:
-            proof.prove_when_due()
+            storage_proof.prove_when_due()
             leave_sign(queues, consumer.controller.concurrency, look_again=look_again)
             self.looked_at = now if look_again else self.looked_at
             if os.environ.get(UNTIL_IDLE):
@@ -129,7 +129,7 @@ current_app.steps["consumer"].add(Pulse)
 def _begin(instance: Any = None, **_: object) -> None:
     become_worker(getattr(instance, "concurrency", None) or 1)
     try:
-        proof.prove_at_start()
+        storage_proof.prove_at_start()
     except Error as error:
         log.warning("The database did not tell what to read at the start: %s", error)
     finally:

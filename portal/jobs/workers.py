@@ -24,7 +24,7 @@ from common.memory import total_bytes
 from portal.core.clock import read_clock
 from portal.core.health import beat
 from portal.core.models import Pulse
-from portal.jobs import proof
+from portal.jobs import storage_proof
 from portal.jobs.kinds import find_engines, kinds_beyond
 from portal.jobs.models import Job, Queue, State
 
@@ -128,7 +128,7 @@ def leave_sign(queues: Iterable[str], processes: int, *, look_again: bool = Fals
     if look_again:
         capacity = replace(capacity, engines=tuple(find_engines()))
     _process.capacity = capacity = replace(capacity, processes=processes)
-    beat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity), **proof.describe())
+    beat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity), **storage_proof.describe())
 
 
 def sign_off() -> None:

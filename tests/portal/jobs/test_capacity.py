@@ -98,7 +98,7 @@ def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch)
 
 def test_worker_without_the_portals_files_passes_its_message_on_to_one_that_reads_them(messages, monkeypatch):
     monkeypatch.setattr(workers._process, "worker", "lost")
-    monkeypatch.setattr(tasks.proof, "is_failing", lambda: True)
+    monkeypatch.setattr(tasks.storage_proof, "is_failing", lambda: True)
     monkeypatch.setattr(tasks, "PASS_ON_S", 0)
     job = make_waiting("test-done")
     for name, problem in (("lost", "It finds no file."), ("lost, too", "It finds no file.")):

@@ -4,15 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from portal.jobs.lost_jobs import Limits, Verdict, judge_running
 from portal.jobs.models import Job, State
 from portal.jobs.rules import (
     MAX_ATTEMPTS,
-    Limits,
-    Verdict,
     can_cancel,
     can_run_again,
     is_ready,
-    judge_running,
     must_send,
     remaining_time,
 )
