@@ -37,6 +37,7 @@ from tests.quick_jobs import (  # noqa: F401
     archives_unheard,
     designs_without_limit,
     few_resamples,
+    figures_of_pages,
     pages_without_drawings,
     plain_figures_of_studies,
     quick_figures,

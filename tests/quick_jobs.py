@@ -46,6 +46,12 @@ def quick_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(services, "draw_files", lambda *_, **__: files)
 
 
+@pytest.fixture
+def figures_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs draw figures as pages show them, without the forms for print: they take most of the time."""
+    monkeypatch.setattr(style, "KEPT", ("svg",))
+
+
 @pytest.fixture(autouse=True)
 def pages_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leaderboard's page draws its figure, which no test waits for but those whose name says that it is drawn."""

@@ -55,7 +55,7 @@ from tests.portal.trainings import (
     training_set,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_figures", "few_resamples")]
 TINY_PLDA = PRESETS["2022-small"].changed(
     width=8, aggregated=16, embedding=16, lda_dimensions=4, epochs=1, batch=8, segment_s=1.0, crop_s=0.5, shortest_s=0.5
 )

@@ -29,7 +29,7 @@ def attacked_system():
 
 
 @pytest.fixture
-def system(once):
+def system(once, figures_of_pages, few_resamples):
     return once(attacked_system)
 
 

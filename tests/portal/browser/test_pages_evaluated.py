@@ -33,7 +33,7 @@ def evaluated_system():
 
 
 @pytest.fixture
-def system(once):
+def system(once, figures_of_pages, few_resamples):
     return once(evaluated_system)
 
 

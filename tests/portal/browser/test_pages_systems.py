@@ -84,7 +84,7 @@ def speech(once):
 
 
 @pytest.fixture
-def system(once):
+def system(once, figures_of_pages, few_resamples):
     return once(anonymized_speech)
 
 
