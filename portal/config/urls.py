@@ -5,6 +5,8 @@ from django.urls import include, path
 
 from portal.accounts.access import admin_log_in
 from portal.core import health, media
+from portal.home import views as home_views
+from portal.operations import views as operations_views
 
 # One door for everybody, with its throttle and its second factor.
 admin.site.login = admin_log_in  # type: ignore[method-assign]
@@ -16,8 +18,9 @@ handler429 = "portal.core.errors.too_many_attempts"  # read by allauth
 handler500 = "portal.api.problems.server_error"
 
 urlpatterns = [
-    path("", include("portal.home.urls")),
-    path("", include("portal.operations.urls")),
+    path("", home_views.home, name="home"),
+    path("operations/", operations_views.operations, name="operations"),
+    path("metrics", operations_views.metrics, name="metrics"),
     path("", include("portal.documentation.urls")),
     path("systems/", include("portal.systems.urls")),
     path("", include("portal.leaderboard.urls")),

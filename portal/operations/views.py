@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -11,13 +13,15 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from common.memory import format_size
+from listening.app.monitor.selectors import count_activity, count_answers_since
 from portal.accounts.access import operator_page
+from portal.core.clock import read_clock
 from portal.core.version import code_version
 from portal.jobs.checks import check_all_beside
 from portal.jobs.pages import ended_table, queues_table, workers_table
 from portal.jobs.selectors import count_ended, queue_states
 from portal.operations.metrics import CONTENT_TYPE, write_metrics
-from portal.operations.pages import describe_activity
 
 
 @require_safe
@@ -27,8 +31,21 @@ def operations(request: HttpRequest) -> HttpResponse:
     queues = queue_states()
     context: dict[str, Any] = {"queues": queues, "checks": check_all_beside(queues), "version": code_version()}
     context |= {"queue_table": queues_table(queues), "worker_table": workers_table(queues)}
-    context |= {"ended_table": ended_table(count_ended()), "activity": describe_activity()}
+    context |= {"ended_table": ended_table(count_ended()), "activity": _describe_activity()}
     return render(request, "operations/operations.html", context)
+
+
+def _describe_activity() -> list[tuple[str, str]]:
+    """Evaluators, answers and disk, as (label, value) pairs: what Prometheus reads of them."""
+    now = read_clock()
+    evaluators, answers = count_activity(now)
+    disk = shutil.disk_usage(settings.DATA_DIR)
+    return [
+        ("Evaluators who listen", f"{evaluators:,}"),
+        ("Answers in the last minute", f"{count_answers_since(now - timedelta(minutes=1)):,}"),
+        ("Answers in all", f"{answers:,}"),
+        ("Free disk of the data folder", f"{format_size(disk.free)} of {format_size(disk.total)}"),
+    ]
 
 
 @require_safe

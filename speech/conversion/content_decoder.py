@@ -29,7 +29,7 @@ from common.errors import MetricInputError
 from speech.audio.files import resample
 from speech.conversion.shape import DecoderShape
 from speech.features.whisper_layers import WhisperLayers, cut_evenly
-from speech.model_files.checkpoints import put_state, read_state
+from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.pitch.estimators import F0Track
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mel
@@ -246,11 +246,17 @@ class Converter:
         return found
 
 
-def cut_with_context(count: int) -> Iterator[tuple[slice, slice]]:
-    """Pieces of a long spectrum: the frames that a network sees, and which of these are kept."""
-    for start in range(0, count, _SPECTRA_AT_ONCE):
-        first = max(0, start - _CONTEXT)
-        yield slice(first, start + _SPECTRA_AT_ONCE + _CONTEXT), slice(start - first, start - first + _SPECTRA_AT_ONCE)
+def cut_with_context(
+    count: int, at_once: int = _SPECTRA_AT_ONCE, context: int = _CONTEXT
+) -> Iterator[tuple[slice, slice]]:
+    """Pieces of a long spectrum: the frames that a network sees, and which of these are kept.
+
+    Args:
+        at_once: frames that are kept of a piece. context: that it sees to each side.
+    """
+    for start in range(0, count, at_once):
+        first, end = max(0, start - context), min(count, start + at_once)
+        yield slice(first, min(count, end + context)), slice(start - first, end - first)
 
 
 def at_places(content: Tensor, places: Floats) -> Tensor:
@@ -269,7 +275,7 @@ def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecode
         CheckpointError: not such a file, or other names or shapes than declared.
     """
     network = ContentDecoder(shape or DecoderShape())
-    put_state({name: tensor.float() for name, tensor in read_state(path).items()}, network, path)
+    load_state(path, network)
     return network.eval()
 
 

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from speech.conversion.content_decoder import cut_with_context
 from speech.conversion.shape import RegressorShape
-from speech.model_files.checkpoints import put_state, read_state
+from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 
 Floats32 = NDArray[np.float32]
@@ -125,5 +125,5 @@ def load(path: Path, device: Device = "cpu", shape: RegressorShape | None = None
         CheckpointError: not such a file, or other names or shapes than declared.
     """
     network = F0Regressor(shape or RegressorShape())
-    put_state({name: tensor.float() for name, tensor in read_state(path).items()}, network, path)
+    load_state(path, network)
     return Regressor(network, device)

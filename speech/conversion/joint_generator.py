@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from speech.conversion.content_decoder import SpeakerBlock, intonation
+from speech.conversion.content_decoder import SpeakerBlock, cut_with_context, intonation
 from speech.conversion.shape import GeneratorShape
-from speech.model_files.checkpoints import put_state, read_state
+from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.vocoders.harmonic_source import HarmonicSource
 from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ, Generator
@@ -78,19 +78,17 @@ class JointSynthesizer:
             hz: F0 as it shall be, 0 where unvoiced, shape (frames,).
             speaker: unit vector, shape (256,).
         """
-        network, count = self._network, len(content)
+        network = self._network
         with torch.inference_mode():
             given = torch.from_numpy(intonation(hz)).to(self._device)
             vector = torch.from_numpy(speaker.astype(np.float32))[None].to(self._device)
             content = content.to(self._device)
             source = network.source.of_recording(hz)
             parts = []
-            for start in range(0, count, _FRAMES_AT_ONCE):
-                first, end = max(0, start - _CONTEXT), min(count, start + _FRAMES_AT_ONCE)
-                seen = slice(first, end + _CONTEXT)
-                heard = slice(first * HOP_SAMPLES, (end + _CONTEXT) * HOP_SAMPLES)
+            for seen, kept in cut_with_context(len(content), _FRAMES_AT_ONCE, _CONTEXT):
+                heard, whole = (slice(each.start * HOP_SAMPLES, each.stop * HOP_SAMPLES) for each in (seen, kept))
                 sound = network(content[None, seen], given[None, seen], vector, source[:, :, heard])[0]
-                parts.append(sound[(start - first) * HOP_SAMPLES : (end - first) * HOP_SAMPLES].cpu().numpy())
+                parts.append(sound[whole].cpu().numpy())
         found: Floats32 = np.concatenate(parts)
         return found
 
@@ -102,5 +100,5 @@ def load(path: Path, device: Device = "cpu", shape: GeneratorShape | None = None
         CheckpointError: not such a file, or other names or shapes than declared.
     """
     network = JointGenerator(shape or GeneratorShape())
-    put_state({name: tensor.float() for name, tensor in read_state(path).items()}, network, path)
+    load_state(path, network)
     return JointSynthesizer(network, device)

@@ -13,8 +13,10 @@ from django.utils.http import urlencode
 from portal.accounts.access import organizer_page
 from portal.core.downloads import as_download
 from portal.core.fields import show_form
-from portal.editions.new_challenge import pages
-from portal.editions.new_challenge.forms import ChallengeForm, StartForm
+from portal.corpora.selectors import find_import
+from portal.editions.forms import shipped_recipes
+from portal.editions.new_challenge.forms import ChallengeForm, StartForm, rule_choices
+from portal.editions.pages import make_rules
 from portal.editions.views import go_on
 
 DRAFT = "new-challenge"  # in the session: by corpus and rules, what was filled in
@@ -30,12 +32,12 @@ def new_edition(request: HttpRequest) -> HttpResponse:
         return _take_challenge(request)
     start = StartForm(request.GET if "protocol" in request.GET else None, user=request.user, **_wish(request))
     if not start.is_valid():
-        return show_form(request, "editions/new_challenge/start.html", start, **pages.start_page(request.user, start))
+        return show_form(request, "editions/new_challenge/start.html", start, **_start_page(request.user, start))
     draft = request.session.get(DRAFT, {}).get(_place(start.cleaned_data))
     form = ChallengeForm(QueryDict(draft) if draft else None, user=request.user, start=start.cleaned_data)
     if draft:
         form.forgive_title()
-    return render(request, "editions/new_challenge/new.html", pages.new_page(form))
+    return render(request, "editions/new_challenge/new.html", _new_page(form))
 
 
 def _take_challenge(request: HttpRequest) -> HttpResponse:
@@ -54,7 +56,7 @@ def _take_challenge(request: HttpRequest) -> HttpResponse:
     if made is not None:
         request.session.pop(DRAFT, None)
         return go_on(request, made, f"The challenge {made} was created.")
-    return render(request, "editions/new_challenge/new.html", pages.new_page(form), status=422)
+    return render(request, "editions/new_challenge/new.html", _new_page(form), status=422)
 
 
 def _wish(request: HttpRequest) -> dict[str, str]:
@@ -64,3 +66,21 @@ def _wish(request: HttpRequest) -> dict[str, str]:
 
 def _place(start: Mapping[str, Any]) -> str:
     return urlencode({"corpus": start["corpus"] or "", "protocol": start["protocol"]})
+
+
+def _start_page(user: Any, form: StartForm) -> dict[str, Any]:
+    """What is offered next to the first step: the import that brings the speech, and the shipped recipes as files."""
+    wanted = str(form["corpus"].value() or "")
+    known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
+    job = None if known.filter(name=wanted).exists() else find_import(wanted, user)
+    return {"recipes": shipped_recipes(), "import_job": job, "has_corpora": known.exists()}
+
+
+def _new_page(form: ChallengeForm) -> dict[str, Any]:
+    """The steps after the first one, with the rules of the recipe as it is now."""
+    recipe = form.shown_recipe() if form.has_recipe else None
+    track = str(form["track"].value() or "") if "track" in form.fields else ""
+    rules = None
+    if recipe is not None and (track in recipe.tracks or (not track and len(recipe.tracks) == 1)):
+        rules = make_rules(recipe, track)
+    return {"form": form, "rules": rules, "sections": list(form.sections()), "chosen_rules": dict(rule_choices())}
