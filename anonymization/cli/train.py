@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anonymization.training.recipe import read_recipes
+from anonymization.training.recipe import Recipe, read_recipes
 from common import terminal
 from common.errors import CommandError, MetricInputError
 from common.lock import lock_folder
 from common.packages import missing_packages
 from evaluation.attackers.training.corpus import read_corpus, require_sound
+from evaluation.cli.arguments import require_entries
+from evaluation.formats.kaldi import read_text
+from evaluation.recognizer_training import frames
 from speech.model_files.devices import choose_device
 
 DESCRIPTION = (
     "Trains a network of the methods that convert by content. content-decoder makes spectra from content by Whisper, "
     "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of the "
     "decoder that ships and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
-    "hears, for t18-asr; joint-nsf-hifigan makes samples of content, F0 and a speaker vector, for b1b; best "
+    "hears, for t18-asr; phone-recognizer says which phone is said when, for private-knn, and needs the words "
+    "(--text); joint-nsf-hifigan makes samples of content, F0 and a speaker vector, for b1b; best "
     "on a graphics card. The folder OUT keeps features and state, so a training that was stopped continues with the "
     "same command, and then weights, losses as CSV, a card that says what they were made of, and of a decoder the "
     "voices of the speakers."
@@ -39,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR|CSV",
         help="speech: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path and speaker, and if known "
         "utterance_id and gender",
+    )
+    parser.add_argument(
+        "--text", nargs="+", default=[], type=Path, metavar="FILE", help="its words (Kaldi text), for phone-recognizer"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that chance decides (default 1)")
     parser.add_argument("--licence", default="", metavar="TEXT", help="of the speech, with whom to name, for the card")
@@ -61,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
     recipe = read_recipes()[options.recipe].changed(**changes)
     utterances = read_corpus(options.data)
     require_sound(utterances, targets=False)
+    texts = _read_texts(options.text, recipe, [one.identifier for one in utterances])
     import torch
 
     from anonymization.training.train import CARD, CURVE, train
@@ -69,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.threads:
         torch.set_num_threads(options.threads)
     with lock_folder(options.out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
-        card = train(utterances, recipe, options.seed, options.out, options.licence, bar.show, device)
+        card = train(utterances, recipe, options.seed, options.out, options.licence, bar.show, device, texts)
     if options.json:
         terminal.print_json(card)
         return terminal.FINE
@@ -83,11 +91,32 @@ def run(options: argparse.Namespace) -> int:
     return terminal.FINE
 
 
+def _read_texts(paths: Sequence[Path], recipe: Recipe, names: Sequence[str]) -> dict[str, str] | None:
+    """The words by utterance, where the recipe needs them."""
+    if not recipe.needs_texts:
+        if paths:
+            raise CommandError(f"--text: {recipe.name} learns from no words. Leave it out.")
+        return None
+    if sentence := frames.missing():
+        raise CommandError(sentence)
+    texts: dict[str, str] = {}
+    for path in paths:
+        entries: dict[str, str] = require_entries(read_text(path, str(path)))
+        texts |= entries
+    if not any(texts.get(name) for name in names):
+        found = f"none of {len(names)} utterances, such as {names[0]}, has one" if paths else "no file of them"
+        raise CommandError(f"--text: expected transcripts for {recipe.name}, found {found}. Name files of Kaldi text.")
+    return texts
+
+
 def _describe_result(card: Mapping[str, Any]) -> str:
     if "held_out" not in card:
         name, value = next(iter(card["losses"].items()))
         return f"difference of {name} {value:.3f}"
     found = card["held_out"]
+    if "phone_error_rate" in found:
+        rate = found["phone_error_rate"]
+        return "no utterance was held out" if rate is None else f"on utterances held out, {rate:.1%} phone errors"
     if "cosine" in found:
         if found["cosine"] is None:
             return "the speakers who were held out have too little speech"

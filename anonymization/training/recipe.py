@@ -6,17 +6,23 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from common.errors import MetricInputError
 from speech.conversion.shape import DecoderShape, GeneratorShape, RegressorShape
+from speech.recognizers.phone_recipe import PhoneRecipe
 
 _FILE = Path(__file__).with_name("recipes.toml")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What every training has: name and title, as listed."""
+    """What every training has: name and title, as listed.
+
+    needs_texts: whether it learns from the words of the utterances, too.
+    """
+
+    needs_texts: ClassVar[bool] = False
 
     name: str
     title: str
@@ -134,6 +140,13 @@ class MapRecipe(Recipe):
     held_out: float
 
 
+@dataclass(frozen=True)
+class RecognizerRecipe(PhoneRecipe, Recipe):
+    """A training of `speech.recognizers.phone_network`, for methods that have to know which phone is said when."""
+
+    needs_texts: ClassVar[bool] = True
+
+
 _FIXED = {"name", "title", "shape"}
 _MAY_BE_0 = {"adversarial_from", "commitment", "decay", "features", "variants", "warm_up"}
 _SHAPES = {
@@ -146,6 +159,7 @@ _RECIPES: dict[str, type[Recipe]] = {
     "f0-regressor": RegressorRecipe,
     "joint-nsf-hifigan": GeneratorRecipe,
     "recognizer-map": MapRecipe,
+    "phone-recognizer": RecognizerRecipe,
 }
 
 

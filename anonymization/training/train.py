@@ -30,6 +30,7 @@ from anonymization.training.recipe import (
     MapRecipe,
     NetworkRecipe,
     Recipe,
+    RecognizerRecipe,
     RegressorRecipe,
 )
 from anonymization.training.recognizer_map import fit_recognizer_map
@@ -37,7 +38,10 @@ from anonymization.training.regressor import RegressorTraining, hold_out_speaker
 from common.atomic_write import write_atomically
 from common.progress import Progress, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance
+from evaluation.recognizer_training.frames import read_spoken_texts
+from evaluation.recognizer_training.training import train_phones
 from speech.model_files.devices import Device, require_torch_device
+from speech.recognizers.phone_recipe import FRAMES_PER_S
 
 WEIGHTS, CARD, CURVE, CHECKPOINT = "weights.safetensors", "card.json", "losses.csv", "checkpoint.pt"
 
@@ -50,6 +54,7 @@ def train(
     licence: str = "",
     progress: Progress = ignore_progress,
     device: Device = "cpu",
+    texts: Mapping[str, str] | None = None,
 ) -> Mapping[str, Any]:
     """Train, or go on from the state in the folder; its card.
 
@@ -57,13 +62,14 @@ def train(
         folder: is made; holds features, state, weights, losses, card and whatever else the recipe makes.
         licence: of the speech and who has to be named, for the card.
         device: that reads the features and trains; a recognizer-map is fitted on the processor.
+        texts: words by identifier of the utterance, for recipes that need them; utterances without are left out.
 
     Raises:
         MetricInputError: speech that cannot be used, a folder with another training, or no such device.
     """
     require_torch_device(device)
     folder.mkdir(parents=True, exist_ok=True)
-    key = _key(utterances, recipe, seed)
+    key = _key(utterances, recipe, seed, texts)
     if (folder / CARD).is_file():
         card: dict[str, Any] = json.loads((folder / CARD).read_text())
         if card["key"] != key:
@@ -71,6 +77,8 @@ def train(
         return card
     if isinstance(recipe, MapRecipe):
         return _keep_map(utterances, recipe, seed, key, folder, licence, progress)
+    if isinstance(recipe, RecognizerRecipe):
+        return _keep_recognizer(utterances, texts or {}, recipe, seed, key, folder, licence, progress, device)
     if not isinstance(recipe, NetworkRecipe):
         raise TypeError(recipe)
     features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"), device)
@@ -116,13 +124,9 @@ def _keep(
 ) -> dict[str, Any]:
     from safetensors.torch import save
 
-    weights = save({name: tensor.half().cpu().contiguous() for name, tensor in training.network.state_dict().items()})
+    weights = save(_halve(training.network))
     files = {WEIGHTS: weights, **training.make_files(utterances)}
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("step", *training.loss_names))
-    writer.writerows(training.losses)
-    write_atomically(folder / CURVE, text.getvalue().encode())
+    _write_curve(folder, ("step", *training.loss_names), training.losses)
     seconds = sum(len(each.spectrum) for each in features) * 256 / 22_050
     card = {
         "key": training.key,
@@ -162,6 +166,56 @@ def _keep_map(
     return _write(folder, {WEIGHTS: save(dict(fitted.tensors()))}, card)
 
 
+def _keep_recognizer(
+    utterances: Sequence[TrainingUtterance],
+    texts: Mapping[str, str],
+    recipe: RecognizerRecipe,
+    seed: int,
+    key: str,
+    folder: Path,
+    licence: str,
+    progress: Progress,
+    device: Device,
+) -> dict[str, Any]:
+    from safetensors.torch import save
+
+    began = time.monotonic()
+    spoken = read_spoken_texts(utterances, texts, folder / "features", recipe, partial(progress, "features"), device)
+    fitted = train_phones(spoken, recipe, seed, folder / CHECKPOINT, partial(progress, "training"), device)
+    _write_curve(
+        folder,
+        ("epoch", "loss", "phone_error_rate"),
+        [(one.epoch, round(one.loss, 5), one.error_rate) for one in fitted.epochs],
+    )
+    heard = {one.name for one in spoken}
+    seconds = sum(len(one.frames) for one in spoken) / FRAMES_PER_S
+    last = fitted.epochs[-1]
+    card = {
+        "key": key,
+        "recipe": recipe.as_dict(),
+        "seed": seed,
+        "data": _describe_data([one for one in utterances if one.identifier in heard], seconds, licence),
+        "training_seconds": round(time.monotonic() - began, 1),
+        "losses": {"loss": round(last.loss, 5)},
+        "held_out": {"phone_error_rate": last.error_rate},
+        "device": _describe_device(device),
+    }
+    return _write(folder, {WEIGHTS: save(_halve(fitted.network), metadata=fitted.network.describe())}, card)
+
+
+def _halve(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Its tensors in 16 bits, as they ship."""
+    return {name: tensor.half().cpu().contiguous() for name, tensor in network.state_dict().items()}
+
+
+def _write_curve(folder: Path, header: Sequence[str], rows: Sequence[Sequence[float | None]]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_atomically(folder / CURVE, text.getvalue().encode())
+
+
 def _describe_data(utterances: Sequence[TrainingUtterance], seconds: float, licence: str) -> dict[str, Any]:
     speakers = len({one.source for one in utterances})
     return {"utterances": len(utterances), "speakers": speakers, "seconds": round(seconds, 1), "licence": licence}
@@ -190,7 +244,7 @@ def _reads_decoder(recipe: Recipe) -> bool:
     return isinstance(recipe, RegressorRecipe | GeneratorRecipe)
 
 
-def _key(utterances: Sequence[TrainingUtterance], recipe: Recipe, seed: int) -> str:
-    named = [(one.identifier, one.source) for one in utterances]
+def _key(utterances: Sequence[TrainingUtterance], recipe: Recipe, seed: int, texts: Mapping[str, str] | None) -> str:
+    named = [(one.identifier, one.source, *([texts.get(one.identifier, "")] if texts else [])) for one in utterances]
     described = [recipe.as_dict(), seed, named, *([SHA256[DECODER]] if _reads_decoder(recipe) else [])]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

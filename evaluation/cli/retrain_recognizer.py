@@ -20,8 +20,8 @@ from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import Speech
 from evaluation.metrics.bootstrap import Interval
 from evaluation.recognizer_training import frames
-from evaluation.recognizer_training.recipe import PhoneRecipe
 from evaluation.scoring.phones import PhoneComparison, compare_phones
+from speech.recognizers.phone_recipe import PhoneRecipe
 
 DESCRIPTION = (
     "Trains one phone recogniser on original and one on anonymised speech, and counts the phone errors of both: how "
@@ -88,8 +88,8 @@ def _work(
     show: Callable[[str, int, int], None],
 ) -> tuple[dict[tuple[Speech, Speech], dict[str, str]], dict[str, str]]:
     """What each recogniser heard, and the phones of the test utterances."""
-    from evaluation.recognizer_training.network import PhoneNetwork, save
     from evaluation.recognizer_training.training import train_phones
+    from speech.recognizers.phone_network import PhoneNetwork, save
 
     def read(part: str, kind: Speech) -> list[frames.SpokenText]:
         stage = partial(show, f"frames, {part}, {kind}")

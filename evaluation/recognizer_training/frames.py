@@ -18,10 +18,10 @@ from common.errors import MetricInputError
 from common.packages import missing_packages
 from common.progress import Count, ignore_progress
 from evaluation.attackers.training.corpus import RATE_HZ, TrainingUtterance, read_checked
-from evaluation.recognizer_training.recipe import ENCODER, MERGED, PhoneRecipe
 from speech.model_files.devices import Device
 from speech.model_files.store import is_here, missing_sentence
 from speech.recognizers import phones
+from speech.recognizers.phone_recipe import ENCODER, MERGED, PhoneRecipe
 
 if TYPE_CHECKING:
     from speech.features.whisper_layers import WhisperLayers

@@ -22,9 +22,9 @@ from common.errors import MetricInputError
 from common.progress import Count, ignore_progress
 from evaluation.metrics.word_errors import count_word_errors
 from evaluation.recognizer_training.frames import SpokenText
-from evaluation.recognizer_training.network import PhoneNetwork, count_outputs
-from evaluation.recognizer_training.recipe import FEWEST, FRAMES_PER_S, PhoneRecipe
 from speech.model_files.devices import Device, multiplies_16_bits
+from speech.recognizers.phone_network import PhoneNetwork, count_outputs
+from speech.recognizers.phone_recipe import FEWEST, FRAMES_PER_S, PhoneRecipe
 
 _AT_ONCE = 16  # batches whose utterances are sorted by length together
 

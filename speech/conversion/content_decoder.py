@@ -133,12 +133,19 @@ def content_layers(samples: Samples, encoder: WhisperLayers) -> Floats32:
     Args:
         samples: n ≥ 1; frames = n / 320, rounded up.
     """
-    parts = []
-    for piece in cut_evenly(samples):
-        layers = np.concatenate(list(encoder.encode([piece], RATE_HZ, LAYERS)[0]), axis=1)
-        parts.append(layers - layers.mean(axis=0))
-    found: Floats32 = np.concatenate(parts)
-    return found
+    pieces = (encoder.encode([piece], RATE_HZ, LAYERS)[0] for piece in cut_evenly(samples))
+    return np.concatenate([center_layers(piece) for piece in pieces])
+
+
+def center_layers(layers: Floats32) -> Floats32:
+    """Layers of a piece less their mean over it, shape (frames, 1536).
+
+    Args:
+        layers: shape (3, frames, 512).
+    """
+    joined = np.concatenate(list(layers), axis=1)
+    centred: Floats32 = joined - joined.mean(axis=0)
+    return centred
 
 
 def count_spectra(n_samples: int) -> int:
@@ -223,18 +230,33 @@ class Converter:
                 content = self._network.quantize(content, stages)[0][-1]
             return at_places(content, places_of_content(count))
 
+    def encode(self, layers: Floats32) -> Floats32:
+        """Content at its own frames, shape (frames of content, bottleneck)."""
+        with torch.inference_mode():
+            found: Floats32 = self._network.encode(torch.from_numpy(layers).to(self._device)).cpu().numpy()
+        return found
+
     def convert(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         """The spectrum of the speech in a voice, shape (frames, 80).
 
         Args:
             layers, stages: as `find_content` takes them.
-            hz: F0 at the frames of the spectrum, as it shall be, shape (frames,).
-            speaker: unit vector, shape (256,).
+            hz, speaker: as `speak` takes them.
 
         Raises:
             MetricInputError: more stages than there are.
         """
-        content = self.find_content(layers, hz.size, stages)
+        return self.speak(self.find_content(layers, hz.size, stages), hz, speaker)
+
+    def speak(self, content: Tensor, hz: Floats, speaker: Floats32) -> Floats32:
+        """The spectrum of what is said in a voice, shape (frames, 80).
+
+        Args:
+            content: at the frames of the spectrum, shape (frames, bottleneck).
+            hz: F0 there, as it shall be, shape (frames,).
+            speaker: unit vector, shape (256,).
+        """
+        content = content.to(self._device)
         with torch.inference_mode():
             given = torch.from_numpy(intonation(hz)).to(self._device)
             vector = torch.from_numpy(speaker.astype(np.float32))[None].to(self._device)

@@ -33,9 +33,9 @@ MODELS = ("whisper-base", "hifigan-universal")
 LAYERS = (3, 4, 5)
 FRAME_SAMPLES = 320
 WINDOW_FRAMES = 1500
-VOCODER_HZ, _HOP = 22_050, 256
+VOCODER_HZ, HOP_SAMPLES = 22_050, 256
 # A window of 30 s has so many frames of the vocoder, the last of them filled up.
-_WINDOW_SPECTRA = -(-WINDOW_FRAMES * FRAME_SAMPLES * VOCODER_HZ // (RATE_HZ * _HOP))
+_WINDOW_SPECTRA = -(-WINDOW_FRAMES * FRAME_SAMPLES * VOCODER_HZ // (RATE_HZ * HOP_SAMPLES))
 # Directions of the table of places that are weaker than this part of the strongest are rounding.
 _SMALLEST_DIRECTION = 1e-3
 _SMALLEST_LENGTH = np.float32(1e-9)
@@ -87,6 +87,11 @@ class FramePool:
     features: Floats32
     spectra: Floats32
     normalization: Normalization
+
+    @property
+    def n_numbers(self) -> int:
+        """Of all of it, for who keeps several."""
+        return self.features.size + self.spectra.size
 
 
 # The pool ------------------------------------------------------------------------------------------
@@ -168,7 +173,7 @@ def convert_spectrum(samples: Samples, pool: FramePool, encoder: WhisperLayers, 
         step = max(1, _PAIRS // len(pool.features))
         blocks = (features[start : start + step] for start in range(0, len(features), step))
         chosen += [nearest(block, pool.features, k) for block in blocks]
-    wanted = -(-samples.size * VOCODER_HZ // (RATE_HZ * _HOP))
+    wanted = -(-samples.size * VOCODER_HZ // (RATE_HZ * HOP_SAMPLES))
     return average_spectra(np.concatenate(chosen), pool.spectra, wanted)
 
 
@@ -185,11 +190,11 @@ def average_spectra(chosen: Places, spectra: Floats32, count: int) -> Floats32:
     found = np.empty((count, spectra.shape[1]), np.float32)
     for start in range(0, count, _SPECTRA_AT_ONCE):
         numbers = np.arange(start, min(start + _SPECTRA_AT_ONCE, count))
-        place = (numbers + 0.5) * (_HOP / VOCODER_HZ) * (RATE_HZ / FRAME_SAMPLES)  # in frames of 20 ms
+        place = (numbers + 0.5) * (HOP_SAMPLES / VOCODER_HZ) * (RATE_HZ / FRAME_SAMPLES)  # in frames of 20 ms
         frames = np.minimum(place.astype(np.intp), len(chosen) - 1)
         window, within = np.divmod(chosen[frames], WINDOW_FRAMES)
         time = within + (place - frames)[:, None]
-        at = window * _WINDOW_SPECTRA + time * (FRAME_SAMPLES * VOCODER_HZ / (RATE_HZ * _HOP)) - 0.5
+        at = window * _WINDOW_SPECTRA + time * (FRAME_SAMPLES * VOCODER_HZ / (RATE_HZ * HOP_SAMPLES)) - 0.5
         at = np.clip(at, 0, len(spectra) - 1)
         before = at.astype(np.intp)
         share = (at - before).astype(np.float32)[:, :, None]

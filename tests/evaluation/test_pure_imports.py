@@ -35,7 +35,7 @@ IN_TORCH = (
     *("speech.conversion.content_decoder", "speech.conversion.f0_regressor", "speech.vocoders.hifigan"),
     *("speech.conversion.joint_generator", "speech.vocoders.harmonic_source"),
     *(f"evaluation.attackers.training.{name}" for name in ("epochs", "features", "heads")),
-    *("evaluation.recognizer_training.network", "evaluation.recognizer_training.training"),
+    *("speech.recognizers.phone_network", "evaluation.recognizer_training.training"),
 )
 
 IMPORT_ALL = f"""

@@ -166,7 +166,7 @@ class _Conversion(Described, ABC):
 
     def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:  # noqa: ARG002 - of others
         """F0 of the output at the frames of its spectrum, 0 where unvoiced; that of the original, moved."""
-        return move_contour(_contour(samples), *speaker[1:])
+        return move_contour(find_contour(samples), *speaker[1:])
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,8 @@ def _within_range(hz: Floats) -> Floats:
     return np.where(hz > 0, np.clip(hz, _FLOOR_HZ, _CEILING_HZ), 0.0)
 
 
-def _contour(samples: Samples) -> Floats:
+def find_contour(samples: Samples) -> Floats:
+    """F0 in Hz at the frames of the spectrum, 0 where unvoiced, shape (frames,)."""
     from speech.conversion.content_decoder import contour_at_spectra, count_spectra
 
     count = count_spectra(samples.size)
@@ -407,7 +408,12 @@ def read_pool() -> Pool:
 
 
 def _verified(path: Path) -> Path:
-    if hashlib.sha256(path.read_bytes()).hexdigest() != SHA256[path]:
+    return verify_file(path, SHA256[path])
+
+
+def verify_file(path: Path, sha256: str) -> Path:
+    """The path of a file that ships. Raises MethodError where it holds something else."""
+    if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
         raise MethodError(f"{path.name} is not the file that ships with this version. Install the package again.")
     return path
 

@@ -35,7 +35,6 @@ from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.bootstrap import Interval, Replicates, weighted_sum
 from evaluation.recognizer_training import frames
-from evaluation.recognizer_training.recipe import PhoneRecipe
 from evaluation.scoring.phones import PhoneComparison, compare_phones
 from evaluation.scoring.values import AVERAGE, Basis, Number
 from portal.challenges.models import DataSet, Utterance
@@ -45,9 +44,10 @@ from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
 from speech.model_files.devices import choose_device
+from speech.recognizers.phone_recipe import PhoneRecipe
 
 if TYPE_CHECKING:
-    from evaluation.recognizer_training.network import PhoneNetwork
+    from speech.recognizers.phone_network import PhoneNetwork
 
 ESTIMATOR = "whisper-base, CTC"
 RATE_HZ = 16_000
@@ -72,8 +72,8 @@ def find_phone_training() -> list[str]:
 )
 def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
     """Train on originals or on anonymised speech, whichever the job says; the weights go into the storage."""
-    from evaluation.recognizer_training.network import save
     from evaluation.recognizer_training.training import train_phones
+    from speech.recognizers.phone_network import save
 
     run, speech = load_run(context), Speech(context.parameters["speech"])
     recipe, seed = read_recipe(run), run.parameters["seed"]
@@ -362,7 +362,7 @@ def _points(change: Interval | None) -> list[float] | None:
 
 
 def _load(run: EvaluationRun, speech: Speech) -> PhoneNetwork:
-    from evaluation.recognizer_training.network import load
+    from speech.recognizers.phone_network import load
 
     key = weights_key(run.pk, speech)
     if (stored := read_stored(key)) is None:

@@ -16,12 +16,12 @@ from evaluation.app.runs.one_at_a_time import require_no_other
 from evaluation.app.runs.services import GONE, start_run
 from evaluation.formats.results import Speech
 from evaluation.recognizer_training.frames import missing
-from evaluation.recognizer_training.recipe import FEWEST, PhoneRecipe
 from portal.challenges.models import Utterance
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission, SubmittedFile
+from speech.recognizers.phone_recipe import FEWEST, PhoneRecipe
 
 SEED = 1
 

@@ -29,7 +29,7 @@ MINUTES = {"world-formant-f0": 2}
 
 
 # Networks take longer, and synthesised speech has other lengths; their tests are their own.
-SLOW = ("knn-vc", "asr-bn", "b1-lite", "b1b", "t18-noise", "t18-asr", "ohnn", "t40")
+SLOW = ("knn-vc", "private-knn", "asr-bn", "b1-lite", "b1b", "t18-noise", "t18-asr", "ohnn", "t40")
 
 
 @pytest.fixture(params=[method.name for method in methods() if keeps_duration(method) and method.name not in SLOW])

@@ -1,6 +1,8 @@
-"""kNN-VC lite: voices are those of targets, duration, level and silence stay; with its models, whose voice it is."""
+"""kNN-VC lite and private kNN-VC lite: voices of targets, level and silence; with their models, whose voice it is."""
 
 import csv
+import hashlib
+import json
 import pickle
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 from anonymization.conformance import check_method, make_targets, make_vowel
 from anonymization.methods import spectra
+from anonymization.methods.content_decoder.method import verify_file
 from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool, takes_targets
 from anonymization.methods.nearest_frames import method as module
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
@@ -15,7 +18,7 @@ from common.problems import Severity
 from tests.evaluation.engines import require_engine
 
 RATE = 16_000
-[KNN] = module.METHODS
+KNN, PHONES = module.METHODS
 
 
 class Tones:
@@ -77,15 +80,16 @@ def test_more_of_a_target_is_used_as_pool_s_says(light):
 
 def test_frames_of_a_target_are_made_once_and_those_of_few_are_kept(light, monkeypatch):
     made = []
-    monkeypatch.setattr(module, "_MOST_KEPT_FRAMES", 250)
     make_pool = module.make_pool
+    one = make_pool(make_vowel(RATE), module.layers_encoder())
+    monkeypatch.setattr(module, "_MOST_KEPT", 3.3 * one.n_numbers)
     monkeypatch.setattr(module, "make_pool", lambda *given: made.append(1) or make_pool(*given))
-    sounds = {name: make_vowel(RATE) for name in "abcd"}  # 75 frames each
+    sounds = {name: make_vowel(RATE) for name in "abcd"}
     method = KNN.prepare(pool_of_samples(sounds, RATE))
     for name in "abcabcdbcda":
         method.anonymize(sounds["a"][:4000], RATE, target_voice(name))
     assert len(made) == 5
-    assert [name for name, _ in method._kept] == ["c", "d", "a"]
+    assert [name for name, *_ in method._kept] == ["c", "d", "a"]
 
 
 @pytest.mark.parametrize(("name", "words"), [("nobody", 'which has 2 targets; found "nobody"'), ("", "found none")])
@@ -124,11 +128,41 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     with pytest.raises(MethodError, match="models fetch whisper-base"):
         KNN.anonymize(make_vowel(RATE), RATE, target_voice("a"))
     monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda what, *_: f"{what} needs a package.")
-    assert KNN.missing() == "kNN-VC lite needs a package."
+    assert KNN.missing() == f"{KNN.title} needs a package."
 
 
-def test_method_can_be_handed_to_another_process():
-    assert pickle.loads(pickle.dumps(KNN)) == KNN
+@pytest.mark.parametrize("method", module.METHODS)
+def test_method_can_be_handed_to_another_process(method):
+    assert pickle.loads(pickle.dumps(method)) == method
+
+
+def test_card_beside_the_phone_recogniser_that_ships_is_its_own():
+    card = json.loads(module.PHONE_RECOGNIZER.with_name("card.json").read_text())
+    weights = module.PHONE_RECOGNIZER.read_bytes()
+    assert hashlib.sha256(weights).hexdigest() == module.SHA256 == card["sha256"]["weights.safetensors"]
+    assert card["recipe"]["name"] == "phone-recognizer"
+    assert "CC BY" in card["data"]["licence"]
+    with pytest.raises(MethodError, match="not the file that ships"):
+        verify_file(module.PHONE_RECOGNIZER, "0" * 64)
+
+
+def test_samples_follow_the_frames_and_their_number_too():
+    samples = np.arange(1, 1001, dtype=np.int16)  # three frames and a part
+    assert np.array_equal(module._place_samples(samples, np.arange(4)), samples)
+    longer = module._place_samples(samples, np.array([0, 0, 1, 2, 3, 3]))
+    assert longer.size == 1640
+    assert np.array_equal(longer[320:960], samples[:640])
+    assert module._place_samples(samples, np.array([0, 2])).size == 360
+
+
+def test_spectra_of_the_output_come_from_where_its_frames_come_from():
+    from speech.conversion.content_decoder import count_spectra, places_of_content
+
+    count = count_spectra(100 * 320)
+    same = module._find_spectra(places_of_content(count), np.arange(100), count)
+    assert np.array_equal(same[:-1], np.arange(count - 1))
+    doubled = module._find_spectra(places_of_content(2 * count), np.repeat(np.arange(100), 2), count)
+    assert np.abs(doubled - np.arange(2 * count) / 2).max() <= 1.5
 
 
 # With its models -----------------------------------------------------------------------------------
@@ -143,19 +177,45 @@ def read_recordings(folder, corpus, speaker, most_s):
     return np.concatenate(found)[: round(most_s * RATE)]
 
 
-def test_voice_is_nearer_to_the_target_than_to_the_source(shared):
+@pytest.mark.parametrize("private", [False, pytest.param(True, id="private")])
+def test_voice_is_nearer_to_the_target_than_to_the_source(shared, private):
     """By an encoder that the method does not use, at the same duration, and the same bytes again."""
-    if missing := KNN.missing():
+    given = PHONES if private else KNN
+    options = {"weight": 0.0} if private else {}
+    if missing := given.missing():
         pytest.skip(missing)
     encoder = require_engine("wespeaker-resnet34")
     target = read_recordings(shared / "speech", "librispeech-train-clean-100", "19", 30)
     source = read_recordings(shared / "speech", "librispeech-dev-clean", "1272", 8)
-    method = KNN.prepare(pool_of_samples({"19": target}, RATE))
-    output = method.anonymize(source[: 2 * RATE], RATE, target_voice("19"))
+    method = given.prepare(pool_of_samples({"19": target}, RATE))
+    output = method.anonymize(source[: 2 * RATE], RATE, target_voice("19"), options=options)
     assert output.size == 2 * RATE
     converted, own, theirs = (
         encoder.embed([each], RATE)[0] for each in (output, source[4 * RATE :], target[: 4 * RATE])
     )
     own, theirs, converted = (each / np.linalg.norm(each) for each in (own, theirs, converted))
-    assert converted @ theirs > converted @ own + 0.2
-    assert np.array_equal(output, method.anonymize(source[: 2 * RATE], RATE, target_voice("19")))
+    assert converted @ theirs > converted @ own + (0.1 if private else 0.2)
+    assert np.array_equal(output, method.anonymize(source[: 2 * RATE], RATE, target_voice("19"), options=options))
+
+
+def test_durations_move_towards_the_target_and_odd_speech_stays_sound(shared):
+    if missing := PHONES.missing():
+        pytest.skip(missing)
+    target = read_recordings(shared / "speech", "librispeech-train-clean-100", "19", 20)
+    source = read_recordings(shared / "speech", "librispeech-dev-clean", "1272", 3)
+    method = PHONES.prepare(pool_of_samples({"19": target, "hum": np.full(2 * RATE, 5, np.int16)}, RATE))
+    kept, moved = (
+        method.anonymize(source, RATE, target_voice("19"), options={"weight": weight}) for weight in (0.0, 1.0)
+    )
+    assert kept.size == source.size
+    assert moved.size != source.size
+    assert moved.size == pytest.approx(source.size, rel=0.5)
+    noise = np.random.default_rng(0).integers(-3000, 3000, RATE).astype(np.int16)
+    for odd in (source[:1], source[:3200], noise):
+        output = method.anonymize(odd, RATE, target_voice("19"))
+        assert 1 <= output.size <= 2 * odd.size + 3200
+        assert np.std(output.astype(float)) <= np.std(odd.astype(float)) + 1
+    silent = np.zeros(RATE, np.int16)
+    assert not method.anonymize(silent, RATE, target_voice("19")).any()
+    with pytest.raises(MethodError, match="target hum needs 1 s of speech"):
+        method.anonymize(source, RATE, target_voice("hum"))

@@ -17,7 +17,7 @@ from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_spea
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
 
 CORPUS = Path(__file__).resolve().parents[3] / "demo" / "corpus"
-NEURAL = ("t04", "t11", "knn-vc", "asr-bn", "b1-lite", "b1b", "t18-noise", "t18-asr", "ohnn", "t40")
+NEURAL = ("t04", "t11", "knn-vc", "private-knn", "asr-bn", "b1-lite", "b1b", "t18-noise", "t18-asr", "ohnn", "t40")
 EVERYWHERE = {
     ("mcadams-2022", "2"): "8d2fb051a0a584b5",
     ("mcadams-2024", "2"): "7d06a83e07335191",
@@ -29,6 +29,7 @@ EVERYWHERE = {
 BY_PROCESSOR = {
     "AuthenticAMD AVX2": {
         ("t40", "1"): "82b879711322e9f6",
+        ("private-knn", "1"): "fc5bb7511430a4f7",
     },
     "AuthenticAMD AVX512": {
         ("pitch-shift-vocoder", "1"): "7f76c5df24cc2c40",

@@ -13,9 +13,9 @@ from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
 from evaluation.cli.main import main
 from evaluation.formats.results import Speech
 from evaluation.recognizer_training.frames import SpokenText, choose_speech, read_spoken_texts
-from evaluation.recognizer_training.recipe import INPUTS, PhoneRecipe
 from evaluation.scoring.phones import compare_phones
 from speech.audio.files import write_flac16
+from speech.recognizers.phone_recipe import INPUTS, PhoneRecipe
 from speech.recognizers.phones import spell_phones
 from tests.evaluation.engines import require_model_file
 from tests.evaluation.recognition import spoken
@@ -61,8 +61,8 @@ def test_texts_are_spelt_in_phones(text, phones):
 
 
 def test_recogniser_learns_and_is_read_back_as_it_was(tmp_path):
-    from evaluation.recognizer_training.network import load, save
     from evaluation.recognizer_training.training import train_phones
+    from speech.recognizers.phone_network import load, save
 
     told = []
     fitted = train_phones(make_material(60), RECIPE, 1, progress=lambda done, total: told.append((done, total)))
@@ -82,8 +82,21 @@ def test_recogniser_learns_and_is_read_back_as_it_was(tmp_path):
         load(tmp_path / "other.safetensors")
 
 
+def test_frames_belong_to_the_nearest_output_that_names_a_phone(monkeypatch):
+    from speech.recognizers.phone_network import PhoneNetwork
+
+    network = PhoneNetwork(RECIPE, ALPHABET)
+    outputs = np.array([0, 0, 0, 0, 2, 0, 0, 1, 1, 0, 0, 0, 0, 0])
+    monkeypatch.setattr(PhoneNetwork, "_find_likeliest", lambda *_: outputs)
+    labels = network.label_frames(np.zeros((27, INPUTS)))
+    by_output = [0, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0, 0]  # three outputs to each side; the nearer one between two
+    assert labels.tolist() == np.repeat(by_output, 2)[:27].tolist()
+    monkeypatch.setattr(PhoneNetwork, "_find_likeliest", lambda *_: np.zeros(14, int))
+    assert not network.label_frames(np.zeros((27, INPUTS))).any()
+
+
 def test_padding_behind_an_utterance_changes_nothing():
-    from evaluation.recognizer_training.network import PhoneNetwork
+    from speech.recognizers.phone_network import PhoneNetwork
 
     torch.manual_seed(0)
     network = PhoneNetwork(RECIPE, ALPHABET).eval()

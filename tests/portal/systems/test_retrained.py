@@ -16,7 +16,6 @@ from evaluation.app.runs.selectors import list_jobs
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Speech
 from evaluation.recognizer_training import frames
-from evaluation.recognizer_training.recipe import INPUTS, PhoneRecipe
 from portal.core.models import Pulse
 from portal.core.storage import default_storage
 from portal.jobs.models import Job, State
@@ -25,6 +24,7 @@ from portal.jobs.services import NotPossible
 from portal.jobs.workers import KIND
 from portal.leaderboard.selectors import build_leaderboard
 from speech.recognizers import phones
+from speech.recognizers.phone_recipe import INPUTS, PhoneRecipe
 from tests.portal.api.calls import Api
 from tests.portal.attacked import make_retrained
 from tests.portal.attacking import run_chain

@@ -16,15 +16,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from common.errors import MetricInputError
-from evaluation.recognizer_training.frames import Frames
-from evaluation.recognizer_training.recipe import INPUTS, MERGED, PhoneRecipe
 from speech.model_files.checkpoints import put_state, save_checkpoint
+from speech.recognizers.phone_recipe import INPUTS, MERGED, PhoneRecipe
+
+Frames = NDArray[np.floating]
 
 KERNEL = 9
+# CTC names a phone at one or two outputs; frames so many outputs away, 120 ms, still belong to it.
+_REACH = 3
 
 
 class _Block(nn.Module):
@@ -82,6 +86,10 @@ class PhoneNetwork(nn.Module):
             values = block(values, heard)
         return functional.log_softmax(self.leave(values).float(), dim=2)
 
+    def describe(self) -> dict[str, str]:
+        """Recipe and phones, for the header of a file that `load` reads."""
+        return {"recipe": self.recipe.to_json(), "phones": json.dumps(self.phones)}
+
     def number(self, text: str) -> list[int]:
         """The numbers of the phones of a text; those that the network does not know are left out."""
         places = {phone: place for place, phone in enumerate(self.phones, 1)}
@@ -93,20 +101,42 @@ class PhoneNetwork(nn.Module):
         Args:
             utterances: frames, shape (frames, inputs), at least one frame each.
         """
+        likeliest = (self._find_likeliest(frames).tolist() for frames in utterances)
+        return [" ".join(self.phones[place - 1] for place, _ in groupby(best) if place) for best in likeliest]
+
+    def label_frames(self, frames: Frames) -> NDArray[np.intp]:
+        """The number of the phone that each frame belongs to, 0 where none is near, shape (frames,).
+
+        CTC says when a phone is heard, not how long it lasts: a frame belongs to the nearest output that names one.
+
+        Args:
+            frames: shape (frames, inputs), at least one.
+        """
+        named = self._find_likeliest(frames)
+        outputs = np.arange(len(named))
+        peaks = np.flatnonzero(named)
+        if not peaks.size:
+            return np.zeros(len(frames), np.intp)
+        after = np.searchsorted(peaks, outputs).clip(max=peaks.size - 1)
+        before = (after - 1).clip(min=0)
+        is_before = np.abs(outputs - peaks[before]) <= np.abs(peaks[after] - outputs)
+        nearest = np.where(is_before, peaks[before], peaks[after])
+        labels = np.where(np.abs(outputs - nearest) <= _REACH, named[nearest], 0)
+        return np.repeat(labels, MERGED)[: len(frames)]
+
+    def _find_likeliest(self, frames: Frames) -> NDArray[np.intp]:
+        """Of each output the likeliest phone, 0 for none, shape (outputs,)."""
         self.eval()
-        texts = []
         with torch.inference_mode():
-            for frames in utterances:
-                given = torch.from_numpy(np.ascontiguousarray(frames, np.float32)).to(self.get_buffer("mean").device)
-                best = self(given[None], torch.tensor([len(frames)], device=given.device))[0].argmax(dim=1).tolist()
-                texts.append(" ".join(self.phones[place - 1] for place, _ in groupby(best) if place))
-        return texts
+            given = torch.from_numpy(np.ascontiguousarray(frames, np.float32)).to(self.get_buffer("mean").device)
+            found = self(given[None], torch.tensor([len(frames)], device=given.device))[0].argmax(dim=1)
+        likeliest: NDArray[np.intp] = found.cpu().numpy().astype(np.intp)
+        return likeliest
 
 
 def save(network: PhoneNetwork, path: Path) -> None:
     """Keep a network as safetensors, its recipe and phones in the header."""
-    header = {"recipe": network.recipe.to_json(), "phones": json.dumps(network.phones)}
-    save_checkpoint(path, network, header)
+    save_checkpoint(path, network, network.describe())
 
 
 def load(path: Path) -> PhoneNetwork:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 from common.errors import MetricInputError
 
@@ -41,14 +42,15 @@ class PhoneRecipe:
     held_out: float = 0.05
     most_s: float = 18_000.0
 
-    def changed(self, **values: object) -> PhoneRecipe:
+    def changed(self, **values: object) -> Self:
         """The recipe with other values.
 
         Raises:
             MetricInputError: an unknown name, or values out of their range; names all of them.
         """
-        known = {one.name: type(getattr(self, one.name)) for one in fields(self)}
-        problems, taken = [], {}
+        known = {name: type(value) for name, value in self._values().items()}
+        problems: list[str] = []
+        taken: dict[str, Any] = {}
         for name, value in values.items():
             if name not in known:
                 problems.append(f"{name}: expected a name among {', '.join(known)}.")
@@ -77,7 +79,7 @@ class PhoneRecipe:
             "held_out": (0.0, 0.5),
             "most_s": (60.0, 3.6e6),
         }
-        values = asdict(self)
+        values = self._values()
         return [
             f"{name}: expected {low:g} to {high:g}, found {values[name]:g}."
             for name, (low, high) in ranges.items()
@@ -86,9 +88,12 @@ class PhoneRecipe:
 
     def to_json(self) -> str:
         """As `from_json` reads it."""
-        return json.dumps(asdict(self))
+        return json.dumps(self._values())
+
+    def _values(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(PhoneRecipe)}
 
     @classmethod
-    def from_json(cls, text: str) -> PhoneRecipe:
+    def from_json(cls, text: str) -> Self:
         """The recipe that `to_json` wrote."""
         return cls().changed(**json.loads(text))
