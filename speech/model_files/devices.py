@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -97,31 +97,48 @@ def require_torch_device(device: Device) -> None:
         )
 
 
-class _TorchThreads:
-    """How many calls hold torch at a number of threads, and what it had before the first of them."""
+class _Threads:
+    """How many calls hold a library at a number of threads, and the way back to what it had before the first of them.
 
-    def __init__(self) -> None:
-        self._lock, self._calls, self._before = threading.Lock(), 0, 1
+    hold: sets the number and gives the way back.
+    """
 
-    def take(self, threads: int) -> None:
-        import torch
+    def __init__(self, hold: Callable[[int], Callable[[], object]]) -> None:
+        self._lock, self._calls, self._hold = threading.Lock(), 0, hold
+        self._give_back: Callable[[], object] = lambda: None
 
+    @contextmanager
+    def at(self, threads: int) -> Iterator[None]:
         with self._lock:
+            give_back = self._hold(threads)
             if not self._calls:
-                self._before = torch.get_num_threads()
+                self._give_back = give_back
             self._calls += 1
-            torch.set_num_threads(threads)
-
-    def give_back(self) -> None:
-        import torch
-
-        with self._lock:
-            self._calls -= 1
-            if not self._calls:
-                torch.set_num_threads(self._before)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls -= 1
+                if not self._calls:
+                    self._give_back()
 
 
-_torch_threads = _TorchThreads()
+def _hold_torch(threads: int) -> Callable[[], object]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    return lambda: torch.set_num_threads(before)
+
+
+def _hold_products(threads: int) -> Callable[[], object]:
+    from threadpoolctl import threadpool_limits
+
+    give_back: Callable[[], object] = threadpool_limits(threads, user_api="blas").restore_original_limits
+    return give_back
+
+
+_torch_threads, _product_threads = _Threads(_hold_torch), _Threads(_hold_products)
 
 
 def multiplies_16_bits(device: Device) -> bool:
@@ -134,18 +151,25 @@ def multiplies_16_bits(device: Device) -> bool:
     return device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-@contextmanager
-def use_torch_threads(threads: int) -> Iterator[None]:
+def use_torch_threads(threads: int) -> AbstractContextManager[None]:
     """Torch at that many threads; with one it starts none of its own, so that a process may fork afterwards.
 
     The number counts for the whole process: of calls side by side the last one gives back what was before the first.
     Otherwise one that ends would let another go on with more threads.
     """
-    _torch_threads.take(threads)
-    try:
+    return _torch_threads.at(threads)
+
+
+def use_one_thread_for_products() -> AbstractContextManager[None]:
+    """Matrix products of NumPy in one thread, in the whole process: how many share one changes its last digits."""
+    return _product_threads.at(1)
+
+
+@contextmanager
+def use_one_thread() -> Iterator[None]:
+    """Torch and matrix products of NumPy in one thread, so that no rounding depends on how many there are."""
+    with use_torch_threads(1), use_one_thread_for_products():
         yield
-    finally:
-        _torch_threads.give_back()
 
 
 def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> InferenceSession:

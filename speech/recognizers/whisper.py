@@ -22,7 +22,7 @@ import numpy as np
 
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
-from speech.model_files.devices import DeviceError
+from speech.model_files.devices import DeviceError, use_one_thread_for_products
 from speech.model_files.store import find
 from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, Engine, Samples, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
@@ -116,7 +116,8 @@ class WhisperRecognizer:
         """Log mel spectrum of 30 s, shape (80, 3000), the rest as silence."""
         scaled = np.zeros(round(LONGEST_S * RATE_HZ), dtype=np.float32)
         scaled[: samples.size] = samples.astype(np.float32) / 32768
-        spectrum = self._extract(scaled, padding=0)
+        with use_one_thread_for_products():  # a last digit more or less makes another full stop
+            spectrum = self._extract(scaled, padding=0)
         return np.ascontiguousarray(spectrum[:, : self._extract.nb_max_frames], dtype=np.float32)
 
 

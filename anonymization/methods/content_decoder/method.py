@@ -48,7 +48,7 @@ from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.conversion import recognizer_map
 from speech.encoders import registry as encoders
-from speech.model_files.devices import use_torch_threads
+from speech.model_files.devices import use_one_thread, use_one_thread_for_products, use_torch_threads
 from speech.pitch.estimators import track_f0_praat
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ class _Conversion(Described, ABC):
         pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the pool is the method's own
     ) -> list[PseudoSpeaker]:
         """Each voice by its key and, where the distance counts, by the vector of the speaker's recordings."""
-        return [self._plan(request) for request in requests]
+        with use_one_thread_for_products():
+            return [self._plan(request) for request in requests]
 
     @abstractmethod
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
@@ -143,12 +144,13 @@ class _Conversion(Described, ABC):
         if threads < 1:
             raise MethodError(f"At least one thread is needed; found threads={threads}.")
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        speaker = self._speaker(item.pseudo_speaker)
+        with use_one_thread_for_products():
+            speaker = self._speaker(item.pseudo_speaker)
         if not samples.any():
             return np.zeros_like(samples)
         try:
             # One thread, so that a process may fork afterwards, and no rounding depends on how many there are.
-            with use_torch_threads(1):
+            with use_one_thread():
                 from speech.conversion.content_decoder import content_layers
 
                 layers = content_layers(samples, layers_encoder())
@@ -302,12 +304,13 @@ class ReflectedVectors(_MovedVectors):
         """One map for all requests; another one for other speakers, roles, splits or seeds."""
         whole = read_pool().vectors.astype(np.float64)
         keys = "|".join(sorted(request.key for request in requests))
-        fitted = fit_reflections(whole / np.linalg.norm(whole, axis=1, keepdims=True), _draw(keys, "reflections"))
-        starts = [_own_and_pool(request)[1] for request in requests]
-        return [
-            PseudoSpeaker(request.key, {}, vector=write_vector(fitted.apply(start)))
-            for request, start in zip(requests, starts, strict=True)
-        ]
+        with use_one_thread_for_products():
+            fitted = fit_reflections(whole / np.linalg.norm(whole, axis=1, keepdims=True), _draw(keys, "reflections"))
+            starts = [_own_and_pool(request)[1] for request in requests]
+            return [
+                PseudoSpeaker(request.key, {}, vector=write_vector(fitted.apply(start)))
+                for request, start in zip(requests, starts, strict=True)
+            ]
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
         return self.plan_voices([request])[0]
@@ -374,7 +377,7 @@ def _own_vector(recordings: Sequence[Recording]) -> npt.NDArray[np.float32] | No
     """The mean vector of the first minute of a speaker; None where there is too little speech."""
     vectors = []
     for samples in _heard(recordings):
-        with suppress(ValueError):  # too short or silent
+        with suppress(ValueError), use_torch_threads(1):  # too short or silent
             vectors.append(_speaker_encoder().embed([samples], RATE_HZ)[0])
     return np.mean(vectors, axis=0) if vectors else None
 

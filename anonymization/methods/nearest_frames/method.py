@@ -51,7 +51,7 @@ from speech.conversion.nearest_frames import (
 from speech.conversion.phone_centroids import PhonePool, read_speech
 from speech.conversion.phone_centroids import make_pool as make_phone_pool
 from speech.encoders import registry as encoders
-from speech.model_files.devices import use_torch_threads
+from speech.model_files.devices import use_one_thread
 
 if TYPE_CHECKING:
     from speech.conversion.content_decoder import Converter
@@ -109,7 +109,7 @@ class _Targeted(Described, ABC):
             return np.zeros_like(samples)
         try:
             # One thread, so that a process may fork afterwards, and no rounding depends on how many there are.
-            with use_torch_threads(1):
+            with use_one_thread():
                 return self._convert(samples, target, options)
         except MetricInputError as error:
             raise MethodError(str(error)) from error

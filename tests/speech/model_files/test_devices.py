@@ -1,14 +1,21 @@
-"""Torch at one thread until the last of several calls has ended; which engines use a graphics card, and what happens
-where it fails. There is no card here: doubles stand for what CTranslate2 and a load on a card would say.
+"""Torch and products at one thread until the last of several calls has ended; which engines use a graphics card, and
+what happens where it fails. There is no card here: doubles stand for what CTranslate2 and a load on a card would say.
 """
 
 import logging
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from common.errors import MetricInputError
 from speech.encoders import registry as encoders
-from speech.model_files.devices import choose_device, load_where_it_can, runs_on_card, use_torch_threads
+from speech.model_files.devices import (
+    choose_device,
+    load_where_it_can,
+    runs_on_card,
+    use_one_thread_for_products,
+    use_torch_threads,
+)
 from speech.recognizers import registry as recognizers
 
 torch = pytest.importorskip("torch")
@@ -38,6 +45,21 @@ def test_threads_are_given_back_after_an_error(two_threads):
     with pytest.raises(ValueError, match="wrong"), use_torch_threads(1):
         raise ValueError("wrong")
     assert torch.get_num_threads() == 2
+
+
+def count_product_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_products_go_back_to_their_threads_after_the_last_of_several_calls():
+    with threadpool_limits(2, user_api="blas"):
+        first, second = use_one_thread_for_products(), use_one_thread_for_products()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert count_product_threads() == {1}
+        second.__exit__(None, None, None)
+        assert count_product_threads() == {2}
 
 
 @pytest.fixture
