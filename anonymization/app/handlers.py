@@ -47,6 +47,7 @@ from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio
 from portal.core.version import code_version
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
+from portal.jobs.long_work import threads
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError, write_flac16
@@ -279,7 +280,7 @@ def _try_method(name: str, conformed: ConvertedAudio) -> dict[str, Any]:
     except Exception as error:  # a plug-in may raise anything
         return {"reason": f"{type(error).__name__}: {error}"}
     speech_s = conformed.samples.size / conformed.rate_hz
-    at_once = 1 if method.needs_gpu else job.threads()
+    at_once = 1 if method.needs_gpu else threads()
     return {"version": method.version, "work_per_second": took_s / speech_s / at_once}
 
 

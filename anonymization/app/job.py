@@ -16,7 +16,6 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q
 
@@ -41,7 +40,7 @@ from anonymization.methods.external.method import watching
 from common.errors import MetricInputError
 from common.problems import Problem, ProblemList, Severity
 from portal.core.storage import keep_audio, load_audio
-from portal.jobs.workers import count_threads
+from portal.jobs.long_work import threads
 from portal.submissions.models import SubmittedFile
 from speech.audio.files import AudioError
 
@@ -90,12 +89,6 @@ class Extent:
     total: int
     without_audio: int
     kept: int
-
-
-def threads() -> int:
-    """How many threads a job may use: as the portal was told, or its share of the cores."""
-    wanted: int = getattr(settings, "ANONYMIZER_THREADS", 0)
-    return wanted or count_threads()
 
 
 def measure_extent(run: AnonymizationRun) -> Extent:

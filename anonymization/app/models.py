@@ -1,13 +1,17 @@
-"""Anonymisation runs: which method, with which recipe and seed, made the files of a submission."""
+"""Anonymisation runs: which method, with which recipe and seed, made the files of a submission; and what networks of
+methods were trained on.
+"""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
+from django.urls import reverse
 from django.utils.functional import cached_property
 
 from anonymization.methods.contract import MethodError
 from anonymization.methods.registry import get_method
-from portal.challenges.models import DataSet
+from portal.challenges.models import Corpus, DataSet
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
 
@@ -71,3 +75,52 @@ class AnonymizationRun(models.Model):
     @property
     def is_by_utterance(self) -> bool:
         return self.level == self.Level.UTTERANCE
+
+
+class NetworkTraining(models.Model):
+    """A network of a recipe, trained on data sets of a corpus once for each seed.
+
+    `changes`: the values that differ from those of the recipe. `begun_with`: digest of recipe and speech, which all
+    seeds share; empty until the first job has begun.
+    """
+
+    corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="network_trainings")
+    data_sets = models.JSONField(default=list)
+    recipe = models.CharField(max_length=40)
+    changes = models.JSONField(default=dict, blank=True)
+    licence = models.CharField(max_length=400, blank=True)
+    begun_with = models.CharField(max_length=64, blank=True)
+    code_version = models.CharField(max_length=60)
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.recipe}, training {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("network-trainings:detail", args=[self.pk])
+
+
+class NetworkSeed(models.Model):
+    """A training by one seed, which has a job of its own.
+
+    `losses`: means since the last state, the names of the columns first. `card`, and `files`, the keys of stored files
+    by name: once it has ended.
+    """
+
+    training = models.ForeignKey(NetworkTraining, on_delete=models.CASCADE, related_name="seeds")
+    seed = models.PositiveIntegerField()
+    job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="network_seed")
+    losses = models.JSONField(default=list, blank=True)
+    card = models.JSONField(default=dict, blank=True)
+    files = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [models.UniqueConstraint(fields=["training", "seed"], name="network_seed_once")]
+
+    def __str__(self) -> str:
+        return f"{self.training}, seed {self.seed}"

@@ -71,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
     texts = _read_texts(options.text, recipe, [one.identifier for one in utterances])
     import torch
 
-    from anonymization.training.train import CARD, CURVE, train
+    from anonymization.training.loop import CURVE
+    from anonymization.training.train import CARD, train
 
     device = choose_device(["torch"]) if options.device == "auto" else options.device
     if options.threads:

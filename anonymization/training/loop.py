@@ -6,6 +6,7 @@ changes: a training that was killed goes on to the same weights, with the same n
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import time
@@ -29,6 +30,7 @@ from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import places_of_content
 from speech.model_files.devices import Device, multiplies_16_bits
 
+CURVE = "losses.csv"
 R = TypeVar("R", bound=NetworkRecipe)
 N = TypeVar("N", bound=nn.Module)
 
@@ -178,6 +180,11 @@ class Training(ABC, Generic[R, N]):
         state |= {name: part.state_dict() for name, part in self.parts().items()}
         torch.save(state, content)
         write_atomically(self._path, content.getvalue())
+        self.keep_curve()
+
+    def keep_curve(self) -> None:
+        """Write the losses so far beside the state."""
+        write_curve(self._path.parent, ("step", *self.loss_names), self.losses)
 
     def _resume(self) -> None:
         if not self._path.is_file():
@@ -194,6 +201,15 @@ class Training(ABC, Generic[R, N]):
             part.load_state_dict(state[name])
         for name in ("step", "seconds", "losses", *self.state):
             setattr(self, name, state[name])
+
+
+def write_curve(folder: Path, header: Sequence[str], rows: Sequence[Sequence[float | None]]) -> None:
+    """Write the losses of a training as CSV."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_atomically(folder / CURVE, text.getvalue().encode())
 
 
 def other_training(folder: Path) -> MetricInputError:

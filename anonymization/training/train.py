@@ -6,9 +6,7 @@ Stages of progress: ``features``, ``training``.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +21,7 @@ from anonymization.methods.content_decoder.method import WEIGHTS as DECODER
 from anonymization.training.decoder import DecoderTraining
 from anonymization.training.features import SPEAKER_ENCODER, Features, read_features
 from anonymization.training.generator import GeneratorTraining, read_waves
-from anonymization.training.loop import Training, other_training
+from anonymization.training.loop import Training, other_training, write_curve
 from anonymization.training.recipe import (
     DecoderRecipe,
     GeneratorRecipe,
@@ -43,7 +41,7 @@ from evaluation.recognizer_training.training import train_phones
 from speech.model_files.devices import Device, require_torch_device
 from speech.recognizers.phone_recipe import FRAMES_PER_S
 
-WEIGHTS, CARD, CURVE, CHECKPOINT = "weights.safetensors", "card.json", "losses.csv", "checkpoint.pt"
+WEIGHTS, CARD, CHECKPOINT = "weights.safetensors", "card.json", "checkpoint.pt"
 
 
 def train(
@@ -126,7 +124,7 @@ def _keep(
 
     weights = save(_halve(training.network))
     files = {WEIGHTS: weights, **training.make_files(utterances)}
-    _write_curve(folder, ("step", *training.loss_names), training.losses)
+    training.keep_curve()
     seconds = sum(len(each.spectrum) for each in features) * 256 / 22_050
     card = {
         "key": training.key,
@@ -182,7 +180,7 @@ def _keep_recognizer(
     began = time.monotonic()
     spoken = read_spoken_texts(utterances, texts, folder / "features", recipe, partial(progress, "features"), device)
     fitted = train_phones(spoken, recipe, seed, folder / CHECKPOINT, partial(progress, "training"), device)
-    _write_curve(
+    write_curve(
         folder,
         ("epoch", "loss", "phone_error_rate"),
         [(one.epoch, round(one.loss, 5), one.error_rate) for one in fitted.epochs],
@@ -206,14 +204,6 @@ def _keep_recognizer(
 def _halve(network: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Its tensors in 16 bits, as they ship."""
     return {name: tensor.half().cpu().contiguous() for name, tensor in network.state_dict().items()}
-
-
-def _write_curve(folder: Path, header: Sequence[str], rows: Sequence[Sequence[float | None]]) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_atomically(folder / CURVE, text.getvalue().encode())
 
 
 def _describe_data(utterances: Sequence[TrainingUtterance], seconds: float, licence: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 
 from evaluation.protocols.recipes import FOLDER
 from evaluation.protocols.recipes import DataSet as RecipeSet
-from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Role, TrialList
+from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Role, TrialList, Utterance
 from portal.challenges.rules import HeldSet, retitle_recipe
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
@@ -60,6 +60,14 @@ def passes_speech_on(edition: Edition) -> bool:
 def corpus_names_for(*, user: Any) -> QuerySet[Corpus, str]:
     """The names of the corpora that this person may see, for the selection of jobs."""
     return corpora_for(user).order_by().values_list("name", flat=True)
+
+
+def count_speakers_tested(data_sets: QuerySet[DataSet]) -> int:
+    """How many speakers of data sets of one corpus are enrolled or tried there, too."""
+    tested = DataSet.objects.filter(corpus__in=data_sets.values("corpus"), role__in=(Role.ENROLMENT, Role.TRIAL))
+    heard = Utterance.objects.filter(data_sets__in=tested).order_by().values("speaker")
+    learnt = Utterance.objects.filter(data_sets__in=data_sets, speaker__in=heard)
+    return learnt.order_by().values("speaker").distinct().count()
 
 
 # Editions ------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ urlpatterns = [
     path("metrics", operations_views.metrics, name="metrics"),
     path("", include("portal.documentation.urls")),
     path("systems/", include("portal.systems.urls")),
+    path("anonymizers/trainings/", include("portal.systems.network_training.urls")),
     path("", include("portal.leaderboard.urls")),
     path("editions/", include("portal.editions.urls")),
     path("teams/", include("portal.teams.urls")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from portal.jobs.models import Job, State
@@ -37,6 +38,11 @@ def can_cancel(job: Job) -> bool:
 
 def can_run_again(job: Job) -> bool:
     return job.state in {State.FAILED, State.CANCELLED}
+
+
+def is_ending(chain: Iterable[Job]) -> bool:
+    """Whether a job at work was asked to stop; those behind it follow when it does."""
+    return any(job.cancel_requested_at is not None and not job.has_ended for job in chain)
 
 
 def remaining_time(job: Job, now: datetime) -> timedelta | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,7 +21,7 @@ from portal.core import audit, logs
 from portal.core.clock import read_clock
 from portal.jobs.kinds import call_on_end, get_kind, upload_address
 from portal.jobs.models import Actor, Job, JobEvent, Queue, State
-from portal.jobs.rules import can_cancel, can_run_again, is_last_attempt, is_ready
+from portal.jobs.rules import can_cancel, can_run_again, is_ending, is_last_attempt, is_ready
 from portal.jobs.workers import has_card, this_worker
 
 log = logging.getLogger(__name__)
@@ -297,6 +297,35 @@ def run_again(job: Job, *, by: Any, with_followers: bool = True) -> Job:
     if is_ready(job):
         transaction.on_commit(partial(send, job))
     return job
+
+
+def cancel_chain(chain: Sequence[Job], *, by: Any) -> None:
+    """End jobs of which each follows the one before: what is at work is asked to stop, what waits ends with it.
+
+    Raises:
+        NotPossible: all have ended, or that was asked before.
+    """
+    active = next((job for job in chain if can_cancel(job)), None)
+    if active is None or is_ending(chain):
+        raise NotPossible("This run has ended or is being cancelled already.")
+    request_cancel(active, by=by)
+
+
+def continue_chain(chain: Sequence[Job], *, by: Any) -> None:
+    """Let jobs of which each follows the one before go on where one failed or was cancelled.
+
+    Raises:
+        NotPossible: none of them failed or was cancelled.
+    """
+    stopped = next((job for job in chain if can_run_again(job)), None)
+    if stopped is None:
+        raise NotPossible("Only a failed or cancelled run can be continued.")
+    run_again(stopped, by=by)
+    # Those that were cancelled one by one do not follow automatically.
+    for job in chain:
+        job.refresh_from_db()
+        if job.pk != stopped.pk and can_run_again(job):
+            run_again(job, by=by)
 
 
 def log_event(job: Job, text: str, *, level: JobEvent.Level = JobEvent.Level.INFO) -> None:

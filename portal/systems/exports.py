@@ -285,7 +285,12 @@ def attacker_archive(run: EvaluationRun, seed: int) -> IO[bytes]:
     keys = {name: encoder_key(run, seed, name) for name in list_files(run)}
     if seed not in list_trained_seeds(run) or not all(map(default_storage.exists, keys.values())):
         raise Http404
-    packed = tempfile.TemporaryFile(prefix="attacker-")  # noqa: SIM115 - the sender closes it
+    return pack_files(keys)
+
+
+def pack_files(keys: Mapping[str, str]) -> IO[bytes]:
+    """A zip of stored files, by their names in it."""
+    packed = tempfile.TemporaryFile(prefix="portal-zip-")  # noqa: SIM115 - the sender closes it
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, key in keys.items():
             with default_storage.open(key) as stored, archive.open(name, "w", force_zip64=True) as place:

@@ -21,6 +21,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils.module_loading import import_string
 
+from anonymization.app.models import NetworkTraining
 from evaluation.app.models import EvaluationRun
 from listening.app.models import Session, Study, StudySystem
 from listening.app.studies.interface_words import ships_words
@@ -61,6 +62,9 @@ NOT_PAGES = {
     "systems:retraining-progress": "a part of a page",
     "systems:retrain": "a deed",
     "systems:training-live": "a part of a page",
+    "network-trainings:live": "a part of a page",
+    "network-trainings:cancel": "takes forms only",
+    "network-trainings:continue": "takes forms only",
     "submissions:progress": "a part of a page",
     "jobs:table": "a part of a page",
     "jobs:status": "a part of a page",
@@ -226,6 +230,8 @@ OBJECTS: dict[tuple[str, tuple[str, ...]], Callable[[int], list[Values]]] = {
     ("systems", ("name", "data_set")): _of_sets,
     ("systems", ("name", "pk")): _of_files,
     ("systems", ("name", "training")): _trainings,
+    ("network-trainings", ("corpus",)): _rows(lambda most: Corpus.objects.all()[:most], corpus="name"),
+    ("network-trainings", ("training",)): _rows(lambda most: NetworkTraining.objects.all()[:most], training="pk"),
     ("editions", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
     ("leaderboard", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
     ("leaderboard", ("edition", "number")): _versions,

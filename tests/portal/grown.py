@@ -27,6 +27,7 @@ from tests.listening.watched import finished_session
 from tests.portal.api.calls import Challenge
 from tests.portal.factories import make_job, make_operator, make_submission, make_team, make_team_system
 from tests.portal.measured import measured
+from tests.portal.network_trainings import make_network_training
 from tests.portal.objective import make_objective_run, ranked_numbers
 from tests.portal.test_nobody_else import kind_of, names_of, patterns
 
@@ -105,6 +106,7 @@ class GrownChallenge(Challenge):
         self.grow_systems()
         self.grow_study()
         self.draft = make_draft(self.edition)
+        self.network = make_network_training(self.edition.corpus)
         self.grow_jobs()
         self.add_others()
         with connection.cursor() as cursor:
@@ -331,6 +333,7 @@ class GrownChallenge(Challenge):
             "downloads": {"name": build_wheel().name},
             "published": {"figure": "plane", "extension": "svg"},
             "anonymizers": {"figure": "ignorant", "extension": "svg"},
+            "network-trainings": {"corpus": corpus.name, "training": self.network.pk, "seed": 1},
             "manage": {"kind": "editions", "key": edition.name, "pk": 1},
             **dict.fromkeys(("editions", "leaderboard", "listeners"), of_edition),
             "studies": of_results

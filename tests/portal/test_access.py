@@ -32,6 +32,7 @@ from portal.submissions.services import create_baseline
 from tests.listening.factories import make_session, make_study
 from tests.portal.attacked import attacked, make_retrained, recognised
 from tests.portal.factories import make_team
+from tests.portal.network_trainings import make_network_training
 from tests.portal.trainings import final_values, make_training
 
 pytestmark = pytest.mark.django_db
@@ -148,6 +149,12 @@ MATRIX = {
     "systems:retrained-csv": FOR_ORGANIZERS,
     "systems:cancel-run": (LOGIN, 405, 405, 405),  # in an edition, by each role: systems/test_attacks
     "systems:continue-run": (LOGIN, 405, 405, 405),
+    **dict.fromkeys(
+        (f"network-trainings:{name}" for name in ("list", "new", "detail", "live", "card", "losses", "archive")),
+        FOR_ORGANIZERS,  # of a shared corpus; another's: systems/test_network_trainings
+    ),
+    "network-trainings:cancel": (LOGIN, 404, 405, 404),
+    "network-trainings:continue": (LOGIN, 404, 405, 404),
     "systems:trainings": FOR_ORGANIZERS,
     "systems:new-training": FOR_ORGANIZERS,
     "systems:training": FOR_ORGANIZERS,
@@ -503,6 +510,9 @@ POSTS = {
     "corpora:import-demo": FOR_ORGANIZERS_TO_DO,
     "corpora:share": FOR_ORGANIZERS_TO_DO,
     "systems:new": (LOGIN, 404, 422, 404),
+    "network-trainings:new": (LOGIN, 404, 422, 404),
+    "network-trainings:cancel": FOR_ORGANIZERS_TO_DO,
+    "network-trainings:continue": FOR_ORGANIZERS_TO_DO,
     "systems:new-training": (LOGIN, 404, 422, 404),
     "systems:new-attack": (LOGIN, 404, 422, 404),
     "systems:new-recognition": (LOGIN, 404, 422, 404),
@@ -621,6 +631,10 @@ def addresses() -> dict[str, str]:
         },
         "systems:training-attacker": ["b2", training, 1],
     }
+    network = make_network_training(Corpus.objects.get(name="little")).pk
+    arguments |= {name: [network] for name in MATRIX if name.startswith("network-trainings:")}
+    arguments |= {f"network-trainings:{name}": [network, 1] for name in ("card", "losses", "archive")}
+    arguments |= {"network-trainings:list": [], "network-trainings:new": ["little"]}
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
     arguments |= {name: ["editions", "little-edition"] for name in MATRIX if name.startswith("manage:")}

@@ -34,6 +34,7 @@ OF_NO_TEAM = {
     "docs": "the documentation and the shipped recipes",
     "downloads": "the program vp, the same for everybody",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",
+    "network-trainings": "of a corpus, for organizers who may see it: systems/test_network_trainings",
     "anonymizers": "methods that come with the portal, the same for everybody",
     "published": "printed in papers; a leaderboard that is laid over is public: leaderboard/test_published_results",
     "leaderboard": "public once published: below, and tests/portal/leaderboard",

@@ -42,7 +42,6 @@ from evaluation.app.attacks.trained_attackers import (
 from evaluation.app.models import EvaluationRun, MetricValue, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.services import load_run
-from evaluation.app.runs.threads import own_threads
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
 from evaluation.attackers.training.train import Plan, plan_training, train
@@ -53,6 +52,7 @@ from portal.core.clock import read_clock
 from portal.core.labels import roughly
 from portal.core.storage import load_audio, replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
+from portal.jobs.long_work import own_threads
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext, JobReleased
 from portal.submissions.models import SubmittedFile

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from django.db.models import Count, F, QuerySet, Sum
+from django.db.models import Count, F, Sum
 from django.http import Http404
 
 from anonymization.app.models import AnonymizationRun
@@ -23,7 +23,8 @@ from evaluation.app.models import EvaluationRun, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.attackers.training.recipe import Network, TrainingRecipe
 from evaluation.attackers.training.report import Spread, spread
-from portal.challenges.models import DataSet, Role, Utterance
+from portal.challenges.models import DataSet, Role
+from portal.challenges.selectors import count_speakers_tested
 from portal.submissions.models import Submission, SubmittedFile
 from speech.encoders.contract import Device
 
@@ -221,7 +222,7 @@ def _material(submission: Submission, data_set: DataSet, made_by: AnonymizationR
         utterances=whole["n"],
         files=made["n"],
         speakers=made["speakers"],
-        tested=_tested(DataSet.objects.filter(pk=data_set.pk)),
+        tested=count_speakers_tested(DataSet.objects.filter(pk=data_set.pk)),
         seconds=made["seconds"] or 0.0,
         corpus_seconds=whole["seconds"] or 0.0,
         targets=len(set(targets.values())),
@@ -233,7 +234,7 @@ def _material(submission: Submission, data_set: DataSet, made_by: AnonymizationR
 def count_tested_speakers(run: EvaluationRun) -> int:
     """How many speakers that a training learns are enrolled or tried, too."""
     corpus = run.submission.system.corpus_id
-    return _tested(DataSet.objects.filter(corpus=corpus, name__in=run.parameters["data_sets"]))
+    return count_speakers_tested(DataSet.objects.filter(corpus=corpus, name__in=run.parameters["data_sets"]))
 
 
 def warn_of_tested(count: int) -> str:
@@ -245,13 +246,6 @@ def warn_of_tested(count: int) -> str:
         f"{who} also in enrolment or trial data. An attacker trained on the speakers that it is to recognise is "
         "stronger than one that knows only the anonymiser; its EER is not that of a semi-informed attacker."
     )
-
-
-def _tested(data_sets: QuerySet[DataSet]) -> int:
-    tested = DataSet.objects.filter(corpus__in=data_sets.values("corpus"), role__in=(Role.ENROLMENT, Role.TRIAL))
-    heard = Utterance.objects.filter(data_sets__in=tested).order_by().values("speaker")
-    learnt = Utterance.objects.filter(data_sets__in=data_sets, speaker__in=heard)
-    return learnt.order_by().values("speaker").distinct().count()
 
 
 def _targets(submission: Submission, data_set: DataSet) -> tuple[dict[str, str], str]:

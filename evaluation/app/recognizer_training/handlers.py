@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.core.files.storage import default_storage
 
 from common.errors import MetricInputError
@@ -29,7 +26,6 @@ from evaluation.app.recognizer_training.selectors import METRIC, PhoneTraining
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
 from evaluation.app.runs.kinds import PHONE_TRAINING, PHONES_TEXT, RETRAINED
 from evaluation.app.runs.services import load_run, store_numbers
-from evaluation.app.runs.threads import own_threads
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
@@ -40,6 +36,7 @@ from evaluation.scoring.values import AVERAGE, Basis, Number
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio, read_stored, replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
+from portal.jobs.long_work import own_threads, working_folder
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
@@ -85,7 +82,7 @@ def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
         context.note(f"The recogniser of originals is that of run {earlier.pk}: same speech, same recipe.")
         return dict(_result_of(earlier, speech))
     device = choose_device(("torch",))
-    with working_folder(run, speech) as folder, own_threads():
+    with working_folder("phones", f"{run.pk}-{speech}", partial(list_held, run)) as folder, own_threads():
         try:
             read = partial(context.progress, "Frames of Whisper")
             refuse = partial(_leave_out, context)
@@ -215,22 +212,10 @@ def weights_key(run: int, speech: Speech) -> str:
     return f"derived/retrained/{run}/{speech}.safetensors"
 
 
-@contextmanager
-def working_folder(run: EvaluationRun, speech: Speech) -> Iterator[Path]:
-    """The folder of a training, with what a killed process left of it; removed when the training has ended.
-
-    Folders of runs that have ended otherwise are removed, too.
-    """
-    place = Path(settings.DATA_DIR) / "phones"
-    folder = place / f"{run.pk}-{speech}"
-    folder.mkdir(parents=True, exist_ok=True)
+def list_held(run: EvaluationRun) -> set[str]:
+    """The runs whose folders are needed still: this one, and those that have not ended."""
     active = EvaluationRun.objects.filter(kind=RETRAINED.kind, job__state__in=(State.WAITING, State.RUNNING))
-    held = {str(pk) for pk in active.values_list("pk", flat=True)} | {str(run.pk)}
-    for other in place.iterdir():
-        if other.name.partition("-")[0] not in held:
-            shutil.rmtree(other, ignore_errors=True)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    return {str(pk) for pk in active.values_list("pk", flat=True)} | {str(run.pk)}
 
 
 # What is recognised --------------------------------------------------------------------------------

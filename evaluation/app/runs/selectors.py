@@ -18,7 +18,7 @@ from evaluation.app.runs.kinds import CHAINED_JOBS, ENGINE_KINDS, EngineText, Ru
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.scoring.values import Basis, Number
 from portal.jobs.models import Job, State
-from portal.jobs.rules import can_cancel, can_run_again
+from portal.jobs.rules import can_cancel, can_run_again, is_ending
 from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission
 
@@ -122,11 +122,6 @@ def list_job_chains(runs: Iterable[EvaluationRun]) -> dict[int, list[Job]]:
 def list_jobs(run: EvaluationRun) -> list[Job]:
     """All jobs of a run of an engine, first to last."""
     return list_job_chains([run]).get(run.pk, [])
-
-
-def is_ending(chain: Iterable[Job]) -> bool:
-    """Whether a job at work was asked to stop; those behind it follow when it does."""
-    return any(job.cancel_requested_at is not None and not job.has_ended for job in chain)
 
 
 def measure_pace(engine_key: str) -> float | None:

@@ -18,7 +18,7 @@ from evaluation.app.models import EvaluationRun, MetricValue, ScoreSet
 from evaluation.app.runs.context import SetState
 from evaluation.app.runs.kinds import EngineRunKind
 from evaluation.app.runs.one_at_a_time import require_no_other
-from evaluation.app.runs.selectors import FACTS, GENDERS, is_ending, list_jobs
+from evaluation.app.runs.selectors import FACTS, GENDERS, list_jobs
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.figures.style import ImageFormat, Plot, Theme, draw_files
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity
@@ -31,9 +31,8 @@ from portal.core.storage import replace_named, store_bytes
 from portal.core.version import code_version
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor, Job, State
-from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.runner import JobContext
-from portal.jobs.services import NotPossible, create_job, request_cancel, run_again
+from portal.jobs.services import NotPossible, cancel_chain, continue_chain, create_job
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, refuse_without_speech
@@ -323,11 +322,7 @@ def cancel_run(run: EvaluationRun, by: Any) -> None:
     Raises:
         NotPossible: it has ended, or was asked before.
     """
-    chain = list_jobs(run)
-    active = next((job for job in chain if can_cancel(job)), None)
-    if active is None or is_ending(chain):
-        raise NotPossible("This run has ended or is being cancelled already.")
-    request_cancel(active, by=by)
+    cancel_chain(list_jobs(run), by=by)
 
 
 def continue_run(run: EvaluationRun, by: Any) -> None:
@@ -337,13 +332,4 @@ def continue_run(run: EvaluationRun, by: Any) -> None:
         NotPossible: nothing in it failed or was cancelled, or the submission is being deleted.
     """
     refuse_removed([run.submission])
-    chain = list_jobs(run)
-    stopped = next((job for job in chain if can_run_again(job)), None)
-    if stopped is None:
-        raise NotPossible("Only a failed or cancelled run can be continued.")
-    run_again(stopped, by=by)
-    # Those that were cancelled one by one do not follow automatically.
-    for job in chain:
-        job.refresh_from_db()
-        if job.pk != stopped.pk and can_run_again(job):
-            run_again(job, by=by)
+    continue_chain(list_jobs(run), by=by)

@@ -1,0 +1,1 @@
+"""Networks of the methods that convert by content, trained as jobs."""

@@ -1,0 +1,135 @@
+"""The only door to trainings of networks for pages, and what a corpus has to learn from.
+
+Durations are in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Prefetch, Q, QuerySet, Sum
+from django.shortcuts import get_object_or_404
+
+from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.training.recipe import Recipe, read_recipes
+from portal.challenges.models import Corpus, DataSet, Role, Utterance
+from portal.challenges.selectors import corpora_for, count_speakers_tested
+from portal.jobs.models import Job, State
+
+TRAINING = "train-network"  # the kind of jobs
+
+
+def trainings_for(user: Any) -> QuerySet[NetworkTraining]:
+    """The trainings on corpora that this person may see, newest first, each with its seeds and their jobs."""
+    seeds = NetworkSeed.objects.select_related("job__after").defer("files")
+    found = NetworkTraining.objects.filter(corpus__in=corpora_for(user)).select_related("corpus", "created_by")
+    return found.prefetch_related(Prefetch("seeds", seeds)).order_by("-pk")
+
+
+def training_for(user: Any, pk: int) -> NetworkTraining:
+    return get_object_or_404(trainings_for(user), pk=pk)
+
+
+def seed_for(user: Any, training: int, seed: int) -> NetworkSeed:
+    """A seed that has ended, with its files."""
+    rows = NetworkSeed.objects.filter(training__in=trainings_for(user), training=training, seed=seed)
+    return get_object_or_404(rows.exclude(card={}).select_related("training__corpus"))
+
+
+def list_jobs(training: NetworkTraining) -> list[Job]:
+    """The jobs of a training, first to last."""
+    return [one.job for one in training.seeds.all() if one.job is not None]
+
+
+def sum_up_state(jobs: Sequence[Job]) -> State:
+    """The state of a training by those of its jobs, of which each follows the one before."""
+    states = {job.state for job in jobs}
+    for state in (State.RUNNING, State.FAILED, State.CANCELLED, State.WAITING):
+        if state in states:
+            return state
+    return State.SUCCEEDED
+
+
+def read_recipe(training: NetworkTraining) -> Recipe:
+    """The recipe of a training with the values that it was started with.
+
+    Raises:
+        KeyError: this version of the portal has it no more.
+        MetricInputError: or has other values.
+    """
+    return read_recipes()[training.recipe].changed(**training.changes)
+
+
+# What is learned from ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Material:
+    """A training set of a corpus.
+
+    Attributes:
+        with_audio: how many of its utterances have original audio; only these are learned from.
+        speakers, seconds: of these.
+        tested: how many speakers of the set are enrolled or tried, too.
+    """
+
+    data_set: DataSet
+    utterances: int
+    with_audio: int
+    speakers: int
+    seconds: float
+    tested: int
+
+    @property
+    def refusal(self) -> str:
+        """Why it cannot be learned from, a sentence; empty where it can."""
+        return "" if self.with_audio else f"{self.data_set} has no audio. Import the corpus again with its recordings."
+
+    @property
+    def warning(self) -> str:
+        """What a reader of evaluations must know of networks that learnt from it, a sentence; else empty."""
+        if not self.tested:
+            return ""
+        who = "One of its speakers is" if self.tested == 1 else f"{self.tested} of its speakers are"
+        return (
+            f"{who} also enrolled or tried. A method with this network has heard the people on whom it is evaluated; "
+            "do not compare its numbers with those of others."
+        )
+
+
+def list_material(corpus: Corpus) -> list[Material]:
+    """The training sets of a corpus, by name; data of enrolment and trial is for evaluation only."""
+    spoken = ~Q(utterances__audio="")
+    rows = corpus.data_sets.filter(role=Role.TRAINING).order_by("name")
+    counted = rows.annotate(
+        n=Count("utterances"),
+        with_audio=Count("utterances", filter=spoken),
+        speakers=Count("utterances__speaker", filter=spoken, distinct=True),
+        seconds=Sum("utterances__duration_s", filter=spoken, default=0.0),
+    )
+    return [
+        Material(
+            one,
+            one.n,
+            one.with_audio,
+            one.speakers,
+            one.seconds,
+            count_speakers_tested(DataSet.objects.filter(pk=one.pk)),
+        )
+        for one in counted
+    ]
+
+
+def list_spoken(training: NetworkTraining) -> QuerySet[Utterance]:
+    """The utterances that a training learns from, each once, by name."""
+    sets = DataSet.objects.filter(corpus=training.corpus_id, name__in=training.data_sets, role=Role.TRAINING)
+    spoken = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").select_related("speaker")
+    return spoken.order_by("name").distinct()
+
+
+def list_unfinished() -> set[str]:
+    """The trainings, by their keys as texts, of which a seed has not ended: their folders are needed still."""
+    found: Iterable[int] = NetworkSeed.objects.filter(card={}).order_by().values_list("training", flat=True).distinct()
+    return {str(pk) for pk in found}

@@ -1,0 +1,245 @@
+"""What the pages of trainings of networks show: all of them, and one with its curves, its card and its files.
+
+What a network learnt tells of the people whom it heard, so that only organizers who may see the corpus see a training.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest
+
+from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.training.selectors import (
+    list_jobs,
+    list_material,
+    read_recipe,
+    sum_up_state,
+    trainings_for,
+)
+from anonymization.training.recipe import read_recipes
+from common.errors import MetricInputError
+from common.tables import Cell, Column, Table, number_columns, plain_table
+from portal.challenges.models import Role
+from portal.challenges.selectors import corpora_for
+from portal.core.labels import MISSING, decimals, duration, moment_cell
+from portal.core.removal import find_kind
+from portal.corpora.selectors import summaries
+from portal.jobs.models import State
+from portal.jobs.rules import can_run_again, is_ending
+from portal.jobs.selectors import with_estimates
+from portal.systems.attacker_training.charts import Chart, Series, draw_chart
+
+PAGE_SIZE = 25
+LOSS_DIGITS = 3
+# Losses and measures of the cards, as people read them.
+LOSSES = {
+    "spectrum": "Difference of spectra",
+    "spectra": "Difference of spectra",
+    "codes": "Distance of codes",
+    "loss": "Loss",
+    "phone_error_rate": "Phone errors, utterances held out",
+    "f0": "Error of F0",
+    "voicing": "Doubt of voicing",
+    "adversarial": "Judgement of the discriminators",
+    "features": "Difference to the discriminators",
+    "discriminators": "Loss of the discriminators",
+}
+Shown = Callable[[float], str]
+HELD_OUT: Mapping[str, tuple[str, Shown]] = {
+    "utterances": ("Utterances of speakers held out", "{:,.0f}".format),
+    "pieces": ("Pieces of speakers held out", "{:,.0f}".format),
+    "rmse_semitones": ("F0 off by, semitones", "{:.2f}".format),
+    "null_rmse_semitones": ("Mean F0 off by, semitones", "{:.2f}".format),
+    "correlation": ("Correlation of F0", "{:.2f}".format),
+    "voicing_error": ("Voicing errors, % of frames", lambda share: f"{100 * share:.1f}"),
+    "phone_error_rate": ("Phone errors of utterances held out, %", lambda share: f"{100 * share:.1f}"),
+    "cosine": ("Cosine to their vectors", "{:.3f}".format),
+    "null_cosine": ("Cosine of the mean voice", "{:.3f}".format),
+}
+
+
+# All trainings -------------------------------------------------------------------------------------
+
+
+def list_page(request: HttpRequest) -> dict[str, Any]:
+    page = Paginator(trainings_for(request.user), PAGE_SIZE).get_page(request.GET.get("page"))
+    trainings = list(page.object_list)
+    corpora = corpora_for(request.user).filter(archived_at=None, data_sets__role=Role.TRAINING).distinct()
+    return {
+        "page": page,
+        "listing": trainings_table(trainings) if trainings else None,
+        "corpora": summaries(corpora.order_by("name")),
+    }
+
+
+def trainings_table(trainings: Iterable[NetworkTraining]) -> Table:
+    columns = [Column("training", "Training"), Column("speech", "Speech", kind="text"), *number_columns("Seeds")]
+    columns += [Column("state", "State"), Column("reached", "Reached"), Column("by", "Started by"), Column("at", "On")]
+    return plain_table("Trainings of networks", columns, map(_training, trainings), is_caption_hidden=True)
+
+
+def _training(training: NetworkTraining) -> list[Cell | str]:
+    seeds, state = list(training.seeds.all()), sum_up_state(list_jobs(training))
+    ended = sum(bool(one.card) for one in seeds)
+    is_whole = ended == len(seeds)
+    return [
+        Cell(f"Training {training.pk}", link=training.get_absolute_url(), aside=training.recipe),
+        Cell(str(training.corpus), aside=", ".join(training.data_sets)),
+        f"{len(seeds)}" if is_whole else f"{ended} of {len(seeds)}",
+        Cell(state.label, badge=state),
+        _reached([one.card for one in seeds if one.card]),
+        str(training.created_by or MISSING),
+        moment_cell(training.created_at),
+    ]
+
+
+def _reached(cards: Sequence[Mapping[str, Any]]) -> Cell:
+    """The number that tells most of a training, mean over its seeds: on speakers held out, else the first loss."""
+    for name in ("rmse_semitones", "cosine", "phone_error_rate"):
+        found = [card["held_out"][name] for card in cards if card.get("held_out", {}).get(name) is not None]
+        if found:
+            label, shown = HELD_OUT[name]
+            return Cell(shown(statistics.fmean(found)), note=label)
+    losses = [next(iter(card["losses"].items())) for card in cards if card.get("losses")]
+    if not losses:
+        return Cell(MISSING)
+    return Cell(decimals(statistics.fmean(value for _, value in losses), LOSS_DIGITS), note=_loss(losses[0][0]))
+
+
+def _loss(name: str) -> str:
+    return LOSSES.get(name, name.replace("_", " ").capitalize())
+
+
+# One training --------------------------------------------------------------------------------------
+
+
+def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
+    live = live_part(training)
+    jobs, seeds = list_jobs(training), live["seeds"]
+    active = any(not job.has_ended for job in jobs)
+    return {
+        **live,
+        "title": read_recipes()[training.recipe].title if training.recipe in read_recipes() else training.recipe,
+        "can_cancel": active and not is_ending(jobs),
+        "can_continue": not active and any(map(can_run_again, jobs)),
+        "settings": _settings(training),
+        "warnings": [one.warning for one in list_material(training.corpus) if _is_used(one.data_set, training)],
+        "cards": cards_table([one for one in seeds if one.card]),
+        "ended_seeds": [one for one in seeds if one.card],
+        "may_delete": find_kind("network-trainings").owned(user).filter(pk=training.pk).exists(),
+    }
+
+
+def _is_used(data_set: Any, training: NetworkTraining) -> bool:
+    return data_set.name in training.data_sets
+
+
+def live_part(training: NetworkTraining) -> dict[str, Any]:
+    """What is renewed while a training runs: how far it is, and its curves."""
+    jobs, seeds = with_estimates(list_jobs(training)), list(training.seeds.all())
+    shown = next((job for job in jobs if job.state != State.SUCCEEDED), jobs[-1] if jobs else None)
+    return {
+        "training": training,
+        "seeds": seeds,
+        "job": shown,
+        "job_seed": next((one.seed for one in seeds if shown and one.job_id == shown.pk), None),
+        "n_ended": sum(bool(one.card) for one in seeds),
+        "is_active": any(not job.has_ended for job in jobs),
+        "charts": make_charts(seeds),
+    }
+
+
+def make_charts(seeds: Sequence[NetworkSeed]) -> list[Chart]:
+    """A chart for each loss, with a line for each seed."""
+    told = [one for one in seeds if len(one.losses) > 1]
+    names = told[0].losses[0][1:] if told else []
+    several = len(told) > 1
+    charts = (
+        draw_chart(
+            [
+                Series(
+                    f"Seed {one.seed}",
+                    "plain",
+                    [(float(row[0]), float(row[place])) for row in one.losses[1:] if row[place] is not None],
+                )
+                for one in told
+            ],
+            name=name,
+            title=_loss(name),
+            caption=f"Mean since the state before, on what is learnt{'; a line for each seed' if several else ''}.",
+            x_label=told[0].losses[0][0].capitalize(),
+            y_label="Loss",
+            digits=LOSS_DIGITS,
+        )
+        for place, name in enumerate(names, start=1)
+    )
+    return [chart for chart in charts if chart is not None]
+
+
+def cards_table(seeds: Sequence[NetworkSeed]) -> Table | None:
+    """The cards of the seeds that have ended, side by side; None before one has."""
+    if not seeds:
+        return None
+    cards = [one.card for one in seeds]
+    rows: list[tuple[str, list[Cell | str]]] = [
+        ("Utterances", [f"{card['data']['utterances']:,}" for card in cards]),
+        ("Speakers", [f"{card['data']['speakers']:,}" for card in cards]),
+        ("Speech", [duration(card["data"]["seconds"]) for card in cards]),
+        ("Steps", [f"{steps:,}" if (steps := card["recipe"].get("steps")) else MISSING for card in cards]),
+    ]
+    for name in _names(cards, "losses"):
+        values = [decimals(card["losses"][name], LOSS_DIGITS) for card in cards]
+        rows.append((f"{_loss(name)}, at the end", [*values]))
+    for name in _names(cards, "held_out"):
+        label, shown = HELD_OUT.get(name, (name.replace("_", " ").capitalize(), str))
+        found = [card["held_out"].get(name) for card in cards]
+        rows.append((label, [MISSING if value is None else shown(value) for value in found]))
+    rows += [
+        ("Time of training", [duration(card["training_seconds"]) for card in cards]),
+        ("Device", [str(card.get("device", "cpu")) for card in cards]),
+        ("Threads", [str(card.get("threads", MISSING)) for card in cards]),
+        ("torch", [str(card.get("torch", MISSING)) for card in cards]),
+        ("Encoder of speakers", [str(card.get("speaker_encoder", MISSING)) for card in cards]),
+    ]
+    if any("decoder_sha256" in card for card in cards):
+        rows.append(("SHA-256 of the decoder that it reads", [_hash(card.get("decoder_sha256", "")) for card in cards]))
+    for name in _names(cards, "sha256"):
+        rows.append((f"SHA-256 of {name}", [_hash(card["sha256"][name]) for card in cards]))
+    columns = [Column("what", "Card"), *number_columns(*(f"Seed {one.seed}" for one in seeds))]
+    return plain_table(
+        "Cards of the seeds", columns, ([name, *cells] for name, cells in rows), is_caption_hidden=True, styles="pin"
+    )
+
+
+def _names(cards: Sequence[Mapping[str, Any]], part: str) -> list[str]:
+    return list(dict.fromkeys(name for card in cards for name in card.get(part, {})))
+
+
+def _hash(sha256: str) -> Cell:
+    return Cell(f"{sha256[:12]}…", title=sha256) if sha256 else Cell(MISSING)
+
+
+def _settings(training: NetworkTraining) -> list[tuple[str, str]]:
+    changes = ", ".join(f"{name}={value}" for name, value in training.changes.items())
+    try:
+        values = f"as the recipe has them, but {changes}" if read_recipe(training) and changes else ""
+    except (KeyError, MetricInputError):
+        values = f"{changes}; this version of the portal has no such recipe" if changes else "of another version"
+    return [
+        ("Recipe", training.recipe),
+        ("Speech", f"{', '.join(training.data_sets)} of {training.corpus}"),
+        ("Licence of the speech", training.licence or "not stated"),
+        ("Seeds", ", ".join(str(one.seed) for one in training.seeds.all())),
+        ("Values", values or "as the recipe has them"),
+        ("Started", f"{training.created_at:%Y-%m-%d %H:%M} UTC by {training.created_by or 'nobody who is known'}"),
+        ("Code", training.code_version),
+    ]
+
+
+def file_name(seed: NetworkSeed) -> str:
+    """How files of a seed are called."""
+    return f"{seed.training.recipe}-{seed.training_id}-seed-{seed.seed}"

@@ -1,0 +1,95 @@
+"""Trainings of networks: the list, the form, one training with its curves, and what it left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from django.contrib import messages
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from anonymization.app.training.selectors import seed_for, training_for
+from anonymization.app.training.services import cancel_training, continue_training
+from portal.accounts.access import organizer_page, organizer_read
+from portal.core.downloads import csv_response, json_response
+from portal.core.fields import posted, show_form
+from portal.corpora.selectors import corpus_for
+from portal.jobs.services import NotPossible
+from portal.systems.exports import pack_files
+from portal.systems.network_training import pages
+from portal.systems.network_training.forms import NetworkTrainingForm
+
+HTMX_STOP_POLLING = 286
+
+
+@organizer_read
+def training_list(request: HttpRequest) -> HttpResponse:
+    return render(request, "systems/network_training/list.html", pages.list_page(request))
+
+
+@organizer_page
+def new_training(request: HttpRequest, corpus: str) -> HttpResponse:
+    """Train a network on speech of a corpus."""
+    chosen = corpus_for(request.user, corpus)
+    form = NetworkTrainingForm(posted(request), corpus=chosen, by=request.user)
+    training = form.start() if form.is_valid() else None
+    if training is not None:
+        return redirect(training)
+    return show_form(request, "systems/network_training/new.html", form, corpus=chosen)
+
+
+@organizer_read
+def training_detail(request: HttpRequest, training: int) -> HttpResponse:
+    found = training_for(request.user, training)
+    return render(request, "systems/network_training/detail.html", pages.training_page(request.user, found))
+
+
+@organizer_read
+def training_live(request: HttpRequest, training: int) -> HttpResponse:
+    """The part of `training_detail` that renews itself; at the end the whole page is loaded again."""
+    live = pages.live_part(training_for(request.user, training))
+    if not live["is_active"]:
+        return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
+    return render(request, "systems/network_training/_live.html", live)
+
+
+@organizer_page
+@require_POST
+def act(request: HttpRequest, training: int, service: Callable[..., Any]) -> HttpResponse:
+    """Change a training; its page then shows the state it has come to."""
+    found = training_for(request.user, training)
+    try:
+        service(found, by=request.user)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect(found)
+
+
+cancel = partial(act, service=cancel_training)
+go_on = partial(act, service=continue_training)
+
+
+@organizer_read
+def card(request: HttpRequest, training: int, seed: int) -> HttpResponse:
+    found = seed_for(request.user, training, seed)
+    return json_response(f"{pages.file_name(found)}-card.json", found.card)
+
+
+@organizer_read
+def losses(request: HttpRequest, training: int, seed: int) -> HttpResponse:
+    found = seed_for(request.user, training, seed)
+    if not found.losses:
+        raise Http404
+    return csv_response(f"{pages.file_name(found)}-losses.csv", found.losses)
+
+
+@organizer_read
+def archive(request: HttpRequest, training: int, seed: int) -> HttpResponse:
+    """Weights, card, losses and what else a training of the shell leaves in its folder."""
+    found = seed_for(request.user, training, seed)
+    packed = pack_files(found.files)
+    response = FileResponse(packed, as_attachment=True, filename=f"{pages.file_name(found)}.zip")
+    return cast("HttpResponse", response)

@@ -1,0 +1,256 @@
+"""Trainings of networks as jobs: who is refused what, real trainings, kill and continuation, and deletion."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.conf import settings
+from django.core.files.storage import default_storage
+
+from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.training import handlers, services
+from anonymization.app.training.selectors import list_jobs, list_material, sum_up_state
+from anonymization.app.training.services import cancel_training, continue_training, start_training
+from portal.challenges.models import Role
+from portal.core.models import AuditEvent
+from portal.core.removal import find_kind
+from portal.core.storage import store_bytes
+from portal.jobs.models import JobEvent, State
+from portal.jobs.runner import JobContext, execute
+from portal.jobs.services import NotPossible, release_job
+from portal.manage import services as management
+from tests.evaluation.engines import require_model_file
+from tests.portal.factories import make_corpus, make_organizer
+from tests.portal.network_trainings import add_training_set, make_material, make_network_training
+
+pytestmark = pytest.mark.django_db(transaction=True)
+pytest.importorskip("torch", reason="training needs torch, which is not installed here")
+DEMO = Path(__file__).parents[3] / "demo" / "corpus"
+FEW = {"steps": "6", "batch": "4", "crop": "20", "warm_up": "1", "checkpoint_every": "2"}
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch):
+    """What a training needs is here, and no folder of others."""
+    monkeypatch.setattr(services, "find_missing", lambda **_: "")
+    monkeypatch.setattr(handlers, "find_missing", lambda **_: "")
+    yield
+    shutil.rmtree(Path(settings.DATA_DIR) / handlers.FOLDER, ignore_errors=True)
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """What is read of speech is drawn by the name of the utterance; how often each was read."""
+    from anonymization.training import features
+
+    counts = {}
+
+    class Reader:
+        def __init__(self, folder, *_):
+            self.folder = folder
+
+        def read(self, utterance):
+            utterance.read()
+            kept = self.folder / utterance.identifier
+            counts[utterance.identifier] = counts.get(utterance.identifier, 0) + (not kept.exists())
+            kept.touch()
+            draw = np.random.default_rng(list(utterance.identifier.encode()))
+            spectra = draw.standard_normal((52, 80)).astype(np.float16)
+            tune = np.stack([draw.standard_normal(52), np.ones(52)], axis=1).astype(np.float32)
+            vector = draw.standard_normal(256).astype(np.float32)
+            layers = draw.standard_normal((1, 30, 1536)).astype(np.float16)
+            return features.Features(layers, spectra, tune, np.full(52, 120, np.float32), vector)
+
+    monkeypatch.setattr(features, "FeatureReader", Reader)
+    return counts
+
+
+def start(data_set, seeds=(1,), recipe="f0-regressor", **given):
+    given = {"changes": FEW, "licence": "CC0"} | given
+    return start_training(corpus=data_set.corpus, data_sets=[data_set], recipe=recipe, seeds=seeds, **given)
+
+
+def work(training):
+    for job in list_jobs(training):
+        execute(job.pk)
+    return NetworkTraining.objects.get(pk=training.pk)
+
+
+def weights(seed):
+    with default_storage.open(seed.files["weights.safetensors"]) as file:
+        return file.read()
+
+
+def test_each_seed_is_trained_and_leaves_weights_losses_and_card(read):
+    organizer, data_set = make_organizer(), make_material()
+    training = work(start(data_set, seeds=(1, 2), by=organizer))
+    first, second = training.seeds.all()
+    assert [job.state for job in list_jobs(training)] == ["succeeded"] * 2
+    assert list_jobs(training)[1].after == list_jobs(training)[0]
+    assert [list(one.files) for one in (first, second)] == [["weights.safetensors", "losses.csv", "card.json"]] * 2
+    assert weights(first) != weights(second)
+    assert first.card["data"] | {"seconds": 0} == {"utterances": 12, "speakers": 3, "seconds": 0, "licence": "CC0"}
+    assert first.losses[0] == ["step", "f0", "voicing"]
+    assert [row[0] for row in first.losses[1:]] == [2, 4, 6]
+    with default_storage.open(first.files["losses.csv"], "r") as file:
+        assert [list(map(float, row)) for row in list(csv.reader(file))[1:]] == first.losses[1:]
+    with default_storage.open(first.files["card.json"]) as file:
+        assert json.load(file) == first.card
+    assert set(read.values()) == {1}  # the second seed found what the first had read
+    assert list((Path(settings.DATA_DIR) / handlers.FOLDER).iterdir()) == []
+    event = AuditEvent.objects.get(action="network-training.started")
+    assert (event.actor, event.data["seeds"]) == (organizer, [1, 2])
+
+
+def test_killed_training_goes_on_to_the_same_weights(read, monkeypatch):
+    data_set = make_material()
+    [whole] = work(start(data_set)).seeds.all()
+    training = start(data_set)
+    [job] = list_jobs(training)
+    before = JobContext.progress
+
+    def kill(context, stage, done, total):
+        before(context, stage, done, total)
+        if (stage, done) == ("Training", 5):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(JobContext, "progress", kill)
+    with pytest.raises(KeyboardInterrupt):
+        execute(job.pk)
+    monkeypatch.setattr(JobContext, "progress", before)
+    assert len(NetworkSeed.objects.get(training=training).losses) == 3  # head and two states, for the page
+    job.refresh_from_db()
+    release_job(job, "Its worker died.")
+    read.clear()
+    [again] = work(training).seeds.all()
+    assert JobEvent.objects.filter(job=job, text="Continues after step 4 of 6.").exists()
+    assert weights(again) == weights(whole)
+    assert again.losses == whole.losses
+    assert set(read.values()) == {0}
+
+
+def test_training_gives_its_turn_back_before_its_time_is_up(read, settings):
+    settings.JOB_SOFT_LIMIT_S = 1e-6
+    training = start(make_material())
+    [job] = list_jobs(training)
+    states = []
+    for _ in range(3):
+        execute(job.pk)
+        job.refresh_from_db()
+        states.append((job.state, job.attempt))
+    assert states == [("waiting", 0), ("waiting", 0), ("succeeded", 1)]
+
+
+def test_cancelled_training_can_be_continued(read):
+    training = start(make_material(), seeds=(1, 2))
+    cancel_training(training, by=None)
+    training = NetworkTraining.objects.get(pk=training.pk)
+    assert [job.state for job in list_jobs(training)] == ["cancelled"] * 2
+    with pytest.raises(NotPossible):
+        cancel_training(training, by=None)
+    continue_training(training, by=None)
+    training = work(NetworkTraining.objects.get(pk=training.pk))
+    assert sum_up_state(list_jobs(training)) == State.SUCCEEDED
+
+
+def test_what_cannot_be_learned_from_is_said_at_once():
+    corpus = make_corpus()
+    trials = corpus.data_sets.filter(role=Role.TRIAL).first()
+    silent = add_training_set(corpus, name="silent", audio=False)
+    sets = add_training_set(corpus)
+    for given, said in (
+        ({"data_set": trials}, "is for evaluation only"),
+        ({"data_set": silent}, "silent has no audio"),
+        ({"data_set": add_training_set(make_corpus("other"), name="other_train"), "corpus": corpus}, "it has these:"),
+        ({"seeds": ()}, "Give 1 to 5 different seeds"),
+        ({"seeds": (1, 1)}, "found 1, 1"),
+        ({"seeds": range(6)}, "found 0, 1, 2, 3, 4, 5"),
+        ({"recipe": "huge"}, "Expected a recipe"),
+        ({"recipe": "phone-recognizer"}, "no utterance of tones_train has a transcript"),
+        ({"changes": {"steps": "many", "depth": "3"}}, "found “many”. Expected a value of the recipe"),
+    ):
+        asked = {"data_set": sets, "corpus": corpus, "seeds": (1,), "recipe": "f0-regressor"} | given
+        with pytest.raises(NotPossible, match=said):
+            start_training(data_sets=[asked.pop("data_set")], **asked)
+    assert not NetworkTraining.objects.exists()
+
+
+def test_speakers_of_evaluation_are_warned_of():
+    data_set = make_material()
+    assert list_material(data_set.corpus)[0].warning == ""
+    data_set.utterances.add(data_set.corpus.data_sets.get(name="tones_enrolls").utterances.first())
+    assert list_material(data_set.corpus)[0].warning.startswith("One of its speakers is also enrolled or tried.")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "actor", "said"),
+    [
+        ("joint-nsf-hifigan", "operator", "needs a graphics card"),
+        ("f0-regressor", "organizer", "expected at least 1 s of speech, found 0.6 s"),
+    ],
+)
+def test_training_that_cannot_be_ends_with_a_sentence(recipe, actor, said):
+    if recipe == "f0-regressor":
+        require_model_file("whisper-base")
+        require_model_file("ge2e")
+    training = start(make_material(), recipe=recipe, changes={})
+    [job] = list_jobs(work(training))
+    assert (job.state, job.failure_actor) == ("failed", actor)
+    assert said in job.failure
+    assert job.failure_remedy
+
+
+def test_speech_that_changed_is_not_mixed(read):
+    data_set = make_material()
+    training = start(data_set, seeds=(1, 2))
+    first, second = list_jobs(training)
+    execute(first.pk)
+    data_set.utterances.first().delete()
+    execute(second.pk)
+    second.refresh_from_db()
+    assert second.state == "failed"
+    assert "has changed since this training began" in second.failure
+
+
+@pytest.mark.parametrize("kind", ["network-trainings", "corpora"])
+def test_files_go_with_a_training_or_with_its_corpus(kind, monkeypatch):
+    corpus = make_material().corpus
+    training, other = make_network_training(corpus), make_network_training(make_material("other").corpus)
+    keys = list(training.seeds.get().files.values())
+    monkeypatch.setattr(management, "SECONDS_KEPT", -1.0)
+    thing = training if kind == "network-trainings" else corpus
+    preview = management.preview(kind=find_kind(kind), thing=thing)
+    assert preview.files >= len(keys)
+    management.remove(kind=find_kind(kind), thing=thing, by=None)
+    assert [default_storage.exists(key) for key in keys] == [False, True, False]  # equal losses are one file
+    assert list(NetworkTraining.objects.all()) == [other]
+    assert all(default_storage.exists(key) for key in other.seeds.get().files.values())
+
+
+def test_real_speech_is_learned_from_by_two_recipes():
+    """The demo's recordings, by its real encoders."""
+    require_model_file("whisper-base")
+    require_model_file("ge2e")
+    corpus = make_corpus("demo", with_audio=False)
+    data_set = corpus.data_sets.create(name="demo_train", role=Role.TRAINING)
+    with (DEMO / "utterances.csv").open(newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: float(row["duration_s"]))
+    by_speaker = {row["speaker"]: row for row in rows}  # the longest of each
+    for name, row in by_speaker.items():
+        audio = store_bytes((DEMO / row["path"]).read_bytes(), ".flac")
+        speaker = corpus.speakers.create(name=name, gender=row["gender"].lower())
+        one = corpus.utterances.create(
+            speaker=speaker, name=row["utterance_id"], audio=audio, duration_s=float(row["duration_s"])
+        )
+        data_set.utterances.add(one)
+    [regressor] = work(start(data_set)).seeds.all()
+    [fitted] = work(start(data_set, recipe="recognizer-map", changes={"ridge": "0.5"})).seeds.all()
+    assert regressor.card["held_out"]["rmse_semitones"] > 0
+    assert fitted.card["recipe"]["ridge"] == 0.5
+    assert fitted.card["data"]["speakers"] == len(by_speaker) == 10
+    assert fitted.card["held_out"]["cosine"] is not None
+    assert list(fitted.files) == ["weights.safetensors", "card.json"]
+    assert fitted.losses == []
