@@ -53,8 +53,8 @@ def find_network_training() -> list[str]:
     TRAINING,
     title="Training of a network of anonymisers",
     queue=Queue.CPU,
-    memory_mb=1500,
-    card_memory_mb=4000,
+    memory_mb=1200,
+    card_memory_mb=2500,
     uses_card=True,
 )
 def train_network(context: JobContext) -> dict[str, Any]:
