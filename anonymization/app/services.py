@@ -10,6 +10,7 @@ from django.db import transaction
 from anonymization.app import voice_assignment
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import TRIAL, list_unfinished_trials
+from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer, MethodError, Options, complete_options
 from anonymization.methods.registry import explain_missing, get_method
 from anonymization.methods.voices.pseudo_speakers import VoicePlan
@@ -73,7 +74,8 @@ def start_anonymization(
         run.save()
         run.job = _create_job(run, recipe, by)
         run.save(update_fields=["job"])
-        audit.record("anonymization.started", run, actor=by, method=recipe.name, seed=seed)
+        about = {"retrained": hashes} if (hashes := find_retrained(recipe)) else {}
+        audit.record("anonymization.started", run, actor=by, method=recipe.name, seed=seed, **about)
         runs.append(run)
     return runs
 

@@ -18,6 +18,7 @@ from anonymization.cli.progress import Progress, counted, format_duration, inter
 from anonymization.cli.records import OutputFolder, Row, write_text
 from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
 from anonymization.cli.work import Settings, Task, outcomes
+from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.voices.files import write_targets_csv
 from common.errors import CommandError
@@ -113,8 +114,8 @@ def _record(method: Anonymizer, options: argparse.Namespace, work: Settings) -> 
     """What decides the output of a run, for `OutputFolder`.
 
     voices: ``planned`` from the seed, or the SHA-256 of the file that they are from. description: SHA-256 of the file
-    that describes an external command; empty for others. role, split, level, speaker_from: as said, None where they
-    were inferred.
+    that describes the method; empty for others. role, split, level, speaker_from: as said, None where they were
+    inferred. retrained: SHA-256 of the networks that were trained for the method, where some were.
     """
     description = arguments.find_description(options.method)
     return {
@@ -122,6 +123,7 @@ def _record(method: Anonymizer, options: argparse.Namespace, work: Settings) -> 
         "version": method.version,
         "description": compute_sha256(description) if description else "",
         "options": work.options,
+        **({"retrained": hashes} if (hashes := find_retrained(method)) else {}),
         "seed": None if options.voices else options.seed,
         "voices": compute_sha256(options.voices) if options.voices else "planned",
         "source": str(options.source.resolve()),

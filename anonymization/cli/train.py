@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile
+from anonymization.methods.content_decoder.retrained import DECODER, read_training
 from anonymization.training.recipe import Recipe, read_recipes
 from common import terminal
 from common.errors import CommandError, MetricInputError
@@ -20,8 +22,8 @@ from speech.model_files.devices import choose_device
 
 DESCRIPTION = (
     "Trains a network of the methods that convert by content. content-decoder makes spectra from content by Whisper, "
-    "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of the "
-    "decoder that ships and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
+    "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of a "
+    "decoder and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
     "hears, for t18-asr; phone-recognizer says which phone is said when, for private-knn, and needs the words "
     "(--text); joint-nsf-hifigan makes samples of content, F0 and a speaker vector, for b1b; best "
     "on a graphics card. The folder OUT keeps features and state, so a training that was stopped continues with the "
@@ -47,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text", nargs="+", default=[], type=Path, metavar="FILE", help="its words (Kaldi text), for phone-recognizer"
     )
+    parser.add_argument(
+        "--decoder",
+        type=Path,
+        metavar="FOLDER",
+        help="of a finished content-decoder, for f0-regressor and joint-nsf-hifigan (default: that of the "
+        "decoder that ships)",
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that chance decides (default 1)")
     parser.add_argument("--licence", default="", metavar="TEXT", help="of the speech, with whom to name, for the card")
     parser.add_argument(
@@ -68,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
     recipe = read_recipes()[options.recipe].changed(**changes)
     utterances = read_corpus(options.data)
     require_sound(utterances, targets=False)
+    decoder = _find_decoder(options.decoder, recipe)
     texts = _read_texts(options.text, recipe, [one.identifier for one in utterances])
     import torch
 
@@ -78,7 +88,9 @@ def run(options: argparse.Namespace) -> int:
     if options.threads:
         torch.set_num_threads(options.threads)
     with lock_folder(options.out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
-        card = train(utterances, recipe, options.seed, options.out, options.licence, bar.show, device, texts)
+        card = train(
+            utterances, recipe, options.seed, options.out, options.licence, bar.show, device, texts, decoder=decoder
+        )
     if options.json:
         terminal.print_json(card)
         return terminal.FINE
@@ -90,6 +102,18 @@ def run(options: argparse.Namespace) -> int:
     curve = [CURVE] if "losses" in card else []
     terminal.print_text(f"{options.out}: {', '.join([*card['sha256'], *curve, CARD])}")
     return terminal.FINE
+
+
+def _find_decoder(folder: Path | None, recipe: Recipe) -> NetworkFile:
+    """The decoder whose content is learnt from."""
+    if folder is None:
+        return SHIPPED.decoder
+    if not recipe.reads_decoder:
+        raise CommandError(f"--decoder: {recipe.name} reads no decoder. Leave it out.")
+    training = read_training(folder)
+    if training.recipe != DECODER:
+        raise CommandError(f"--decoder: expected a folder of {DECODER}, found one of {training.recipe}.")
+    return training.files["decoder"]
 
 
 def _read_texts(paths: Sequence[Path], recipe: Recipe, names: Sequence[str]) -> dict[str, str] | None:

@@ -1,8 +1,9 @@
 """The anonymisers by name: those of this package, plug-ins of other packages, and external commands.
 
 A plug-in is an entry point of the group `voiceprivacy.anonymizers` that gives an `Anonymizer`, a class or function that
-makes one, or a sequence of them. A command is a TOML file in the folder of the variable PORTAL_ANONYMIZERS_DIR. What
-cannot be used is listed by `broken` and harms no other. Importing this module imports no heavy library.
+makes one, or a sequence of them. A TOML file in the folder of the variable PORTAL_ANONYMIZERS_DIR describes a command,
+or names a built-in method and networks that were trained for it. What cannot be used is listed by `broken` and harms no
+other. Importing this module imports no heavy library.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from anonymization.methods.content_decoder import method as content_decoder
+from anonymization.methods.content_decoder import retrained
 from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, MethodError, Option, Parameter
 from anonymization.methods.external.description import LONGEST_NAME, NAME
 from anonymization.methods.external.method import load_command
@@ -38,11 +40,12 @@ class BrokenPlugin:
     reason: str
 
 
+State = tuple[int, int, int]
 Found = tuple[str, Anonymizer] | BrokenPlugin  # where a method comes from, and the method
 
 
 def methods() -> tuple[Anonymizer, ...]:
-    """All methods, in the order in which they are to be offered: built-in, plug-ins, commands."""
+    """All methods, in the order in which they are to be offered: built-in, plug-ins, descriptions."""
     return _known()[0]
 
 
@@ -61,13 +64,13 @@ def get_method(name: str) -> Anonymizer:
 
 
 def find_method(name_or_path: str) -> Anonymizer:
-    """The method of that name, or the external command that a file ending in `.toml` describes.
+    """The method of that name, or that which a file ending in `.toml` describes.
 
     Raises:
         MethodError: there is none, or the description cannot be used.
     """
     if name_or_path.endswith(".toml"):
-        method = load_command(Path(name_or_path))
+        method = _load_description(Path(name_or_path))
         if method.name in {each.name for each in _built_in()}:
             raise MethodError(
                 f'{name_or_path}: name: expected a name of its own, found that of the built-in "{method.name}".'
@@ -87,7 +90,7 @@ def explain_missing(method: Anonymizer) -> str:
 def _known() -> tuple[tuple[Anonymizer, ...], tuple[BrokenPlugin, ...]]:
     found: list[Found] = [*((method.name, method) for method in _built_in()), *_plug_ins()]
     if folder := os.environ.get(FOLDER_VARIABLE, "").strip():
-        found += _load_commands(Path(folder).expanduser())
+        found += _load_descriptions(Path(folder).expanduser())
     taken: dict[str, str] = {}
     kept: list[Anonymizer] = []
     problems = [each for each in found if isinstance(each, BrokenPlugin)]
@@ -166,32 +169,48 @@ def _find_problem(method: Anonymizer) -> str:
     return ""
 
 
-def _load_commands(folder: Path) -> list[Found]:
-    """The external commands that a folder describes, in files `NAME.toml` or `NAME/anonymizer.toml`.
+def _load_descriptions(folder: Path) -> list[Found]:
+    """The methods that a folder describes, in files `NAME.toml` or `NAME/anonymizer.toml`.
 
-    Files that are new, changed or removed count at once; the others are not read again.
+    Files that are new, changed or removed count at once, those of a training too; the others are not read again.
     """
     if not folder.is_dir():
         reason = f"{folder} is no folder that can be read. Make it, or fix {FOLDER_VARIABLE}."
         return [BrokenPlugin(str(folder), reason)]
-    return [_command(path, _state(path)) for pattern in DESCRIPTIONS for path in sorted(folder.glob(pattern))]
+    return [_described(path) for pattern in DESCRIPTIONS for path in sorted(folder.glob(pattern))]
 
 
-def _state(path: Path) -> tuple[int, int, int]:
+def _described(path: Path) -> Found:
+    state = _state(path)
+    return _read(path, (state, *map(_state, _list_files(path, state))))
+
+
+def _state(path: Path) -> State:
     """Changes whenever the file does, a second write within the same instant included where its size differs."""
     try:
         about = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # a name that no file can have
         return (0, 0, 0)
     return (about.st_mtime_ns, about.st_size, about.st_ino)
 
 
 @lru_cache(maxsize=1000)
-def _command(path: Path, state: tuple[int, int, int]) -> Found:  # noqa: ARG001 - the state is part of the key
+def _list_files(path: Path, state: State) -> tuple[Path, ...]:  # noqa: ARG001 - the state is part of the key
+    return retrained.list_files(path)
+
+
+@lru_cache(maxsize=1000)
+def _read(path: Path, states: tuple[State, ...]) -> Found:  # noqa: ARG001 - the states are part of the key
     try:
-        return str(path), load_command(path)
+        return str(path), _load_description(path)
     except MethodError as error:
         return BrokenPlugin(str(path), str(error))
+
+
+def _load_description(path: Path) -> Anonymizer:
+    if retrained.is_described(path):
+        return retrained.load_retrained(path, _built_in())
+    return load_command(path)
 
 
 def _told(error: BaseException) -> str:

@@ -19,10 +19,12 @@ _FILE = Path(__file__).with_name("recipes.toml")
 class Recipe:
     """What every training has: name and title, as listed.
 
-    needs_texts: whether it learns from the words of the utterances, too.
+    needs_texts: whether it learns from the words of the utterances, too. reads_decoder: whether from the content that a
+    decoder makes.
     """
 
     needs_texts: ClassVar[bool] = False
+    reads_decoder: ClassVar[bool] = False
 
     name: str
     title: str
@@ -99,11 +101,13 @@ class DecoderRecipe(NetworkRecipe):
 
 @dataclass(frozen=True)
 class RegressorRecipe(NetworkRecipe):
-    """A training of `speech.conversion.f0_regressor`, whose content is that of the decoder that ships.
+    """A training of `speech.conversion.f0_regressor`, on the codes of a decoder.
 
     Attributes:
         held_out: share of the speakers of whom nothing is learnt, and on whom the network is measured.
     """
+
+    reads_decoder: ClassVar[bool] = True
 
     held_out: float
     shape: RegressorShape
@@ -111,7 +115,7 @@ class RegressorRecipe(NetworkRecipe):
 
 @dataclass(frozen=True)
 class GeneratorRecipe(NetworkRecipe):
-    """A training of `speech.conversion.joint_generator`, whose content is that of the decoder that ships.
+    """A training of `speech.conversion.joint_generator`, on the content of a decoder.
 
     Attributes:
         adversarial_from: the step from which discriminators judge; before it only spectra are compared.
@@ -119,6 +123,8 @@ class GeneratorRecipe(NetworkRecipe):
         spectrum, features: weights of the difference of spectra and of what the discriminators make of both, beside
             their judgement.
     """
+
+    reads_decoder: ClassVar[bool] = True
 
     adversarial_from: int
     narrower: int

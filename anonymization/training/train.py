@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 
-from anonymization.methods.content_decoder.method import SHA256, load_decoder
-from anonymization.methods.content_decoder.method import WEIGHTS as DECODER
+from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile, load_decoder
 from anonymization.training.decoder import DecoderTraining
 from anonymization.training.features import SPEAKER_ENCODER, Features, read_features
 from anonymization.training.generator import GeneratorTraining, read_waves
@@ -53,6 +52,8 @@ def train(
     progress: Progress = ignore_progress,
     device: Device = "cpu",
     texts: Mapping[str, str] | None = None,
+    *,
+    decoder: NetworkFile = SHIPPED.decoder,
 ) -> Mapping[str, Any]:
     """Train, or go on from the state in the folder; its card.
 
@@ -61,13 +62,14 @@ def train(
         licence: of the speech and who has to be named, for the card.
         device: that reads the features and trains; a recognizer-map is fitted on the processor.
         texts: words by identifier of the utterance, for recipes that need them; utterances without are left out.
+        decoder: whose content is learnt from, by recipes that need one; that which ships, or another training's.
 
     Raises:
         MetricInputError: speech that cannot be used, a folder with another training, or no such device.
     """
     require_torch_device(device)
     folder.mkdir(parents=True, exist_ok=True)
-    key = _key(utterances, recipe, seed, texts)
+    key = _key(utterances, recipe, seed, texts, decoder)
     if (folder / CARD).is_file():
         card: dict[str, Any] = json.loads((folder / CARD).read_text())
         if card["key"] != key:
@@ -80,9 +82,9 @@ def train(
     if not isinstance(recipe, NetworkRecipe):
         raise TypeError(recipe)
     features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"), device)
-    training = _begin(utterances, features, recipe, seed, folder / CHECKPOINT, key, device)
+    training = _begin(utterances, features, recipe, seed, folder / CHECKPOINT, key, device, decoder)
     training.run(partial(progress, "training"))
-    return _keep(training, utterances, features, licence, folder)
+    return _keep(training, utterances, features, licence, folder, decoder)
 
 
 def _begin(
@@ -93,14 +95,13 @@ def _begin(
     checkpoint: Path,
     key: str,
     device: Device,
+    decoder: NetworkFile,
 ) -> Training[Any, Any]:
     if isinstance(recipe, DecoderRecipe):
         return DecoderTraining(features, recipe, seed, checkpoint, key, device=device)
     if isinstance(recipe, GeneratorRecipe):
-        waves = read_waves(utterances)
-        return GeneratorTraining(
-            features, recipe, seed, checkpoint, key, decoder=load_decoder(), waves=waves, device=device
-        )
+        waves, network = read_waves(utterances), load_decoder(decoder)
+        return GeneratorTraining(features, recipe, seed, checkpoint, key, decoder=network, waves=waves, device=device)
     if not isinstance(recipe, RegressorRecipe):
         raise TypeError(recipe)
     unheard = hold_out_speakers(utterances, recipe.held_out, seed)
@@ -108,9 +109,8 @@ def _begin(
     for utterance, one in zip(utterances, features, strict=True):
         by_part[utterance.source in unheard].append(one)
     learnt, held_out = by_part
-    return RegressorTraining(
-        learnt, recipe, seed, checkpoint, key, decoder=load_decoder(), held_out=held_out, device=device
-    )
+    network = load_decoder(decoder)
+    return RegressorTraining(learnt, recipe, seed, checkpoint, key, decoder=network, held_out=held_out, device=device)
 
 
 def _keep(
@@ -119,6 +119,7 @@ def _keep(
     features: Sequence[Features],
     licence: str,
     folder: Path,
+    decoder: NetworkFile,
 ) -> dict[str, Any]:
     from safetensors.torch import save
 
@@ -134,7 +135,7 @@ def _keep(
         "training_seconds": round(training.seconds, 1),
         "losses": dict(zip(training.loss_names, training.losses[-1][1:], strict=True)),
         **training.tell(),
-        **({} if isinstance(training, DecoderTraining) else {"decoder_sha256": SHA256[DECODER]}),
+        **({"decoder_sha256": decoder.sha256} if training.recipe.reads_decoder else {}),
         "device": _describe_device(training.device),
     }
     return _write(folder, files, card)
@@ -230,11 +231,13 @@ def _describe_device(device: Device) -> str:
     return torch.cuda.get_device_name() if device == "cuda" else device
 
 
-def _reads_decoder(recipe: Recipe) -> bool:
-    return isinstance(recipe, RegressorRecipe | GeneratorRecipe)
-
-
-def _key(utterances: Sequence[TrainingUtterance], recipe: Recipe, seed: int, texts: Mapping[str, str] | None) -> str:
+def _key(
+    utterances: Sequence[TrainingUtterance],
+    recipe: Recipe,
+    seed: int,
+    texts: Mapping[str, str] | None,
+    decoder: NetworkFile,
+) -> str:
     named = [(one.identifier, one.source, *([texts.get(one.identifier, "")] if texts else [])) for one in utterances]
-    described = [recipe.as_dict(), seed, named, *([SHA256[DECODER]] if _reads_decoder(recipe) else [])]
+    described = [recipe.as_dict(), seed, named, *([decoder.sha256] if recipe.reads_decoder else [])]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

@@ -7,12 +7,13 @@ program. Conventions: a state is a mapping of names to tensors, on the processor
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
@@ -25,6 +26,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 _COUNTER = "num_batches_tracked"  # of batch normalisation; without it nothing changes where momentum is fixed
 _MOST_NAMES = 8  # of a kind in a sentence
+_LONGEST_HEADER = 10_000_000  # bytes
 
 
 class CheckpointError(MetricInputError):
@@ -75,6 +77,24 @@ def read_state(path: Path) -> dict[str, Tensor]:
     # A safetensors file starts with the length of its header, eight bytes, and a brace.
     state = _read_safetensors(path) if head[8:9] == b"{" else _read_torch(path)
     return dict(state)
+
+
+def read_header(path: Path) -> tuple[Shapes, Mapping[str, str]]:
+    """Names and shapes of the tensors of a safetensors file, and its texts; no tensor is read, and no library loaded.
+
+    Raises:
+        CheckpointError: no such file, or another one.
+    """
+    _require(path)
+    size = path.stat().st_size
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header: Any = json.loads(file.read(length)) if length <= min(size, _LONGEST_HEADER) else None
+        texts = dict(header.pop("__metadata__", {}))
+        return {name: tuple(about["shape"]) for name, about in header.items()}, texts
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise CheckpointError(_broken(path)) from error
 
 
 def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:

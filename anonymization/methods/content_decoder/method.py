@@ -15,10 +15,10 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,42 @@ SHA256 = {
     JOINT_GENERATOR: "2825b5f84cc0a150a1a4be78131e0e0438725f341cfdadef45269516f3bfef49",
     RECOGNIZER_MAP: "b527418f9089e43c332a1ca5676a4f0caaa0e57c34d14d3d278b42de1eaa91cb",
 }
+
+
+class NetworkFile(NamedTuple):
+    """A file that a method reads. sha256: of what it must hold; is_shipped: with this version, not trained anew."""
+
+    path: Path
+    sha256: str
+    is_shipped: bool = True
+
+    def verify(self) -> Path:
+        """Its path. Raises MethodError where it holds something else, or is not there."""
+        if self.is_shipped:
+            return verify_file(self.path, self.sha256)
+        try:
+            found = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        except (OSError, ValueError) as error:
+            raise MethodError(f"{self.path} cannot be read ({error}). Put it back, or train again.") from error
+        if found != self.sha256:
+            raise MethodError(f"{self.path} is not the file that its card names. Put that back, or train again.")
+        return self.path
+
+
+@dataclass(frozen=True)
+class Networks:
+    """What a method reads. voices: the pool, of the training of the decoder."""
+
+    decoder: NetworkFile
+    voices: NetworkFile
+    regressor: NetworkFile
+    generator: NetworkFile
+    recognizer_map: NetworkFile
+
+
+SHIPPED = Networks(
+    *(NetworkFile(path, SHA256[path]) for path in (WEIGHTS, VOICES, REGRESSOR, JOINT_GENERATOR, RECOGNIZER_MAP))
+)
 _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
 # So much of a speaker is enough for their vector.
@@ -83,6 +119,7 @@ _LEAST_VOICED_S = 0.3
 # So many speakers of the pool tell the F0 of a vector.
 _NEAREST = 5
 _SHORTEST_SAMPLES = 640  # of Praat's contour
+_KEPT = 4  # networks of a kind in memory: what ships, and some that were trained by others
 _CEILING_HZ, _FLOOR_HZ = 600.0, 50.0
 
 
@@ -113,13 +150,22 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class _Conversion(Described, ABC):
+class ContentMethod(Described, ABC):
     """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
     network and a vocoder. Timing, pauses and the course of the melody stay.
     """
 
-    # How many codes describe a frame where no option says it; 0 takes the bottleneck as it is.
+    # networks: its files; trained_by: the recipes of `anonymization.training` whose files it reads.
+    # _stages: how many codes describe a frame where no option says it; 0 takes the bottleneck as it is.
+    networks: Networks = field(default=SHIPPED, repr=False, kw_only=True)
+    trained_by: ClassVar[tuple[str, ...]] = ("content-decoder",)
     _stages: ClassVar[int] = 0
+
+    @property
+    def retrained(self) -> dict[str, str]:
+        """Of its files that do not ship the SHA-256, for the record of a run."""
+        files = ((each.name, getattr(self.networks, each.name)) for each in fields(self.networks))
+        return {name: file.sha256 for name, file in files if not file.is_shipped}
 
     def plan_voices(
         self,
@@ -161,9 +207,15 @@ class _Conversion(Described, ABC):
         except MetricInputError as error:
             raise MethodError(str(error)) from error
 
+    def _pool(self) -> Pool:
+        return read_pool(self.networks.voices)
+
+    def _converter(self) -> Converter:
+        return _load_converter(self.networks.decoder)
+
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         """Samples at 22,050 Hz, 256 of each frame of F0."""
-        [sound] = vocoder().synthesize([_converter().convert(layers, hz, speaker, stages)])
+        [sound] = vocoder().synthesize([self._converter().convert(layers, hz, speaker, stages)])
         return sound
 
     def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:  # noqa: ARG002 - of others
@@ -172,8 +224,8 @@ class _Conversion(Described, ABC):
 
 
 @dataclass(frozen=True)
-class PooledVoices(_Conversion):
-    __doc__ = _Conversion.__doc__
+class PooledVoices(ContentMethod):
+    __doc__ = ContentMethod.__doc__
 
     # farthest: speakers are drawn of so large a part of the pool, those farthest from the own voice (1: of all, and the
     # own voice is not looked at); n_mixed: how many make a voice; same_gender: whether they are of the own gender.
@@ -186,7 +238,7 @@ class PooledVoices(_Conversion):
         return missing_packages(self.title, "safetensors") or missing(self.title, *models)
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
-        pool, draw = read_pool(), _draw(request.key, "pool")
+        pool, draw = self._pool(), _draw(request.key, "pool")
         rows = _rows_of_gender(pool, request) if self.same_gender else np.arange(len(pool.names))
         if self.farthest < 1 and (vector := _own_vector(request.recordings)) is not None:
             nearness = pool.vectors[rows] @ vector
@@ -197,7 +249,7 @@ class PooledVoices(_Conversion):
         return PseudoSpeaker(request.key, {}, mixture={pool.names[row]: share for row in sorted(chosen)})
 
     def _speaker(self, voice: PseudoSpeaker) -> Speaker:
-        return read_pool().voice(voice.mixture)
+        return self._pool().voice(voice.mixture)
 
 
 @dataclass(frozen=True)
@@ -206,12 +258,14 @@ class JointVoices(PooledVoices):
     network that makes samples of content, F0 and voice. Timing, pauses and the course of the melody stay.
     """
 
+    trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "joint-nsf-hifigan")
+
     def missing(self) -> str:
         return missing_packages(self.title, "safetensors") or missing(self.title, "whisper-base", _SPEAKER_ENCODER)
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
-        content = _converter().find_content(layers, hz.size, stages)
-        return _joint_generator().synthesize(content, hz, speaker)
+        content = self._converter().find_content(layers, hz.size, stages)
+        return _load_generator(self.networks.generator).synthesize(content, hz, speaker)
 
 
 @dataclass(frozen=True)
@@ -221,16 +275,17 @@ class EstimatedF0(PooledVoices):
     timing and pauses stay.
     """
 
+    trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "f0-regressor")
     _stages: ClassVar[int] = 4
 
     def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:
         from speech.conversion.content_decoder import count_spectra
 
-        content = _converter().find_content(layers, count_spectra(samples.size), self._stages)
-        return _within_range(_regressor().predict(content, speaker[0]))
+        content = self._converter().find_content(layers, count_spectra(samples.size), self._stages)
+        return _within_range(_load_regressor(self.networks.regressor).predict(content, speaker[0]))
 
 
-class _MovedVectors(_Conversion, ABC):
+class _MovedVectors(ContentMethod, ABC):
     """Voices that are the speaker's own vector, moved."""
 
     makes_vectors: ClassVar[bool] = True
@@ -241,7 +296,7 @@ class _MovedVectors(_Conversion, ABC):
 
     def _speaker(self, voice: PseudoSpeaker) -> Speaker:
         """F0 is that of the speakers of the pool who are nearest to the vector."""
-        pool = read_pool()
+        pool = self._pool()
         vector = read_vector(voice.vector, pool.vectors.shape[1])
         vector /= np.linalg.norm(vector)
         nearest = np.argsort(-(pool.vectors @ vector), kind="stable")[:_NEAREST]
@@ -258,7 +313,7 @@ class NoisyVectors(_MovedVectors):
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
         """Of a speaker without any recording that can be heard, the mean voice of the gender gets the noise."""
-        vectors, start = _own_and_pool(request)
+        vectors, start = _own_and_pool(request, self._pool())
         strength = cast("float", complete_options(self, request.options)["strength"])
         noisy = add_noise(start, vectors, strength, _draw(request.key, "noise"))
         return PseudoSpeaker(request.key, {}, vector=write_vector(noisy))
@@ -271,12 +326,14 @@ class ExpectedVectors(_MovedVectors):
     and the course of the melody stay.
     """
 
+    trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "recognizer-map")
+
     def missing(self) -> str:
         return missing_packages(self.title, "safetensors") or missing(self.title, *_MODELS)
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
         """Of a speaker without any recording that can be heard, nothing is expected but the mean voice."""
-        expected = _recognizer_map()
+        expected = _load_map(self.networks.recognizer_map)
         with use_torch_threads(1):
             pieces = [
                 piece
@@ -302,11 +359,12 @@ class ReflectedVectors(_MovedVectors):
         pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the pool is the method's own
     ) -> list[PseudoSpeaker]:
         """One map for all requests; another one for other speakers, roles, splits or seeds."""
-        whole = read_pool().vectors.astype(np.float64)
+        own = self._pool()
+        whole = own.vectors.astype(np.float64)
         keys = "|".join(sorted(request.key for request in requests))
         with use_one_thread_for_products():
             fitted = fit_reflections(whole / np.linalg.norm(whole, axis=1, keepdims=True), _draw(keys, "reflections"))
-            starts = [_own_and_pool(request)[1] for request in requests]
+            starts = [_own_and_pool(request, own)[1] for request in requests]
             return [
                 PseudoSpeaker(request.key, {}, vector=write_vector(fitted.apply(start)))
                 for request, start in zip(requests, starts, strict=True)
@@ -316,9 +374,8 @@ class ReflectedVectors(_MovedVectors):
         return self.plan_voices([request])[0]
 
 
-def _own_and_pool(request: VoiceRequest) -> tuple[Floats, Floats]:
+def _own_and_pool(request: VoiceRequest, pool: Pool) -> tuple[Floats, Floats]:
     """The vectors of the pool of a speaker's gender, and the speaker's own of length 1, or the mean of the former."""
-    pool = read_pool()
     vectors = pool.vectors[_rows_of_gender(pool, request)].astype(np.float64)
     own = _own_vector(request.recordings)
     start = vectors.mean(axis=0) if own is None else own.astype(np.float64)
@@ -332,11 +389,10 @@ def _draw(key: str, what: str) -> np.random.Generator:
 
 
 def _rows_of_gender(pool: Pool, request: VoiceRequest) -> npt.NDArray[np.intp]:
-    """The speakers of the pool of the gender that is told, else guessed; all where it is not known."""
+    """The speakers of the pool of the gender that is told, else guessed; all where nobody is known to have it."""
     gender = request.gender or guess_gender(request.recordings)
-    if not gender:
-        return np.arange(len(pool.names))
-    return np.array([row for row, own in enumerate(pool.genders) if own == gender])
+    found = [row for row, own in enumerate(pool.genders) if own == gender]
+    return np.array(found or range(len(pool.names)))
 
 
 def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
@@ -398,20 +454,16 @@ def _heard(recordings: Sequence[Recording]) -> Iterator[Samples]:
             return
 
 
-@lru_cache(maxsize=1)
-def read_pool() -> Pool:
-    """The speakers that ship, their file verified."""
+@lru_cache(maxsize=_KEPT)
+def read_pool(file: NetworkFile = SHIPPED.voices) -> Pool:
+    """The speakers of a file, by default of that which ships, verified."""
     from safetensors import safe_open
 
-    with safe_open(_verified(VOICES), framework="np") as file:
-        texts = file.metadata()
-        vectors, f0 = file.get_tensor("vectors"), file.get_tensor("f0")
+    with safe_open(file.verify(), framework="np") as opened:
+        texts = opened.metadata()
+        vectors, f0 = opened.get_tensor("vectors"), opened.get_tensor("f0")
     names, genders = (tuple(texts[key].split(" ")) for key in ("names", "genders"))
     return Pool(names, genders, vectors.astype(np.float32), f0)
-
-
-def _verified(path: Path) -> Path:
-    return verify_file(path, SHA256[path])
 
 
 def verify_file(path: Path, sha256: str) -> Path:
@@ -421,37 +473,37 @@ def verify_file(path: Path, sha256: str) -> Path:
     return path
 
 
-def load_decoder() -> ContentDecoder:
-    """The network that ships, its file verified."""
+def load_decoder(file: NetworkFile = SHIPPED.decoder) -> ContentDecoder:
+    """A decoder, by default the one that ships, its file verified."""
     from speech.conversion import content_decoder
 
-    return content_decoder.load_network(_verified(WEIGHTS))
+    return content_decoder.load_network(file.verify())
 
 
-@lru_cache(maxsize=1)
-def _converter() -> Converter:
+@lru_cache(maxsize=_KEPT)
+def _load_converter(file: NetworkFile) -> Converter:
     from speech.conversion.content_decoder import Converter
 
-    return Converter(load_decoder())
+    return Converter(load_decoder(file))
 
 
-@lru_cache(maxsize=1)
-def _regressor() -> Regressor:
+@lru_cache(maxsize=_KEPT)
+def _load_regressor(file: NetworkFile) -> Regressor:
     from speech.conversion import f0_regressor
 
-    return f0_regressor.load(_verified(REGRESSOR))
+    return f0_regressor.load(file.verify())
 
 
-@lru_cache(maxsize=1)
-def _joint_generator() -> JointSynthesizer:
+@lru_cache(maxsize=_KEPT)
+def _load_generator(file: NetworkFile) -> JointSynthesizer:
     from speech.conversion import joint_generator
 
-    return joint_generator.load(_verified(JOINT_GENERATOR))
+    return joint_generator.load(file.verify())
 
 
-@lru_cache(maxsize=1)
-def _recognizer_map() -> recognizer_map.RecognizerMap:
-    return recognizer_map.load(_verified(RECOGNIZER_MAP))
+@lru_cache(maxsize=_KEPT)
+def _load_map(file: NetworkFile) -> recognizer_map.RecognizerMap:
+    return recognizer_map.load(file.verify())
 
 
 @lru_cache(maxsize=1)
@@ -459,7 +511,7 @@ def _speaker_encoder() -> SpeakerEncoder:
     return encoders.load(_SPEAKER_ENCODER)
 
 
-_CLASSES: dict[str, type[_Conversion]] = {
+_CLASSES: dict[str, type[ContentMethod]] = {
     "b1b": JointVoices,
     "t18-noise": NoisyVectors,
     "t18-asr": ExpectedVectors,

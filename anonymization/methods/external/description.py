@@ -75,6 +75,12 @@ def read_description(path: Path, kind: type[D]) -> D:
     Raises:
         MethodError: it cannot be read or used; names the file, the key, what was expected and found.
     """
+    table, digest = read_table(path)
+    return _describe(table, path.absolute(), digest, kind)
+
+
+def read_table(path: Path) -> tuple[Table, str]:
+    """What a description holds, and the SHA-256 of the file. Raises MethodError where it cannot be read."""
     try:
         content = path.read_bytes()
         if len(content) > LARGEST_FILE:
@@ -84,10 +90,10 @@ def read_description(path: Path, kind: type[D]) -> D:
         raise MethodError(f"{path}: the description cannot be read ({error.strerror}).") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MethodError(f"{path}: expected a TOML file in UTF-8, found: {error}.") from error
-    return _describe(_Table(keys, str(path)), path.absolute(), hashlib.sha256(content).hexdigest(), kind)
+    return Table(keys, str(path)), hashlib.sha256(content).hexdigest()
 
 
-class _Table:
+class Table:
     """A table of the file whose keys are taken one by one, so that one that nobody takes is told."""
 
     def __init__(self, keys: Mapping[str, Any], where: str) -> None:
@@ -120,14 +126,14 @@ class _Table:
         return float(self.take(key, f"a number from {low:g} to {high:g}", lambda v: _is_number(v, low, high), default))
 
     def texts(self, key: str, expected: str, default: Any = _REQUIRED) -> tuple[str, ...]:
-        return tuple(self.take(key, expected, lambda v: _is_list(v, str) and all(v), default))
+        return tuple(self.take(key, expected, lambda v: is_list(v, str) and all(v), default))
 
-    def tables(self, key: str) -> list[_Table]:
-        found = self.take(key, f"[[{key}]] tables", lambda v: _is_list(v, dict), [])
-        return [_Table(each, f"{self.where}: {key} {number}") for number, each in enumerate(found, start=1)]
+    def tables(self, key: str) -> list[Table]:
+        found = self.take(key, f"[[{key}]] tables", lambda v: is_list(v, dict), [])
+        return [Table(each, f"{self.where}: {key} {number}") for number, each in enumerate(found, start=1)]
 
-    def table(self, key: str) -> _Table:
-        return _Table(self.take(key, f"a table [{key}]", lambda v: isinstance(v, dict), {}), f"{self.where}: {key}")
+    def table(self, key: str) -> Table:
+        return Table(self.take(key, f"a table [{key}]", lambda v: isinstance(v, dict), {}), f"{self.where}: {key}")
 
     def finish(self) -> None:
         """Raise MethodError for a key that nobody took."""
@@ -137,7 +143,7 @@ class _Table:
             raise MethodError(f'{self.where}: there is no key "{key}". {hint}')
 
 
-def _is_list(value: object, kind: type) -> bool:
+def is_list(value: object, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(each, kind) for each in value)
 
 
@@ -145,12 +151,12 @@ def _is_number(value: object, low: float, high: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
-def _is_name(value: object) -> bool:
+def is_name(value: object) -> bool:
     return isinstance(value, str) and NAME.fullmatch(value) is not None and len(value) <= LONGEST_NAME
 
 
-def _describe(table: _Table, path: Path, digest: str, kind: type[D]) -> D:
-    name = table.take("name", "small letters, digits and hyphens", _is_name)
+def _describe(table: Table, path: Path, digest: str, kind: type[D]) -> D:
+    name = table.take("name", "small letters, digits and hyphens", is_name)
     fits_version = f"a text of at most {LONGEST_VERSION} letters"
     rate = table.take("rate_hz", "a rate in hertz", lambda v: _is_number(v, LOWEST_RATE_HZ, HIGHEST_RATE_HZ), None)
     tolerance = table.take(
@@ -205,23 +211,23 @@ def _folder(source: Path, text: str) -> Path:
     return folder
 
 
-def _environment(table: _Table) -> dict[str, str]:
+def _environment(table: Table) -> dict[str, str]:
     return {key: table.text(key, "a text") for key in list(table.keys)}
 
 
-def _limits(table: _Table) -> Limits:
+def _limits(table: Table) -> Limits:
     usual = Limits()
     values = {each.name: table.number(each.name, 1, 1e7, getattr(usual, each.name)) for each in fields(Limits)}
     table.finish()
     return Limits(**values)
 
 
-def _word(table: _Table) -> str:
+def _word(table: Table) -> str:
     fits = re.compile(r"[a-z][a-z0-9_]*").fullmatch
     return str(table.take("name", "small letters, digits and _", lambda v: isinstance(v, str) and bool(fits(v))))
 
 
-def _parameter(table: _Table) -> Parameter:
+def _parameter(table: Table) -> Parameter:
     name = _word(table)
     low, high = table.number("low", -1e12, 1e12), table.number("high", -1e12, 1e12)
     if low >= high:
@@ -246,7 +252,7 @@ def _is_gap(value: object, low: float, high: float) -> bool:
     return bool(value[0] < value[1] and value[1] - value[0] < high - low)
 
 
-def _option(table: _Table) -> Option:
+def _option(table: Table) -> Option:
     name = _word(table)
     default = table.take(
         "default", "true, false, a number or a text", lambda v: isinstance(v, bool | int | float | str)

@@ -24,6 +24,7 @@ _LETTERS = 23
 STATES = {
     "frozen": "frozen weights",
     "trained": "trained here",
+    "retrained": "retrained by the operator",
     "drawn": "drawn for each speaker",
     "computed": "no weights",
 }

@@ -268,12 +268,11 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     assert "models fetch" in JOINT.missing()
 
 
-def test_weights_of_another_training_are_refused(monkeypatch, tmp_path):
+def test_weights_of_another_training_are_refused(tmp_path):
     other = tmp_path / "weights.safetensors"
     other.write_bytes(b"other")
-    monkeypatch.setitem(module.SHA256, other, "0" * 64)
     with pytest.raises(MethodError, match="not the file that ships"):
-        module._verified(other)
+        module.NetworkFile(other, "0" * 64).verify()
 
 
 def test_methods_can_be_handed_to_another_process():

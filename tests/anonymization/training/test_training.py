@@ -253,12 +253,12 @@ def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, d
     from speech.conversion import f0_regressor
 
     monkeypatch.setattr(module, "read_features", lambda *_: sounds)
-    monkeypatch.setattr(module, "load_decoder", lambda: decoder)
+    monkeypatch.setattr(module, "load_decoder", lambda _: decoder)
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
     card = module.train(speech, REGRESSION, 1, tmp_path)
     assert json.loads((tmp_path / "card.json").read_text()) == card
     assert card["held_out"]["utterances"] == 1
-    assert card["decoder_sha256"] == module.SHA256[module.DECODER]
+    assert card["decoder_sha256"] == module.SHIPPED.decoder.sha256
     assert list(card["sha256"]) == ["weights.safetensors"]
     assert (tmp_path / "losses.csv").read_text().startswith("step,f0,voicing\n2,")
     loaded = f0_regressor.load(tmp_path / "weights.safetensors", shape=REGRESSION.shape)
@@ -275,10 +275,10 @@ def test_files_of_a_generator_make_speech(features, decoder, tmp_path, monkeypat
     waves = [np.zeros(256 * len(each.spectrum), np.float32) for each in features]
     monkeypatch.setattr(module, "read_features", lambda *_: features)
     monkeypatch.setattr(module, "read_waves", lambda _: waves)
-    monkeypatch.setattr(module, "load_decoder", lambda: decoder)
+    monkeypatch.setattr(module, "load_decoder", lambda _: decoder)
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(features))]
     card = module.train(speech, GENERATION, 1, tmp_path)
-    assert card["decoder_sha256"] == module.SHA256[module.DECODER]
+    assert card["decoder_sha256"] == module.SHIPPED.decoder.sha256
     assert card["device"] == "cpu"
     assert list(card["losses"]) == ["spectrum", "adversarial", "features", "discriminators"]
     synthesizer = joint_generator.load(tmp_path / "weights.safetensors", shape=GENERATION.shape)
