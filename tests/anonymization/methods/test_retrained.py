@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from django.urls import reverse
 
 from anonymization.app.services import start_anonymization
 from anonymization.cli.records import RECORD
@@ -18,6 +19,9 @@ from anonymization.methods.content_decoder.retrained import FILES, find_retraine
 from anonymization.methods.contract import MethodError, VoiceRequest
 from anonymization.methods.registry import broken, find_method, get_method, methods
 from portal.core.models import AuditEvent
+from portal.jobs.models import State
+from portal.jobs.runner import execute
+from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
 from speech.model_files.checkpoints import read_header
 from tests.anonymization.cli.shell import DEMO, Shell
@@ -40,7 +44,9 @@ def train(folder, recipe="content-decoder", seed=1, decoder=None, cut=False, nam
         if cut:
             shapes.popitem()
         tensors = {tensor: np.full(shape, seed / 64, np.float16) for tensor, shape in shapes.items()}
-        texts = {"names": " ".join(names), "genders": " ".join("fmf"[: len(names)])} if network == "voices" else None
+        texts = (
+            {"names": " ".join(names), "genders": " ".join(("fmf" * 20)[: len(names)])} if network == "voices" else None
+        )
         content = numpy_files.save(tensors, metadata=texts)
         (folder / name).write_bytes(content)
         hashes[name] = hashlib.sha256(content).hexdigest()
@@ -242,23 +248,40 @@ def test_regressor_learns_from_the_decoder_that_is_named_and_nothing_else_takes_
     assert "--decoder: recognizer-map reads no decoder" in shell(*call, decoder).err
 
 
-@pytest.mark.django_db
-def test_portal_offers_it_and_its_record_tells_which_weights(folder, client):
+def start_in_portal(corpus):
     for name in ("whisper-base", "hifigan-universal"):
         require_model_file(name)
-    decoder = train(folder / "decoder")
-    method = find_method(str(describe(folder / "mine.toml")))
-    corpus, organizer = make_corpus("tones", speakers=4), make_organizer()
-    client.force_login(organizer)
-    assert f"mine, recipe version {method.version}" in client.get("/systems/new/tones/").content.decode()
     submission = create_baseline(corpus=corpus, name="b", title="B")
     data_sets = corpus.data_sets.filter(name="tones_trials_f")
     [run] = start_anonymization(submission=submission, data_sets=data_sets, method="mine", seed=1)
+    return run
+
+
+@pytest.mark.django_db
+def test_portal_offers_it_and_its_record_tells_which_weights(folder, client):
+    decoder = train(folder / "decoder")
+    method = find_method(str(describe(folder / "mine.toml")))
+    corpus = make_corpus("tones", speakers=4)
+    run = start_in_portal(corpus)
+    client.force_login(make_organizer())
+    assert f"mine, recipe version {method.version}" in client.get("/systems/new/tones/").content.decode()
     assert (run.method_title, run.recipe_version) == ("Ours", method.version)
     [entry] = AuditEvent.objects.filter(action="anonymization.started")
     assert entry.data["retrained"]["decoder"] == sha256_of(decoder)
     page = client.get("/systems/b/runs/tones_trials_f/")
     assert "retrained by the operator" in page.content.decode()
+    assert client.get(reverse("anonymizers:comparison")).status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_job_of_the_portal_anonymises_by_it(folder):
+    train(folder / "decoder", names=[f"s{number}" for number in range(60)])
+    describe(folder / "mine.toml")
+    run = start_in_portal(make_corpus("tones", speakers=4))
+    ended = execute(run.job.pk)
+    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    assert SubmittedFile.objects.count() == run.data_set.utterances.count() > 2
 
 
 @pytest.mark.slow
