@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from portal.api import data, docs, editions, engines, leaderboards, studies, submissions, systems, teams
+from portal.api import data, docs, editions, engines, leaderboards, studies, submissions, systems, teams, trainings
 from portal.api.base import address, nothing_here
 
 app_name = "api"
@@ -82,6 +82,7 @@ urlpatterns = [
     address(f"{submission}/runs/<int:run>/cancel", "cancel-run", post=engines.cancel_run),
     address(f"{submission}/runs/<int:run>/continue", "continue-run", post=engines.continue_run),
     address("engines/", "engines", get=engines.list_engines),
+    address("network-trainings/", "network-trainings", get=trainings.list_network_trainings),
     address("corpora/<slug:corpus>/proposed-recipe", "proposed-recipe", get=editions.propose_recipe),
     address("systems/", "systems", get=systems.list_systems),
     address(f"{system}/", "system", get=systems.show_system),

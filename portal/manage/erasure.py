@@ -28,7 +28,8 @@ from django.core.signing import BadSignature, Signer
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
-from anonymization.app.models import AnonymizationRun
+from anonymization.app.models import AnonymizationRun, NetworkTraining
+from anonymization.app.training.selectors import VOICES_FILE
 from common.errors import NotPossible
 from evaluation.app.derived_data.handlers import FOLDERS
 from evaluation.app.models import EvaluationRun
@@ -137,8 +138,18 @@ def _resting(thing: Utterance | Speaker) -> list[Rows]:
     stimuli = Stimulus.objects.filter(utterance__in=_utterances(thing))
     items = Item.objects.filter(samples__stimulus__in=stimuli).distinct()
     files = DataFile.objects.filter(data_set__utterances__in=_utterances(thing)).distinct()
-    held = [Analysis.objects.filter(study__in=studies), _fixed(items), _fixed(files)]
+    held = [Analysis.objects.filter(study__in=studies), _fixed(items), _fixed(files), _trainings(thing)]
     return [*(find_rows_of(rows) for rows in held), find_rows_of(type(thing)._default_manager.filter(pk=thing.pk))]
+
+
+def _trainings(thing: Utterance | Speaker) -> QuerySet[NetworkTraining]:
+    """The trainings of networks that keep the voice of this speaker."""
+    found: list[int] = []
+    if isinstance(thing, Speaker):
+        names = set(_utterances(thing).values_list("data_sets__name", flat=True))
+        rows = thing.corpus.network_trainings.filter(seeds__files__has_key=VOICES_FILE).distinct()
+        found = [pk for pk, learnt in rows.values_list("pk", "data_sets") if names & set(learnt)]
+    return NetworkTraining.objects.filter(pk__in=found)
 
 
 def _fixed(rows: QuerySet[Any]) -> QuerySet[Any]:

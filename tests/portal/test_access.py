@@ -351,6 +351,7 @@ MATRIX = {
     "api:continue-run": ONLY_POST,
     "api:engines": OPEN,
     "api:proposed-recipe": API_FOR_ORGANIZERS,
+    "api:network-trainings": API_FOR_ORGANIZERS,
     "api:systems": OPEN,
     "api:system": API_FOR_ORGANIZERS,
     "api:values": API_FOR_ORGANIZERS,

@@ -19,6 +19,7 @@ from portal.challenges.selectors import corpora_for, count_speakers_tested
 from portal.jobs.models import Job, State
 
 TRAINING = "train-network"  # the kind of jobs
+VOICES_FILE = "voices.safetensors"  # of a decoder: names and voices of the speakers whom it heard
 
 
 def trainings_for(user: Any) -> QuerySet[NetworkTraining]:

@@ -129,6 +129,9 @@ def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
         "settings": _settings(training),
         "warnings": [one.warning for one in list_material(training.corpus) if _is_used(one.data_set, training)],
         "cards": cards_table([one for one in seeds if one.card]),
+        "is_judged": any(
+            name in one.card.get("held_out", {}) for one in seeds for name in ("rmse_semitones", "cosine")
+        ),
         "ended_seeds": [one for one in seeds if one.card],
         "may_delete": find_kind("network-trainings").owned(user).filter(pk=training.pk).exists(),
     }

@@ -16,6 +16,7 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from anonymization.app.models import NetworkTraining
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import Hypothesis, MetricValue, SpeakerVector, UtteranceMeasure
@@ -38,6 +39,7 @@ from tests.portal.attacked import recognised
 from tests.portal.attacking import attack, store_samples, unprotected
 from tests.portal.backups import back_up
 from tests.portal.factories import make_corpus, make_job
+from tests.portal.network_trainings import make_material, make_network_training
 from tests.portal.objective import tones_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("few_resamples")]
@@ -213,6 +215,19 @@ def test_utterance_that_became_a_stimulus_is_erased(folder):
     assert find({other.name}, folder)
     assert AuditEvent.objects.get(action="speech.erased").data["what"] == "utterance"
     call_command("verify")
+
+
+def test_training_that_keeps_voices_goes_with_a_speaker(folder):
+    data_set = make_material()
+    kept, gone = make_network_training(data_set.corpus), make_network_training(data_set.corpus)
+    seed = gone.seeds.get()
+    seed.files |= {"voices.safetensors": store_bytes(b"the voice of tones_train-1", ".safetensors")}
+    seed.save()
+    call_command("erase", "utterance", "tones", "tones_train-1-0", "--receipt", str(folder / "utterance.json"))
+    assert NetworkTraining.objects.count() == 2
+    call_command("erase", "speaker", "tones", "tones_train-1", "--receipt", str(folder / "speaker.json"))
+    assert list(NetworkTraining.objects.all()) == [kept]
+    assert not default_storage.exists(seed.files["voices.safetensors"])
 
 
 def test_archives_that_are_no_submission_yet_are_named(folder, capsys):

@@ -12,6 +12,7 @@ from anonymization.app.models import NetworkTraining
 from anonymization.app.training import services
 from portal.challenges.models import Role
 from portal.jobs.models import Job
+from tests.portal.api.calls import Api
 from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_team, make_user
 from tests.portal.network_trainings import LOSSES, add_training_set, make_material, make_network_training
 
@@ -122,6 +123,11 @@ def test_page_shows_curves_cards_and_files(organizer):
     assert rows["Correlation of F0"] == ["–"] * 2
     assert rows["Voicing errors, % of frames"] == ["12.5"] * 2
     assert "2 of 2 seeds trained." in page
+    assert "of them nothing was learnt" in page
+    job = training.seeds.get(seed=2).job
+    assert f'href="{training.get_absolute_url()}">f0-regressor, training {training.pk}</a>, seed 2' in text_of(
+        organizer.get(job.get_absolute_url())
+    )
     assert "hx-get" not in page.partition("<main")[2]
     base = f"{training.get_absolute_url()}2/"
     assert json.loads(organizer.get(f"{base}card.json").content)["seed"] == 2
@@ -194,6 +200,19 @@ def test_only_organizers_who_may_see_the_corpus_reach_a_training(client):
     client.logout()
     assert {client.get(one).status_code for one in reads} == {302}
     assert NetworkTraining.objects.count() == 1
+
+
+def test_api_lists_trainings_with_their_cards():
+    owner = make_organizer()
+    training = make_network_training(make_material(is_shared=False).corpus)
+    shown = make_network_training(make_material("own", is_shared=False, created_by=owner).corpus, state="failed")
+    [found] = Api(owner).client.get("/api/network-trainings/").json()["results"]
+    assert (found["id"], found["corpus"], found["state"]) == (shown.pk, "own", "failed")
+    training.corpus.created_by = owner
+    training.corpus.save()
+    _, found = Api(owner).client.get("/api/network-trainings/").json()["results"]
+    [seed] = found["seeds"]
+    assert (seed["losses"], seed["card"]["seed"], seed["job"]["state"]) == (LOSSES, 1, "succeeded")
 
 
 def test_page_of_anonymisers_leads_organizers_there(client, organizer):
