@@ -77,6 +77,7 @@ NOT_OF_ONE_TEAM = {
     "api:me",
     "api:editions",
     "api:edition",
+    "api:network-trainings",  # of corpora, for organizers
     "api:expected",
     "api:expected-set",
     "api:requirements",
