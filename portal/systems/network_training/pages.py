@@ -77,7 +77,7 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
 
 
 def trainings_table(trainings: Iterable[NetworkTraining]) -> Table:
-    columns = [Column("training", "Training"), Column("speech", "Speech", kind="text"), *number_columns("Seeds")]
+    columns = [Column("training", "Training"), Column("speech", "Speech", kind="text"), Column("seeds", "Seeds")]
     columns += [Column("state", "State"), Column("reached", "Reached"), Column("by", "Started by"), Column("at", "On")]
     return plain_table("Trainings of networks", columns, map(_training, trainings), is_caption_hidden=True)
 
@@ -103,11 +103,11 @@ def _reached(cards: Sequence[Mapping[str, Any]]) -> Cell:
         found = [card["held_out"][name] for card in cards if card.get("held_out", {}).get(name) is not None]
         if found:
             label, shown = HELD_OUT[name]
-            return Cell(shown(statistics.fmean(found)), note=label)
+            return Cell(shown(statistics.fmean(found)), aside=label)
     losses = [next(iter(card["losses"].items())) for card in cards if card.get("losses")]
     if not losses:
         return Cell(MISSING)
-    return Cell(decimals(statistics.fmean(value for _, value in losses), LOSS_DIGITS), note=_loss(losses[0][0]))
+    return Cell(decimals(statistics.fmean(value for _, value in losses), LOSS_DIGITS), aside=_loss(losses[0][0]))
 
 
 def _loss(name: str) -> str:
