@@ -91,23 +91,24 @@ def _training(training: NetworkTraining) -> list[Cell | str]:
         Cell(str(training.corpus), aside=", ".join(training.data_sets)),
         f"{len(seeds)}" if is_whole else f"{ended} of {len(seeds)}",
         Cell(state.label, badge=state),
-        _reached([one.card for one in seeds if one.card]),
+        _reached([one for one in seeds if one.card]),
         str(training.created_by or MISSING),
         moment_cell(training.created_at),
     ]
 
 
-def _reached(cards: Sequence[Mapping[str, Any]]) -> Cell:
+def _reached(seeds: Sequence[NetworkSeed]) -> Cell:
     """The number that tells most of a training, mean over its seeds: on speakers held out, else the first loss."""
+    cards = [one.card for one in seeds]
     for name in ("rmse_semitones", "cosine", "phone_error_rate"):
         found = [card["held_out"][name] for card in cards if card.get("held_out", {}).get(name) is not None]
         if found:
             label, shown = HELD_OUT[name]
             return Cell(shown(statistics.fmean(found)), aside=label)
-    losses = [next(iter(card["losses"].items())) for card in cards if card.get("losses")]
-    if not losses:
+    if not (seeds and seeds[0].losses):
         return Cell(MISSING)
-    return Cell(decimals(statistics.fmean(value for _, value in losses), LOSS_DIGITS), aside=_loss(losses[0][0]))
+    name = seeds[0].losses[0][1]  # a database may keep the keys of a card in another order
+    return Cell(decimals(statistics.fmean(card["losses"][name] for card in cards), LOSS_DIGITS), aside=_loss(name))
 
 
 def _loss(name: str) -> str:
@@ -194,10 +195,12 @@ def cards_table(seeds: Sequence[NetworkSeed]) -> Table | None:
         ("Speech", [duration(card["data"]["seconds"]) for card in cards]),
         ("Steps", [f"{steps:,}" if (steps := card["recipe"].get("steps")) else MISSING for card in cards]),
     ]
-    for name in _names(cards, "losses"):
+    heads = seeds[0].losses[0] if seeds[0].losses else []
+    for name in sorted(_names(cards, "losses"), key=lambda one: heads.index(one) if one in heads else len(heads)):
         values = [decimals(card["losses"][name], LOSS_DIGITS) for card in cards]
         rows.append((f"{_loss(name)}, at the end", [*values]))
-    for name in _names(cards, "held_out"):
+    known = list(HELD_OUT)
+    for name in sorted(_names(cards, "held_out"), key=lambda one: known.index(one) if one in known else len(known)):
         label, shown = HELD_OUT.get(name, (name.replace("_", " ").capitalize(), str))
         found = [card["held_out"].get(name) for card in cards]
         rows.append((label, [MISSING if value is None else shown(value) for value in found]))

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_POST
 from anonymization.app.training.selectors import seed_for, training_for
 from anonymization.app.training.services import cancel_training, continue_training
 from portal.accounts.access import organizer_page, organizer_read
-from portal.core.downloads import csv_response, json_response
+from portal.core.downloads import as_download, csv_response
 from portal.core.fields import posted, show_form
+from portal.core.storage import read_stored
 from portal.corpora.selectors import corpus_for
 from portal.jobs.services import NotPossible
 from portal.systems.exports import pack_files
@@ -75,7 +76,9 @@ go_on = partial(act, service=continue_training)
 @organizer_read
 def card(request: HttpRequest, training: int, seed: int) -> HttpResponse:
     found = seed_for(request.user, training, seed)
-    return json_response(f"{pages.file_name(found)}-card.json", found.card)
+    if (content := read_stored(found.files["card.json"])) is None:
+        raise Http404
+    return as_download(HttpResponse(content, content_type="application/json"), f"{pages.file_name(found)}-card.json")
 
 
 @organizer_read
