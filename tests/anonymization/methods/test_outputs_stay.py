@@ -42,7 +42,7 @@ BY_PROCESSOR = {
         ("t18-asr", "1"): "851391e67ce11aaf",
         ("t40", "1"): "82b879711322e9f6",
         ("b1b", "1"): "73dda908023d503a",
-        ("private-knn", "1"): "fc5bb7511430a4f7",
+        ("private-knn", "1"): "09f24ca1e714a8a3",
     },
     "AuthenticAMD AVX512": {
         ("pitch-shift-vocoder", "1"): "7f76c5df24cc2c40",
