@@ -36,6 +36,7 @@ REQUIRES: Mapping[str, str] = {
     "scipy": "scipy>=1.13",
     "soundfile": "soundfile>=0.13",
     "soxr": "soxr>=0.5",
+    "threadpoolctl": "threadpoolctl>=3.5",
     "zstandard": "zstandard>=0.23",
 }
 # Methods that need them say so and the others run.
