@@ -141,8 +141,8 @@ class PseudoSpeaker:
 class Block:
     """A part of a method that is put together of several.
 
-    slot: content, voice, prosody or synthesis. title: what it is, short. state: frozen, trained, retrained (by whoever
-    runs it), drawn or computed. licence: of its weights; empty where it has none.
+    slot: content, voice, prosody or synthesis. title: what it is, short. state: frozen, trained, retrained (by the
+    operator or user), drawn or computed. licence: of its weights; empty where it has none.
     """
 
     slot: str

@@ -1,4 +1,4 @@
-"""A method of this folder with networks that were trained by whoever runs it.
+"""A method of this folder with networks of a training of the operator or user.
 
 A TOML description names the method and the folders that `python -m anonymization train` left; `docs/plugins.md`
 explains its keys. All that does not fit is told at once. Shapes are compared with those of what ships, by the headers

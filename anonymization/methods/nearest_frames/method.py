@@ -10,7 +10,7 @@ published system. Conventions: samples are int16, mono, 16 kHz.
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -114,9 +114,9 @@ class _Targeted(Described, ABC):
         except MetricInputError as error:
             raise MethodError(str(error)) from error
 
+    @abstractmethod
     def _convert(self, samples: Samples, target: Target, options: dict[str, OptionValue]) -> Samples:
         """The speech in the voice of a target; samples are not silent."""
-        raise NotImplementedError
 
     def _keep(self, key: tuple[Any, ...], make: Callable[[], A]) -> A:
         """What was made of a target; the oldest go. Two threads at worst make the same twice, to the same result."""

@@ -188,13 +188,13 @@ def test_only_organizers_who_may_see_the_corpus_reach_a_training(client):
         f"{address}1/network.zip",
         FORM,
     ]
-    deeds = [f"{address}cancel", f"{address}continue", FORM]
+    changing = [f"{address}cancel", f"{address}continue", FORM]
     member = make_team(make_edition(make_corpus("other"))).memberships.first()
     people = [make_user(), make_organizer(), make_operator(), *([member.user] if member else [])]
     for person in people:
         client.force_login(person)
         assert {client.get(one).status_code for one in reads} == {404}
-        assert {client.post(one, asked(corpus.data_sets.get(role="training"))).status_code for one in deeds} == {404}
+        assert {client.post(one, asked(corpus.data_sets.get(role="training"))).status_code for one in changing} == {404}
     client.force_login(owner)
     assert {client.get(one).status_code for one in reads} == {200, 286}
     client.logout()
