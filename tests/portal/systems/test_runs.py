@@ -392,6 +392,23 @@ def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
         assert f"{value:.4f}" in page
 
 
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("mcadams-2022", "no file is equal to its original, silent, clipped or of another duration."),
+        ("t11", "no file is equal to its original, silent or clipped."),
+        ("gone", "no file is equal to its original, silent or clipped."),
+    ],
+)
+def test_only_a_method_that_keeps_durations_is_said_to(organizer, run, method, words):
+    AnonymizationRun.objects.update(method=method, voices={})
+    assert f"No problems: {words}" in text_of(organizer.get(RUN))
+    measured(run.submission.system, run.data_set)
+    page = text_of(organizer.get("/systems/b2-tones/"))
+    assert ("original or of another duration." in page) == ("of another duration" in words)
+    assert ("silent, clipped or equal to its original." in page) != ("of another duration" in words)
+
+
 def test_run_is_linked_from_how_its_system_was_made(organizer, run):
     assert f'<a href="{RUN}">tones_trials_f</a>' in text_of(organizer.get("/systems/b2-tones/"))
 
