@@ -8,8 +8,6 @@ is read is the same for all seeds. A training that would run longer than a job m
 from __future__ import annotations
 
 import csv
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +16,15 @@ from typing import Any
 from django.conf import settings
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
-from anonymization.app.training.selectors import TRAINING, list_spoken, list_unfinished, read_recipe
+from anonymization.app.training.selectors import (
+    START_ANOTHER,
+    TRAINING,
+    find_change,
+    hash_material,
+    list_spoken,
+    list_unfinished,
+    read_recipe,
+)
 from anonymization.app.training.services import ENGINES, find_missing, needs_card
 from anonymization.training.recipe import NetworkRecipe, Recipe
 from common.errors import MetricInputError
@@ -69,7 +75,9 @@ def train_network(context: JobContext) -> dict[str, Any]:
 
 def _train(seed: NetworkSeed, context: JobContext) -> None:
     training = seed.training
-    recipe = _load_recipe(training)
+    if sentence := find_change(training):
+        raise JobFailure(sentence, actor=Actor.ORGANIZER, remedy=START_ANOTHER)
+    recipe = read_recipe(training)
     if sentence := find_missing(with_texts=recipe.needs_texts):
         raise JobFailure(sentence, actor=Actor.OPERATOR, remedy=AGAIN)
     spoken = list(list_spoken(training))
@@ -78,7 +86,9 @@ def _train(seed: NetworkSeed, context: JobContext) -> None:
         require_sound(utterances, targets=False)
     except MetricInputError as error:
         raise _refused(error) from error
-    _require_same(training, recipe, spoken)
+    if not training.begun_with:
+        training.begun_with = hash_material(recipe, spoken)
+        training.save(update_fields=["begun_with"])
     _require_memory(recipe, sum(one.duration_s or 0.0 for one in spoken))
     device = _choose_device(training)
     name = f"{training.pk}-{seed.seed}"
@@ -135,17 +145,6 @@ def _refused(error: MetricInputError) -> JobFailure:
 # Before the first step -----------------------------------------------------------------------------
 
 
-def _load_recipe(training: NetworkTraining) -> Recipe:
-    try:
-        return read_recipe(training)
-    except (KeyError, MetricInputError) as error:
-        raise JobFailure(
-            f"This portal has no recipe {training.recipe} with the values of this training.",
-            actor=Actor.ORGANIZER,
-            remedy="Start another training.",
-        ) from error
-
-
 def _make_utterance(one: Utterance) -> TrainingUtterance:
     return TrainingUtterance(one.name, one.speaker.name, partial(_read_samples, one), gender=one.speaker.gender)
 
@@ -155,26 +154,6 @@ def _read_samples(one: Utterance) -> tuple[Any, int]:
         return load_audio(one.audio)
     except AudioError as error:
         raise MetricInputError(f"The recording {one.name} cannot be read: {error}") from error
-
-
-def _require_same(training: NetworkTraining, recipe: Recipe, spoken: Sequence[Utterance]) -> None:
-    """That all seeds learn the same, and a training goes on with what it began with.
-
-    Raises:
-        JobFailure: utterances were deleted, added or replaced, or this version of the portal has another recipe.
-    """
-    rows = [(one.name, one.speaker.name, one.audio, one.transcript if recipe.needs_texts else "") for one in spoken]
-    digest = hashlib.sha256(json.dumps([recipe.as_dict(), rows], sort_keys=True).encode()).hexdigest()
-    if not training.begun_with:
-        training.begun_with = digest
-        training.save(update_fields=["begun_with"])
-    elif training.begun_with != digest:
-        raise JobFailure(
-            "The speech or the recipe has changed since this training began: utterances were deleted, added or "
-            "replaced, or the portal has a new version. One training cannot learn from both.",
-            actor=Actor.ORGANIZER,
-            remedy="Start another training.",
-        )
 
 
 def _require_memory(recipe: Recipe, seconds: float) -> None:

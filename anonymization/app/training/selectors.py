@@ -5,6 +5,8 @@ Durations are in seconds.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +16,13 @@ from django.shortcuts import get_object_or_404
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.training.recipe import Recipe, read_recipes
+from common.errors import MetricInputError
 from portal.challenges.models import Corpus, DataSet, Role, Utterance
 from portal.challenges.selectors import corpora_for, count_speakers_tested
 from portal.jobs.models import Job, State
 
 TRAINING = "train-network"  # the kind of jobs
+START_ANOTHER = "Start another training."  # what to do where one cannot go on
 VOICES_FILE = "voices.safetensors"  # of a decoder: names and voices of the speakers whom it heard
 
 
@@ -31,6 +35,11 @@ def trainings_for(user: Any) -> QuerySet[NetworkTraining]:
 
 def training_for(user: Any, pk: int) -> NetworkTraining:
     return get_object_or_404(trainings_for(user), pk=pk)
+
+
+def find_training(user: Any, corpus: Corpus, pk: str) -> NetworkTraining | None:
+    """A training on this corpus by its key as an address has it; None where there is none."""
+    return trainings_for(user).filter(corpus=corpus, pk=int(pk) if pk.isdecimal() and len(pk) < 19 else 0).first()
 
 
 def seed_for(user: Any, training: int, seed: int) -> NetworkSeed:
@@ -61,6 +70,26 @@ def read_recipe(training: NetworkTraining) -> Recipe:
         MetricInputError: or has other values.
     """
     return read_recipes()[training.recipe].changed(**training.changes)
+
+
+def find_change(training: NetworkTraining) -> str:
+    """Why a training cannot go on with what it began with, a sentence; empty where it can, or has not begun."""
+    try:
+        recipe = read_recipe(training)
+    except (KeyError, MetricInputError):
+        return f"This portal has no recipe {training.recipe} with the values of this training."
+    if training.begun_with in {"", hash_material(recipe, list_spoken(training))}:
+        return ""
+    return (
+        "The speech or the recipe has changed since this training began: utterances were deleted, added or replaced, "
+        "or the portal has a new version. One training cannot learn from both."
+    )
+
+
+def hash_material(recipe: Recipe, spoken: Iterable[Utterance]) -> str:
+    """Digest of a recipe and the speech that is learned from by it."""
+    rows = [(one.name, one.speaker.name, one.audio, one.transcript if recipe.needs_texts else "") for one in spoken]
+    return hashlib.sha256(json.dumps([recipe.as_dict(), rows], sort_keys=True).encode()).hexdigest()
 
 
 # What is learned from ------------------------------------------------------------------------------

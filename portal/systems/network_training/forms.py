@@ -45,7 +45,7 @@ class RecipeCard:
 
 
 class NetworkTrainingForm(forms.Form):
-    """`material`: the training sets of the corpus."""
+    """`material`: the training sets of the corpus. `like`: a training of it whose choices are chosen at first."""
 
     recipe = RadioField("Network", "a network")
     data_sets = RowsField(
@@ -74,7 +74,7 @@ class NetworkTrainingForm(forms.Form):
         help_text="NAME=VALUE with spaces between them, such as steps=500 batch=8. Left empty, as the recipe has them.",
     )
 
-    def __init__(self, *args: Any, corpus: Corpus, by: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, corpus: Corpus, by: Any, like: NetworkTraining | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.corpus, self.by = corpus, by
         self.missing = explain_no_training()
@@ -85,6 +85,17 @@ class NetworkTrainingForm(forms.Form):
         fields["data_sets"].queryset = DataSet.objects.filter(corpus=corpus).select_related("corpus").order_by("name")
         fields["data_sets"].initial = [one.data_set.pk for one in self.material if not one.refusal]
         fields["licence"].initial = corpus.licence
+        if like is not None:
+            self._choose_as(like)
+
+    def _choose_as(self, like: NetworkTraining) -> None:
+        self.initial.update(
+            recipe=like.recipe,
+            data_sets=[one.data_set.pk for one in self.material if one.data_set.name in like.data_sets],
+            seeds=" ".join(str(one.seed) for one in like.seeds.all()),
+            licence=like.licence,
+            changes=" ".join(f"{name}={value}" for name, value in like.changes.items()),
+        )
 
     # What the page shows -----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.training.selectors import (
+    find_change,
     list_jobs,
     list_material,
     read_recipe,
@@ -121,12 +122,15 @@ def _loss(name: str) -> str:
 def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
     live = live_part(training)
     jobs, seeds = list_jobs(training), live["seeds"]
-    active = any(not job.has_ended for job in jobs)
+    active = live["is_active"]
+    has_stopped = not active and any(map(can_run_again, jobs))
+    change = find_change(training) if has_stopped else ""
     return {
         **live,
         "title": read_recipes()[training.recipe].title if training.recipe in read_recipes() else training.recipe,
         "can_cancel": active and not is_ending(jobs),
-        "can_continue": not active and any(map(can_run_again, jobs)),
+        "can_continue": has_stopped and not change,
+        "change": change,
         "settings": _settings(training),
         "warnings": [one.warning for one in list_material(training.corpus) if _is_used(one.data_set, training)],
         "cards": cards_table([one for one in seeds if one.card]),

@@ -11,7 +11,7 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from anonymization.app.training.selectors import seed_for, training_for
+from anonymization.app.training.selectors import find_training, seed_for, training_for
 from anonymization.app.training.services import cancel_training, continue_training
 from portal.accounts.access import organizer_page, organizer_read
 from portal.core.downloads import as_download, csv_response
@@ -33,9 +33,10 @@ def training_list(request: HttpRequest) -> HttpResponse:
 
 @organizer_page
 def new_training(request: HttpRequest, corpus: str) -> HttpResponse:
-    """Train a network on speech of a corpus."""
+    """Train a network on speech of a corpus, with the choices of an earlier training of it where one is named."""
     chosen = corpus_for(request.user, corpus)
-    form = NetworkTrainingForm(posted(request), corpus=chosen, by=request.user)
+    like = find_training(request.user, chosen, request.GET.get("like", ""))
+    form = NetworkTrainingForm(posted(request), corpus=chosen, by=request.user, like=like)
     training = form.start() if form.is_valid() else None
     if training is not None:
         return redirect(training)

@@ -12,7 +12,7 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.training import handlers, services
-from anonymization.app.training.selectors import list_jobs, list_material, sum_up_state
+from anonymization.app.training.selectors import find_change, list_jobs, list_material, sum_up_state
 from anonymization.app.training.services import cancel_training, continue_training, start_training
 from portal.challenges.models import Role
 from portal.core.models import AuditEvent
@@ -213,6 +213,22 @@ def test_speech_that_changed_is_not_mixed(read):
     second.refresh_from_db()
     assert second.state == "failed"
     assert "has changed since this training began" in second.failure
+    with pytest.raises(NotPossible, match=r"has changed since this training began.* Start another training\."):
+        continue_training(NetworkTraining.objects.get(pk=training.pk), by=None)
+    second.refresh_from_db()
+    assert second.state == "failed"
+
+
+def test_training_whose_recipe_is_gone_cannot_go_on():
+    training = start(make_material())
+    [job] = list_jobs(training)
+    NetworkTraining.objects.filter(pk=training.pk).update(changes={"depth": "3"})  # as another version had it
+    execute(job.pk)
+    job.refresh_from_db()
+    assert job.failure == find_change(NetworkTraining.objects.get()) != ""
+    assert job.failure.startswith("This portal has no recipe f0-regressor with the values")
+    with pytest.raises(NotPossible, match=r"has no recipe f0-regressor .* Start another training\."):
+        continue_training(NetworkTraining.objects.get(), by=None)
 
 
 @pytest.mark.parametrize("kind", ["network-trainings", "corpora"])

@@ -162,6 +162,29 @@ def test_training_under_way_renews_itself_and_can_be_cancelled_and_continued(org
     assert "Only a failed or cancelled run can be continued." in text_of(again)
 
 
+def test_training_whose_speech_changed_leads_to_another_with_the_same_choices(organizer):
+    data_set = make_material()
+    add_training_set(data_set.corpus, name="more_train")
+    organizer.post(FORM, asked(data_set, changes="steps=8"))
+    training = NetworkTraining.objects.get()
+    address, form = training.get_absolute_url(), f"{FORM}?like={training.pk}"
+    training.begun_with = "of other speech"
+    training.save()
+    assert form not in text_of(organizer.get(address))
+    organizer.post(f"{address}cancel")
+    page = text_of(organizer.get(address))
+    assert "Continue the training" not in page
+    assert "has changed since this training began" in page
+    assert f'href="{form}"' in page
+    assert "has changed since this training began" in text_of(organizer.post(f"{address}continue", follow=True))
+    assert {job.state for job in Job.objects.all()} == {"cancelled"}
+    shown = organizer.get(form).context["form"]
+    given = {name: shown[name].value() for name in asked(data_set)}
+    assert given == asked(data_set, changes="steps=8")
+    for unknown in ("0", "x", "9" * 30, str(make_network_training(make_material("other").corpus).pk)):
+        assert organizer.get(f"{FORM}?like={unknown}").context["form"]["seeds"].value() == "1"
+
+
 def test_failure_says_who_must_act(organizer):
     training = make_network_training(state="failed")
     failure = {
