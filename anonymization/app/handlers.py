@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.db.models import F
 
 from anonymization.app import job
 from anonymization.app.models import AnonymizationRun
+from anonymization.app.networks import NetworkGone, open_run_method
 from anonymization.app.selectors import TRIAL
 from anonymization.app.services import settle_anonymization
 from anonymization.app.voice_assignment import (
@@ -29,6 +31,7 @@ from anonymization.app.voice_assignment import (
     take_plan_of_others,
 )
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
+from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import (
     Anonymizer,
     Item,
@@ -69,12 +72,15 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
 
     The first utterance goes alone: when it fails, the others are not tried.
     """
-    run = AnonymizationRun.objects.select_related("data_set__corpus", "submission__system").get(
-        pk=context.parameters["run"]
-    )
+    rows = AnonymizationRun.objects.select_related("data_set__corpus", "submission__system", "network__training")
+    run = rows.get(pk=context.parameters["run"])
     extent = job.measure_extent(run)
     _require_audio(run.data_set, extent)
-    method = _load_method(run, extent)
+    with ExitStack() as files:
+        return _anonymize(run, _load_method(run, extent, files), extent, context)
+
+
+def _anonymize(run: AnonymizationRun, method: Anonymizer, extent: job.Extent, context: JobContext) -> dict[str, Any]:
     _plan_voices(run, method, context)
     _require_voices(run)
     method = prepare_targets(run, method)
@@ -104,11 +110,19 @@ def find_methods() -> list[str]:
     return [method.name for method in methods() if not explain_missing(method)]
 
 
-def _load_method(run: AnonymizationRun, extent: job.Extent) -> Anonymizer:
-    """The method of a run, in the version that made what is there already; where nothing is, in the one at hand."""
+def _load_method(run: AnonymizationRun, extent: job.Extent, files: ExitStack) -> Anonymizer:
+    """The method of a run, in the version that made what is there already; where nothing is, in the one at hand.
+
+    Args:
+        files: keeps those of its network until it is closed.
+    """
     try:
-        method = get_method(run.method)
+        method = files.enter_context(open_run_method(run))
         missing = explain_missing(method)
+    except NetworkGone as error:
+        raise JobFailure(
+            str(error), actor=Actor.ORGANIZER, remedy="Start the system again with another network."
+        ) from error
     except MethodError as error:
         missing = str(error)
     if missing:
@@ -147,7 +161,8 @@ def _renew(run: AnonymizationRun, method: Anonymizer) -> None:
         if not is_planned_in_job(run, method):
             give_voices(run, plan_split_voices(method, run.data_set, run.seed))
     run.recipe_version, run.code_version = method.version, code_version()
-    run.save(update_fields=["recipe_version", "code_version", "options", "voices", "voice_distance"])
+    run.retrained = dict(find_retrained(method))
+    run.save(update_fields=["recipe_version", "code_version", "options", "voices", "voice_distance", "retrained"])
 
 
 def _plan_voices(run: AnonymizationRun, method: Anonymizer, context: JobContext) -> None:

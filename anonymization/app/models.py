@@ -26,6 +26,9 @@ class AnonymizationRun(models.Model):
     Of a method whose voices are those of target speakers: `target_set`, where they come from, `target_selection`, by
     which rule, `target_recordings`, by target the audio that is used, and `targets`, by speaker or, at utterance level,
     by utterance, who got whom; all settled when the run begins.
+
+    `network`: of a training in the portal, that the method read in place of its own; `retrained`: SHA-256 of all
+    networks that do not ship, by what they are to the method. A network whose training was deleted leaves only these.
     """
 
     class Level(models.TextChoices):
@@ -47,6 +50,8 @@ class AnonymizationRun(models.Model):
     target_selection = models.CharField(max_length=40, blank=True)
     target_recordings = models.JSONField(default=dict, blank=True)
     targets = models.JSONField(default=dict, blank=True)
+    network = models.ForeignKey("NetworkSeed", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
+    retrained = models.JSONField(default=dict, blank=True)
     job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="anonymization_run")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -63,7 +68,8 @@ class AnonymizationRun(models.Model):
     def method_title(self) -> str:
         """What people read; its name where this portal no longer has the method."""
         try:
-            return get_method(self.method).title
+            title = get_method(self.method).title
+            return f"{title}, with {self.network.label}" if self.network else title
         except MethodError:
             return self.method
 
@@ -124,3 +130,13 @@ class NetworkSeed(models.Model):
 
     def __str__(self) -> str:
         return f"{self.training}, seed {self.seed}"
+
+    @property
+    def label(self) -> str:
+        """Short enough for the title of a system."""
+        return f"training {self.training_id}, seed {self.seed}"
+
+    @property
+    def file_name(self) -> str:
+        """How its files are called, and the folder that its archive is unpacked into."""
+        return f"{self.training.recipe}-{self.training_id}-seed-{self.seed}"

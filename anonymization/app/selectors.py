@@ -16,9 +16,11 @@ from django.db.models import Sum
 from django.http import Http404
 
 from anonymization.app.models import AnonymizationRun
+from anonymization.app.networks import find_run_method
 from anonymization.methods.contract import Anonymizer, MethodError, OptionValue, keeps_duration
-from anonymization.methods.registry import get_method, methods
+from anonymization.methods.registry import methods
 from portal.challenges.models import Corpus, DataSet
+from portal.challenges.selectors import may_see_corpus
 from portal.jobs.models import Job, State
 from portal.submissions.models import Submission
 
@@ -51,14 +53,15 @@ def label_of(name: str) -> str:
 def find_method(run: AnonymizationRun) -> Anonymizer | None:
     """The method of a run; None where this portal has it no more."""
     try:
-        return get_method(run.method)
+        return find_run_method(run)
     except MethodError:
         return None
 
 
 def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
     """The run that made a data set of a submission, or "not found"."""
-    runs = submission.anonymization_runs.select_related("data_set__corpus", "job", "target_set")
+    rests_on = ("data_set__corpus", "job", "target_set", "network__training__corpus")
+    runs = submission.anonymization_runs.select_related(*rests_on)
     run = runs.filter(data_set__name=data_set).first()
     if run is None:
         raise Http404
@@ -68,16 +71,22 @@ def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
 
 def outputs_keep_duration(submission: Submission, data_set: DataSet) -> bool:
     """Whether files of a submission are to be as long as their originals: as its method or the recipe says."""
-    run = submission.anonymization_runs.filter(data_set=data_set).only("method").first()
+    run = submission.anonymization_runs.filter(data_set=data_set).select_related("network__training").first()
     if run:
         return keeps_duration(find_method(run))
     edition = submission.system.edition
     return edition.recipe.keeps_duration if edition else True
 
 
+def find_training_address(user: Any, run: AnonymizationRun) -> str:
+    """The page of the training whose network a run used, for those who may see it; else empty."""
+    training = run.network.training if run.network else None
+    return training.get_absolute_url() if training and may_see_corpus(user, training.corpus) else ""
+
+
 def list_runs(submission: Submission) -> list[AnonymizationRun]:
     """All runs of a submission without what is long of them, in the order in which they were started."""
-    runs = submission.anonymization_runs.select_related("data_set").defer(
+    runs = submission.anonymization_runs.select_related("data_set", "network__training__corpus").defer(
         "voices", "report", "targets", "target_recordings"
     )
     return list(runs.order_by("pk"))

@@ -8,7 +8,8 @@ from typing import Any
 from django.db import transaction
 
 from anonymization.app import voice_assignment
-from anonymization.app.models import AnonymizationRun
+from anonymization.app.models import AnonymizationRun, NetworkSeed
+from anonymization.app.networks import make_method
 from anonymization.app.selectors import TRIAL, list_unfinished_trials
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer, MethodError, Options, complete_options
@@ -34,6 +35,7 @@ def start_anonymization(
     level: str = voice_assignment.BY_ROLE,
     options: Options | None = None,
     targets: voice_assignment.TargetRequest | None = None,
+    network: NetworkSeed | None = None,
     by: Any = None,
 ) -> list[AnonymizationRun]:
     """One run and one job for each data set; runs at speaker level that share role and split share their voices.
@@ -42,12 +44,14 @@ def start_anonymization(
         level: speaker, utterance, or role: at utterance level for training sets, at speaker level for others.
         options: of the method; what is not named has its default.
         targets: for a method whose voices are those of target speakers, and for no other.
+        network: of a training in the portal that has ended, which the method reads in place of its own.
 
     Raises:
         MethodError: there is no such method, it lacks something here, or has no such option; training data at
-            speaker level; or targets are missing, not wanted, or cannot be given as asked.
+            speaker level; targets are missing, not wanted, or cannot be given as asked; or it cannot read the network.
     """
-    recipe = get_method(method)
+    recipe = make_method(method, network)
+    hashes = dict(find_retrained(recipe))
     if missing := lacking({recipe.name: explain_missing(recipe)})[recipe.name]:
         raise MethodError(missing)
     settled = complete_options(recipe, options)
@@ -64,6 +68,8 @@ def start_anonymization(
             seed=seed,
             level=voice_assignment.choose_level(data_set, level),
             options=settled,
+            network=network,
+            retrained=hashes,
         )
         if targets is not None:
             voice_assignment.give_targets(run, targets, settled)
@@ -74,7 +80,8 @@ def start_anonymization(
         run.save()
         run.job = _create_job(run, recipe, by)
         run.save(update_fields=["job"])
-        about = {"retrained": hashes} if (hashes := find_retrained(recipe)) else {}
+        about: dict[str, Any] = {"retrained": hashes} if hashes else {}
+        about |= {"network": str(network)} if network else {}
         audit.record("anonymization.started", run, actor=by, method=recipe.name, seed=seed, **about)
         runs.append(run)
     return runs

@@ -2,10 +2,10 @@
 
 At speaker level the voices of all speakers of a split are planned together when the runs begin, so that any two differ
 by a stated distance, and each run keeps the plan; a method that plans its voices itself does so in the job, and where
-it makes vectors of recordings, at utterance level, too. Elsewhere at utterance level, and in runs of before plans were
-kept, a voice follows from the seed and the names. Targets are settled when a run begins: a data set of the run's corpus
-lends its speakers, each with the first recordings by name that hold as much speech as the method uses. An uploaded
-system tells its targets by a file `targets.csv` in its archive.
+it makes vectors of recordings, or has a network that was trained here, at utterance level, too. Elsewhere at utterance
+level, and in runs of before plans were kept, a voice follows from the seed and the names. Targets are settled when a
+run begins: a data set of the run's corpus lends its speakers, each with the first recordings by name that hold as much
+speech as the method uses. An uploaded system tells its targets by a file `targets.csv` in its archive.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from django.core.files.storage import default_storage
 from django.db.models import Value
 
 from anonymization.app.models import AnonymizationRun
+from anonymization.app.networks import find_run_method
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.methods.contract import (
     Anonymizer,
@@ -37,7 +38,6 @@ from anonymization.methods.contract import (
     plans_voices,
     takes_targets,
 )
-from anonymization.methods.registry import get_method
 from anonymization.methods.voices import pseudo_speakers
 from anonymization.methods.voices.files import TARGETS_FILE, TargetFile, read_targets
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets, target_voice
@@ -180,8 +180,9 @@ def take_plan_of_others(run: AnonymizationRun) -> bool:
 
 
 def is_planned_in_job(run: AnonymizationRun, method: Anonymizer) -> bool:
-    """Whether the job of the run makes the plan of its voices."""
-    return plans_voices(method) and not run.target_selection and (not run.is_by_utterance or makes_vectors(method))
+    """Whether the job of the run makes the plan of its voices; it alone has the files of a network trained here."""
+    is_planned = not run.is_by_utterance or makes_vectors(method) or run.network_id is not None
+    return plans_voices(method) and not run.target_selection and is_planned
 
 
 def describe_plan(plan: pseudo_speakers.VoicePlan) -> dict[str, Any]:
@@ -241,7 +242,7 @@ def find_voice(
                 f"voices of its {len(run.voices)} {run.level}s were planned."
             )
         return PseudoSpeaker(**run.voices[owner])
-    method = method or get_method(run.method)
+    method = method or find_run_method(run)
     if is_planned_in_job(run, method):
         raise MethodError(f"The voices of the run on {run.data_set} are not planned yet: its job does so first.")
     role, split = _place(run.data_set)
@@ -406,7 +407,7 @@ def check_run_voices(run: AnonymizationRun) -> tuple[VoiceReport, tuple[Problem,
 
     At utterance level each voice follows from the name of the utterance: those of other runs need not be compared.
     """
-    method = get_method(run.method)
+    method = find_run_method(run)
     others: list[AnonymizationRun] = []
     if not run.is_by_utterance:
         of_split = run.submission.anonymization_runs.filter(data_set__split=run.data_set.split, level=run.level)
@@ -439,7 +440,7 @@ def list_assignments(run: AnonymizationRun) -> Iterator[pseudo_speakers.Assignme
         for speaker, voice in list_planned_voices(run):
             yield pseudo_speakers.Assignment(*place, level, speaker, "", voice)
         return
-    method = get_method(run.method)
+    method = find_run_method(run)
     if is_planned_in_job(run, method):
         return
     members = run.data_set.utterances.order_by("name").values_list("speaker__name", "name")

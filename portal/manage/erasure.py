@@ -29,6 +29,7 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
 from anonymization.app.models import AnonymizationRun, NetworkTraining
+from anonymization.app.networks import forget_speaker
 from anonymization.app.training.selectors import VOICES_FILE
 from common.errors import NotPossible
 from evaluation.app.derived_data.handlers import FOLDERS
@@ -170,6 +171,9 @@ def _refuse(thing: Utterance | Speaker) -> None:
     under_way = _jobs(corpus).exclude(state__in=ENDED).exclude(kind__in=MAILS)
     if job := under_way.first():
         raise NotPossible(f"The job “{job}” works on the corpus {corpus}. Wait until it has ended, or cancel it.")
+    of_runs = Job.objects.filter(anonymization_run__network__training__in=_trainings(thing)).exclude(state__in=ENDED)
+    if job := of_runs.first():
+        raise NotPossible(f"The job “{job}” works with a network that learnt from it. Wait for its end, or cancel it.")
 
 
 def _jobs(corpus: Corpus) -> QuerySet[Job]:
@@ -221,6 +225,7 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
         all_rows = _resting(thing)
         keys = {key for rows in all_rows for key in list_files(rows)}
         _clear_publications(thing)
+        forget_speaker(thing.name, _trainings(thing))
         for rows in all_rows:
             erasure.add(count_named(rows))
             delete_rows(rows)

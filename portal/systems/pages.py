@@ -15,7 +15,7 @@ from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString, mark_safe
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.selectors import find_method, list_runs, list_settings, sum_speech
+from anonymization.app.selectors import find_method, find_training_address, list_runs, list_settings, sum_speech
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.audio_measures import selectors
 from evaluation.app.models import EvaluationRun
@@ -271,7 +271,7 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "corpus": system.corpus,
         "submission": submission,
         "files": counts.files,
-        "provenance": describe_provenance(submission),
+        "provenance": describe_provenance(submission, request.user),
         "is_organizer": relation_to(request.user, system) is Relation.ORGANIZER,
         "progress": describe_progress(submission),
         "runs": runs,
@@ -408,7 +408,7 @@ def load_submission(system: System) -> Submission:
     return submission
 
 
-def describe_provenance(submission: Submission) -> dict[str, Any] | None:
+def describe_provenance(submission: Submission, user: Any) -> dict[str, Any] | None:
     """How the portal itself made these files; None for files made elsewhere.
 
     `method`: None where this portal has it no more; `levels`: at which level which data sets were anonymised;
@@ -424,7 +424,7 @@ def describe_provenance(submission: Submission) -> dict[str, Any] | None:
         "name": runs[0].method,
         "method": find_method(runs[0]),
         "runs": runs,
-        "seed": runs[0].seed,
+        "training": find_training_address(user, runs[0]),
         "settings": list_settings(runs[0]),
         "levels": _levels(runs),
         "expectation": EXPECTATIONS.get(runs[0].method, ""),

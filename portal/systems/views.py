@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from anonymization.app.training.selectors import find_network
 from anonymization.app.voice_assignment import find_targets, list_assignments
 from anonymization.methods.voices.files import write_targets_csv, write_voices
 from evaluation.app.attacker_training.selectors import find_training
@@ -81,12 +82,14 @@ def system_list(request: HttpRequest) -> HttpResponse:
 
 @organizer_page
 def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
-    """Run an anonymiser over data sets of a corpus."""
-    chosen = corpus_for(request.user, corpus)
-    form = BaselineForm(posted(request), corpus=chosen, by=request.user, edition=request.GET.get("edition", ""))
+    """Run an anonymiser over data sets of a corpus, with a network that was trained here where one is named."""
+    chosen, asked = corpus_for(request.user, corpus), request.GET
+    network = find_network(request.user, asked["network"]) if "network" in asked else None
+    edition = asked.get("edition", "")
+    form = BaselineForm(posted(request), corpus=chosen, by=request.user, edition=edition, network=network)
     if "try" in request.POST:
         form.start_trial()
-        return redirect("systems:new", corpus)
+        return redirect(request.get_full_path())
     system = form.start() if form.is_valid() else None
     if system is not None:
         return redirect(system)

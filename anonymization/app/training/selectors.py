@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Prefetch, Q, QuerySet, Sum
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.networks import list_readers
 from anonymization.training.recipe import Recipe, read_recipes
 from common.errors import MetricInputError
 from portal.challenges.models import Corpus, DataSet, Role, Utterance
@@ -37,15 +39,29 @@ def training_for(user: Any, pk: int) -> NetworkTraining:
     return get_object_or_404(trainings_for(user), pk=pk)
 
 
+def _is_key(text: str) -> bool:
+    """Whether a part of an address can be the key of a row."""
+    return text.isdecimal() and len(text) < 19
+
+
 def find_training(user: Any, corpus: Corpus, pk: str) -> NetworkTraining | None:
     """A training on this corpus by its key as an address has it; None where there is none."""
-    return trainings_for(user).filter(corpus=corpus, pk=int(pk) if pk.isdecimal() and len(pk) < 19 else 0).first()
+    return trainings_for(user).filter(corpus=corpus, pk=int(pk) if _is_key(pk) else 0).first()
 
 
 def seed_for(user: Any, training: int, seed: int) -> NetworkSeed:
     """A seed that has ended, with its files."""
     rows = NetworkSeed.objects.filter(training__in=trainings_for(user), training=training, seed=seed)
     return get_object_or_404(rows.exclude(card={}).select_related("training__corpus"))
+
+
+def find_network(user: Any, pk: str) -> NetworkSeed:
+    """A seed that has ended by its key as an address has it, where a method reads such networks; or "not found"."""
+    rows = NetworkSeed.objects.filter(training__in=trainings_for(user)).exclude(card={})
+    found = get_object_or_404(rows.select_related("training__corpus"), pk=int(pk) if _is_key(pk) else 0)
+    if not list_readers(found)[0]:
+        raise Http404
+    return found
 
 
 def list_jobs(training: NetworkTraining) -> list[Job]:

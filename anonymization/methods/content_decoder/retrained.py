@@ -111,6 +111,29 @@ def load_retrained(path: Path, built_in: Iterable[Anonymizer]) -> Described:
     return _make(method, name, title, trainings)
 
 
+def retrain(method: Anonymizer, training: FinishedTraining, title: str) -> Described:
+    """A method that ships with the networks of a training, under its own name; no file is read.
+
+    Raises:
+        MethodError: it reads no such networks, or these are for another decoder; says all that is wrong.
+    """
+    if not isinstance(method, ContentMethod) or training.recipe not in method.trained_by:
+        raise MethodError(f"{method.name} reads no {training.recipe}.")
+    trainings = {training.recipe: training}
+    if problems := _list_mismatches(method, trainings):
+        raise MethodError(" ".join(problems))
+    return _make(method, method.name, title, trainings)
+
+
+def describe_training(folder: Path, card: Mapping[str, Any]) -> FinishedTraining:
+    """What a training left in a folder, as its card says it."""
+    files = {
+        network: NetworkFile(folder / name, str(card["sha256"].get(name, "")), is_shipped=False)
+        for network, name in FILES[card["recipe"]["name"]].items()
+    }
+    return FinishedTraining(folder, card["recipe"]["name"], files, card)
+
+
 def read_training(folder: Path) -> FinishedTraining:
     """What a training left in a folder, its files verified.
 
@@ -118,15 +141,11 @@ def read_training(folder: Path) -> FinishedTraining:
         MethodError: there is none, it has not ended, or a file is not that which its card names; says all.
     """
     card = _read_card(folder)
-    recipe = card["recipe"]["name"]
-    found: dict[str, NetworkFile] = {}
+    found = describe_training(folder, card)
     problems: list[str] = []
-    for network, name in FILES[recipe].items():
-        path, digest = folder / name, str(card["sha256"].get(name, ""))
-        found[network] = NetworkFile(path, digest, is_shipped=False)
+    for network, file in found.files.items():
         try:
-            found[network].verify()
-            problem = _told_difference(path, getattr(SHIPPED, network).path)
+            problem = _told_difference(file.verify(), getattr(SHIPPED, network).path)
         except MethodError as error:
             problem = str(error)
         problems += [problem] * bool(problem)
@@ -134,7 +153,7 @@ def read_training(folder: Path) -> FinishedTraining:
         problems.append(f"{folder}: expected vectors of speakers by {_SPEAKER_ENCODER}, found {encoder}. Train again.")
     if problems:
         raise MethodError(" ".join(problems))
-    return FinishedTraining(folder, recipe, found, card)
+    return found
 
 
 def _read_card(folder: Path) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from anonymization.app.models import AnonymizationRun
+from anonymization.app.networks import find_run_method
 from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import TargetRequest, find_targets
 from evaluation.app.attacker_training.selectors import Material, list_material
@@ -145,6 +146,7 @@ def _made_first(submission: Submission, data_sets: Sequence[DataSet], by: Any) -
 
 def _anonymize_like(like: AnonymizationRun, data_set: DataSet, by: Any) -> list[AnonymizationRun]:
     """Begin to anonymise a training set as another set of the same submission was."""
+    find_run_method(like)  # raises where its network is gone
     targets = TargetRequest(like.target_set, like.target_selection) if like.target_set is not None else None
     return start_anonymization(
         submission=like.submission,
@@ -155,6 +157,7 @@ def _anonymize_like(like: AnonymizationRun, data_set: DataSet, by: Any) -> list[
         options=like.options,
         by=by,
         targets=targets,
+        network=like.network,
     )
 
 

@@ -24,7 +24,7 @@ _LETTERS = 23
 STATES = {
     "frozen": "frozen weights",
     "trained": "trained here",
-    "retrained": "retrained by the operator",
+    "retrained": "trained again",
     "drawn": "drawn for each speaker",
     "computed": "no weights",
 }

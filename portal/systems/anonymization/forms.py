@@ -18,7 +18,8 @@ from django.db.models import QuerySet, prefetch_related_objects
 from django.forms.boundfield import BoundField, BoundWidget
 from django.utils.functional import cached_property
 
-from anonymization.app.models import AnonymizationRun
+from anonymization.app.models import AnonymizationRun, NetworkSeed
+from anonymization.app.networks import list_readers
 from anonymization.app.selectors import Pace, label_of, list_paces, list_unfinished_trials
 from anonymization.app.services import start_trials
 from anonymization.app.voice_assignment import BY_ROLE, TargetRequest
@@ -34,7 +35,7 @@ from anonymization.methods.contract import (
 from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
-from portal.challenges.selectors import expected_sets, managed_editions_for
+from portal.challenges.selectors import corpora_for, expected_sets, managed_editions_for
 from portal.core.fields import NAME_LETTERS, RadioField, RowField, RowsField
 from portal.core.labels import extent, missing_line
 from portal.corpora.selectors import DataSetRow, data_set_table
@@ -66,6 +67,7 @@ class Offer:
         measuring: seconds of work to measure a second of speech, None where nothing tells.
         editions: those of the corpus that this person organises.
         trials: of methods, under way.
+        network: of a training in the portal, that the methods read in place of their own, or None.
     """
 
     rows: list[DataSetRow]
@@ -75,6 +77,7 @@ class Offer:
     measuring: float | None
     editions: list[Edition]
     trials: list[Job]
+    network: NetworkSeed | None = None
 
     @property
     def ready(self) -> list[DataSetRow]:
@@ -112,9 +115,12 @@ def editions_for(corpus: Corpus, by: Any) -> QuerySet[Edition]:
     return managed_editions_for(by).filter(corpus=corpus, archived_at=None).order_by("-created_at", "-pk")
 
 
-def make_offer(corpus: Corpus, by: Any) -> Offer:
-    """What this person may choose from on this corpus."""
-    known = {method.name: method for method in methods()}
+def make_offer(corpus: Corpus, by: Any, network: NetworkSeed | None = None) -> Offer:
+    """What this person may choose from on this corpus, of methods those that read a network where one is given."""
+    known: dict[str, Anonymizer] = {method.name: method for method in methods()}
+    refused: dict[str, str] = {}
+    if network is not None:
+        known, refused = list_readers(network)
     editions = list(editions_for(corpus, by))
     prefetch_related_objects([corpus], "data_sets")
     for edition in editions:
@@ -122,11 +128,12 @@ def make_offer(corpus: Corpus, by: Any) -> Offer:
     return Offer(
         rows=data_set_table(corpus),
         known=known,
-        missing=lacking({name: explain_missing(method) for name, method in known.items()}),
+        missing=lacking({name: explain_missing(method) for name, method in known.items()}) | refused,
         paces=list_paces(),
         measuring=measuring_per_second(),
         editions=editions,
         trials=list_unfinished_trials(corpus),
+        network=network,
     )
 
 
@@ -279,6 +286,7 @@ class BaselineForm(forms.Form):
     """Which method, with which options, over which data sets of one corpus; by itself or as a baseline of an edition.
 
     `offer`: what there is to choose from. `edition`: name of the one that is chosen at first, with its data sets.
+    `network`: of a training in the portal, that the method reads.
     """
 
     method = RadioField("Method", "a method")
@@ -329,10 +337,18 @@ class BaselineForm(forms.Form):
         },
     )
 
-    def __init__(self, *args: Any, corpus: Corpus, by: Any, edition: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        corpus: Corpus,
+        by: Any,
+        edition: str = "",
+        network: NetworkSeed | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.corpus, self.by = corpus, by
-        self.offer = make_offer(corpus, by)
+        self.offer = make_offer(corpus, by, network)
         ready = [row.data_set.pk for row in self.offer.ready]
         fields: Any = self.fields
         fields["method"].choices = [(method.name, method.title) for method in self.offer.known.values()]
@@ -375,6 +391,10 @@ class BaselineForm(forms.Form):
             title = f"{len(rest)} more method{'' if len(rest) == 1 else 's'}"
             parts.append(MethodPart(rest, title, is_open))
         return parts
+
+    def other_corpora(self) -> QuerySet[Corpus]:
+        """Those on which the same network could run."""
+        return corpora_for(self.by).filter(archived_at=None).exclude(pk=self.corpus.pk).order_by("name")
 
     def seldom_changed(self) -> list[BoundField]:
         """Fields whose first values suit most runs."""
@@ -486,7 +506,7 @@ class BaselineForm(forms.Form):
     def start(self) -> System | None:
         """Start what a valid form asks for; None with an error of the form where the name was taken meanwhile."""
         asked = {key: self.cleaned_data[key] for key in ("data_sets", "method", "seed", "level")}
-        asked |= {"options": self.options, "targets": self.targets, "by": self.by}
+        asked |= {"options": self.options, "targets": self.targets, "network": self.offer.network, "by": self.by}
         edition, label, name = (self.cleaned_data[key] for key in ("edition", "label", "name"))
         try:
             if edition is not None:

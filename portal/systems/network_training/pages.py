@@ -13,6 +13,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.networks import list_readers
 from anonymization.app.training.selectors import (
     find_change,
     list_jobs,
@@ -137,9 +138,16 @@ def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
         "is_judged": any(
             name in one.card.get("held_out", {}) for one in seeds for name in ("rmse_semitones", "cosine")
         ),
+        "readers": _list_readers([one for one in seeds if one.card]),
         "ended_seeds": [one for one in seeds if one.card],
         "may_delete": find_kind("network-trainings").owned(user).filter(pk=training.pk).exists(),
     }
+
+
+def _list_readers(ended: Sequence[NetworkSeed]) -> list[str]:
+    """The methods that can run with networks of these seeds of a training, which fit the same decoder."""
+    found, refused = list_readers(ended[0]) if ended else ({}, {})
+    return [name for name in found if name not in refused]
 
 
 def _is_used(data_set: Any, training: NetworkTraining) -> bool:
@@ -248,8 +256,3 @@ def _settings(training: NetworkTraining) -> list[tuple[str, str]]:
         ("Started", f"{training.created_at:%Y-%m-%d %H:%M} UTC by {training.created_by or 'nobody who is known'}"),
         ("Code", training.code_version),
     ]
-
-
-def file_name(seed: NetworkSeed) -> str:
-    """How files of a seed are called."""
-    return f"{seed.training.recipe}-{seed.training_id}-seed-{seed.seed}"

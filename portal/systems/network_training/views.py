@@ -79,7 +79,7 @@ def card(request: HttpRequest, training: int, seed: int) -> HttpResponse:
     found = seed_for(request.user, training, seed)
     if (content := read_stored(found.files["card.json"])) is None:
         raise Http404
-    return as_download(HttpResponse(content, content_type="application/json"), f"{pages.file_name(found)}-card.json")
+    return as_download(HttpResponse(content, content_type="application/json"), f"{found.file_name}-card.json")
 
 
 @organizer_read
@@ -87,7 +87,7 @@ def losses(request: HttpRequest, training: int, seed: int) -> HttpResponse:
     found = seed_for(request.user, training, seed)
     if not found.losses:
         raise Http404
-    return csv_response(f"{pages.file_name(found)}-losses.csv", found.losses)
+    return csv_response(f"{found.file_name}-losses.csv", found.losses)
 
 
 @organizer_read
@@ -95,5 +95,5 @@ def archive(request: HttpRequest, training: int, seed: int) -> HttpResponse:
     """Weights, card, losses and what else a training of the shell leaves in its folder."""
     found = seed_for(request.user, training, seed)
     packed = pack_files(found.files)
-    response = FileResponse(packed, as_attachment=True, filename=f"{pages.file_name(found)}.zip")
+    response = FileResponse(packed, as_attachment=True, filename=f"{found.file_name}.zip")
     return cast("HttpResponse", response)

@@ -85,7 +85,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "first_figure": shown,
         "versions": view.versions,
         "progress": describe_progress(submission) if view.is_own else None,
-        "provenance": describe_provenance(submission) if view.is_own and system.is_baseline else None,
+        "provenance": describe_provenance(submission, request.user) if view.is_own and system.is_baseline else None,
         "runs": runs,
         "values": values,
         "hold": explain_hold(submission) if view.is_own else "",

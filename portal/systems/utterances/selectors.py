@@ -15,10 +15,10 @@ import numpy.typing as npt
 from django.http import HttpRequest
 
 from anonymization.app.models import AnonymizationRun
+from anonymization.app.networks import find_run_method
 from anonymization.app.voice_assignment import find_pseudo_speaker
 from anonymization.explanation.explain import Explanation, explain, find_best_instant, find_last_instant
 from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker
-from anonymization.methods.registry import get_method
 from evaluation.app.audio_measures.selectors import load_f0
 from evaluation.app.models import UtteranceMeasure
 from portal.core.storage import load_audio
@@ -104,12 +104,13 @@ def find_making(request: HttpRequest, file: SubmittedFile) -> Making:
     """Nothing for files made elsewhere, and for all but organizers: with its voice an anonymisation can be undone."""
     if relation_to(request.user, file.submission.system) is not Relation.ORGANIZER:
         return Making()
-    run = AnonymizationRun.objects.filter(submission=file.submission_id, data_set=file.data_set_id).first()
+    runs = AnonymizationRun.objects.select_related("network__training")
+    run = runs.filter(submission=file.submission_id, data_set=file.data_set_id).first()
     if run is None:
         return Making()
     run.data_set = file.data_set
     try:
-        return Making(run, get_method(run.method), find_pseudo_speaker(run, file.utterance), run.options)
+        return Making(run, find_run_method(run), find_pseudo_speaker(run, file.utterance), run.options)
     except MethodError:  # a plug-in that is gone, or somebody who came after the voices were planned
         return Making()
 

@@ -1,0 +1,120 @@
+"""The method of a run: by its name alone, or a built-in one with a network that was trained in the portal.
+
+What a method says of itself follows from the card of the training. Its files are put into a folder of the worker for
+the job of a run alone, verified as those of a folder that somebody names in a description (`retrained`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.db.models import QuerySet
+
+from anonymization.app.models import AnonymizationRun, NetworkSeed, NetworkTraining
+from anonymization.methods.content_decoder.retrained import (
+    CARD,
+    describe_training,
+    find_retrained,
+    read_training,
+    retrain,
+)
+from anonymization.methods.contract import Anonymizer, MethodError
+from anonymization.methods.registry import get_method, methods
+from portal.core.storage import read_stored
+from portal.jobs.long_work import working_folder
+from portal.jobs.models import State
+
+FOLDER = "networks-of-runs"
+
+
+class NetworkGone(MethodError):  # noqa: N818 - told to people, as MethodError is
+    """The network with which a run was started is no longer in this portal."""
+
+
+def list_readers(network: NetworkSeed) -> tuple[dict[str, Anonymizer], dict[str, str]]:
+    """The methods that read networks of its recipe by name, with it; and why others of them cannot, a sentence each.
+
+    Methods with networks of the operator are left out.
+    """
+    found: dict[str, Anonymizer] = {}
+    refused: dict[str, str] = {}
+    for method in methods():
+        if find_retrained(method) or network.training.recipe not in getattr(method, "trained_by", ()):
+            continue
+        try:
+            found[method.name] = make_method(method.name, network)
+        except MethodError as error:
+            found[method.name], refused[method.name] = method, str(error)
+    return found, refused
+
+
+def make_method(name: str, network: NetworkSeed | None = None) -> Anonymizer:
+    """The method of this name, with a network that was trained here where one is given; no file is read.
+
+    Raises:
+        MethodError: there is no such method, or it cannot read that network.
+    """
+    method = get_method(name)
+    if network is None:
+        return method
+    training = describe_training(Path(network.file_name), network.card)
+    return retrain(method, training, f"{method.title}, with {network.label}")
+
+
+def find_run_method(run: AnonymizationRun) -> Anonymizer:
+    """The method of a run; its files are at hand only in `open_run_method`.
+
+    Raises:
+        NetworkGone: the training of its network was deleted.
+        MethodError: there is no such method, or it cannot read the network any more.
+    """
+    method = make_method(run.method, run.network)
+    if run.retrained and not find_retrained(method):
+        raise NetworkGone(f"The network with which {run.method} made {run.data_set} is no longer in this portal.")
+    return method
+
+
+@contextmanager
+def open_run_method(run: AnonymizationRun) -> Iterator[Anonymizer]:
+    """The method of a run with its files, for as long as its job works.
+
+    Raises:
+        MethodError: as `find_run_method`; or a file is not in the storage, or not what the card of its training names.
+    """
+    method = find_run_method(run)
+    if run.network is None:
+        yield method
+        return
+    with working_folder(FOLDER, f"{run.pk}-{run.network_id}", _list_held) as folder:
+        try:
+            _fetch_files(run.network, folder)
+            yield retrain(get_method(run.method), read_training(folder), method.title)
+        finally:  # weights tell of the people whom they heard: none stay where a run failed
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fetch_files(network: NetworkSeed, folder: Path) -> None:
+    for name in network.card["sha256"]:
+        content = read_stored(network.files[name]) if name in network.files else None
+        if content is None:
+            raise MethodError(f"{name} of {network} is not in the portal’s storage. Put it back, or train again.")
+        (folder / name).write_bytes(content)
+    (folder / CARD).write_text(json.dumps(network.card), encoding="utf-8")
+
+
+def forget_speaker(name: str, trainings: QuerySet[NetworkTraining]) -> None:
+    """Take a speaker out of the voices that networks of these trainings mixed, before the trainings are deleted."""
+    for run in AnonymizationRun.objects.filter(network__training__in=trainings).iterator():
+        for voice in run.voices.values():
+            voice.get("mixture", {}).pop(name, None)
+        run.save(update_fields=["voices"])
+
+
+def _list_held() -> set[str]:
+    """The runs with such networks, by their keys as texts, whose jobs have not ended."""
+    runs = AnonymizationRun.objects.filter(network__isnull=False, job__state__in=(State.WAITING, State.RUNNING))
+    return {str(pk) for pk in runs.order_by().values_list("pk", flat=True)}

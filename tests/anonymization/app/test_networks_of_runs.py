@@ -1,0 +1,303 @@
+"""Runs of methods with a network that was trained in the portal: started, made, shown, refused, and what stays."""
+
+import json
+
+import pytest
+from django.conf import settings
+from django.core.files.storage import default_storage
+
+from anonymization.app import networks
+from anonymization.app.models import AnonymizationRun
+from anonymization.app.networks import list_readers, make_method
+from anonymization.app.selectors import find_method
+from anonymization.app.services import start_anonymization
+from anonymization.methods.content_decoder import method as content_decoder
+from anonymization.methods.contract import MethodError
+from anonymization.methods.registry import get_method, methods
+from evaluation.app.attacker_training.services import _anonymize_like
+from portal.core.models import AuditEvent
+from portal.core.removal import find_kind, find_problems
+from portal.core.storage import content_key, store_bytes
+from portal.jobs.models import State
+from portal.jobs.runner import execute
+from portal.jobs.services import NotPossible, request_cancel, run_again
+from portal.manage import services as management
+from portal.manage.erasure import erase_speech
+from portal.submissions.models import SubmittedFile, System
+from portal.submissions.services import create_baseline
+from tests.anonymization.methods.test_retrained import train
+from tests.evaluation.engines import require_model_file
+from tests.portal.factories import make_corpus, make_organizer
+from tests.portal.network_trainings import CARD, LOSSES, make_material
+
+pytestmark = pytest.mark.django_db
+pytest.importorskip("safetensors.numpy", reason="networks are files of safetensors")
+SHIPPED = content_decoder.SHIPPED.decoder.sha256
+FORM = "/systems/new/tones/"
+
+
+@pytest.fixture(autouse=True)
+def nothing_missing(monkeypatch):
+    monkeypatch.setattr(content_decoder.PooledVoices, "missing", lambda _: "")
+
+
+@pytest.fixture
+def learnt(tmp_path):
+    """The seed of a training that has ended, its files as `tests.anonymization.methods` makes them."""
+
+    def make(corpus=None, recipe="content-decoder", names=("ann", "ben", "cat"), decoder=None):
+        folder = train(tmp_path / recipe, recipe, decoder=decoder, names=names)
+        card = CARD | {"held_out": {}} | json.loads((folder / "card.json").read_text())
+        files = {one.name: store_bytes(one.read_bytes(), one.suffix) for one in folder.iterdir()}
+        corpus = corpus or make_material("speech").corpus
+        training = corpus.network_trainings.create(
+            data_sets=[f"{corpus.name}_train"], recipe=recipe, code_version="test"
+        )
+        return training.seeds.create(seed=1, card=card, files=files, losses=LOSSES)
+
+    return make
+
+
+@pytest.fixture
+def copying(monkeypatch):
+    """The network of a method is verified, and its output is the input, turned."""
+    seen = []
+
+    def anonymize(method, item, *_):
+        seen.append(method.networks.decoder.verify())
+        return -item.samples
+
+    monkeypatch.setattr(content_decoder.ContentMethod, "_anonymize", anonymize)
+    return seen
+
+
+def start(network, corpus=None, name="tones_trials_f", method="asr-bn", **settings):
+    corpus = corpus or make_corpus("tones", speakers=4)
+    submission = create_baseline(corpus=corpus, name="b", title="B")
+    data_sets = corpus.data_sets.filter(name=name)
+    [run] = start_anonymization(
+        submission=submission, data_sets=data_sets, method=method, seed=1, network=network, **settings
+    )
+    return AnonymizationRun.objects.get(pk=run.pk)
+
+
+def text_of(response):
+    return " ".join(response.content.decode().split())
+
+
+# Started and made ----------------------------------------------------------------------------------
+
+
+def test_run_tells_training_and_hashes(learnt):
+    network = learnt()
+    run = start(network)
+    hashes = {"decoder": network.card["sha256"]["weights.safetensors"]}
+    hashes |= {"voices": network.card["sha256"]["voices.safetensors"]}
+    assert (run.network, run.retrained) == (network, hashes)
+    assert run.recipe_version.startswith(f"{get_method('asr-bn').version}+")
+    assert find_method(run).version == run.recipe_version
+    assert run.method_title == f"{get_method('asr-bn').title}, with training {network.training_id}, seed 1"
+    [entry] = AuditEvent.objects.filter(action="anonymization.started")
+    assert (entry.data["retrained"], entry.data["network"]) == (hashes, str(network))
+    assert find_method(start_plain()).version == get_method("asr-bn").version
+
+
+def start_plain():
+    submission = create_baseline(corpus=make_corpus("plain", speakers=4), name="plain", title="B")
+    data_sets = submission.system.corpus.data_sets.filter(name="plain_trials_f")
+    [run] = start_anonymization(submission=submission, data_sets=data_sets, method="asr-bn", seed=1)
+    assert (run.network, run.retrained) == (None, {})
+    return run
+
+
+@pytest.mark.parametrize("level", ["speaker", "utterance"])
+def test_job_makes_files_by_the_network_and_leaves_none_of_it(learnt, copying, level):
+    run = start(learnt(), level=level)
+    assert run.voices == {}
+    ended = execute(run.job.pk)
+    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    run.refresh_from_db()
+    files = SubmittedFile.objects.filter(submission=run.submission)
+    assert files.count() == run.data_set.utterances.count() == 4
+    assert len(run.voices) == 4  # of all speakers, or all utterances
+    assert {name for voice in run.voices.values() for name in voice["mixture"]} <= {"ann", "ben", "cat"}
+    assert {path.parent.parent.name for path in copying} == {networks.FOLDER}
+    assert not any(path.exists() for path in copying)
+    assert list((settings.DATA_DIR / networks.FOLDER).iterdir()) == []
+
+
+@pytest.mark.slow
+def test_speech_is_made_by_the_network(learnt, monkeypatch):
+    monkeypatch.undo()
+    for name in ("whisper-base", "hifigan-universal"):
+        require_model_file(name)
+    run = start(learnt(names=[f"s{number}" for number in range(60)]))
+    ended = execute(run.job.pk)
+    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+
+
+def test_training_set_of_the_same_system_gets_the_same_network(learnt):
+    corpus = make_material().corpus
+    run = start(learnt(), corpus)
+    [more] = _anonymize_like(run, corpus.data_sets.get(name="tones_train"), None)
+    assert (more.network, more.retrained, more.recipe_version) == (run.network, run.retrained, run.recipe_version)
+    run.network = None
+    with pytest.raises(MethodError, match="no longer in this portal"):
+        _anonymize_like(run, corpus.data_sets.get(name="tones_train"), None)
+
+
+# Refused -------------------------------------------------------------------------------------------
+
+
+def test_networks_that_do_not_fit_are_refused_with_a_sentence(learnt):
+    decoder, other = learnt(), learnt(recipe="f0-regressor", decoder="f" * 64, corpus=make_material("more").corpus)
+    for method, network, said in (
+        ("t40", decoder, "t40 also needs the f0-regressor of"),
+        ("t40", other, "expected a f0-regressor that was trained for the decoder that ships, found one for another"),
+        ("asr-bn", other, "asr-bn reads no f0-regressor"),
+        ("mcadams-2022", decoder, "mcadams-2022 reads no content-decoder"),
+    ):
+        with pytest.raises(MethodError, match=said):
+            make_method(method, network)
+    with pytest.raises(MethodError, match="asr-bn reads no f0-regressor"):
+        start(other)
+    assert not AnonymizationRun.objects.exists()
+    fitting = learnt(recipe="f0-regressor", decoder=SHIPPED, corpus=make_material("third").corpus)
+    assert make_method("t40", fitting).retrained == {"regressor": fitting.card["sha256"]["weights.safetensors"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "is not in the portal’s storage"), (b"other", "is not the file that its card names")]
+)
+def test_weights_that_are_lost_or_changed_end_the_job_with_a_sentence(learnt, copying, content, said):
+    network = learnt()
+    run = start(network)
+    network.files |= {"weights.safetensors": store_bytes(content, ".x") if content else content_key("0" * 64, ".x")}
+    network.save()
+    ended = execute(run.job.pk)
+    assert (ended.state, ended.failure_actor) == (State.FAILED, "operator")
+    assert said in ended.failure
+    assert not copying
+    assert list((settings.DATA_DIR / networks.FOLDER).iterdir()) == []
+
+
+# What stays ----------------------------------------------------------------------------------------
+
+
+def test_training_and_its_corpus_stay_while_a_system_was_made_with_them(learnt):
+    network = learnt()
+    run = start(network)
+    training = network.training
+    assert find_problems(training) == ["The system b was made with a network of it. Delete that system first."]
+    assert find_problems(training.corpus) == ["A network of b was trained on it. Delete that system first."]
+    run.job.state = State.SUCCEEDED
+    run.job.save()
+    management.remove(kind=find_kind("systems"), thing=System.objects.get(name="b"), by=None)
+    assert find_problems(training) == find_problems(training.corpus) == []
+
+
+def test_network_that_was_erased_with_a_speaker_is_told(learnt, client):
+    network = learnt(names=("speech_train-0", "speech_train-1", "speech_train-2"))
+    run = start(network)
+    mixture = {"speech_train-1": 0.5, "speech_train-2": 0.5}
+    run.voices = {"tones-s0": {"key": "k", "parameters": {}, "mixture": mixture}}
+    run.save()
+    speaker = network.training.corpus.speakers.get(name="speech_train-1")
+    with pytest.raises(NotPossible, match="works with a network that learnt from it"):
+        erase_speech(speaker)
+    request_cancel(run.job, by=None)
+    erase_speech(speaker)
+    run.refresh_from_db()
+    assert (run.network, set(run.retrained)) == (None, {"decoder", "voices"})
+    assert run.voices["tones-s0"]["mixture"] == {"speech_train-2": 0.5}
+    run_again(run.job, by=None)
+    assert not default_storage.exists(network.files["voices.safetensors"])
+    assert find_method(run) is None
+    ended = execute(run.job.pk)
+    assert (ended.state, ended.failure_actor) == (State.FAILED, "organizer")
+    assert "no longer in this portal" in ended.failure
+    client.force_login(make_organizer())
+    for address in ("/systems/b/", "/systems/b/runs/tones_trials_f/"):
+        assert run.retrained["decoder"] in text_of(client.get(address))
+
+
+# Pages ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def organizer(client):
+    client.force_login(make_organizer())
+    return client
+
+
+def asked(corpus, **changes):
+    sets = [data_set.pk for data_set in corpus.data_sets.exclude(role="training")]
+    return {"method": "asr-bn", "seed": 7, "data_sets": sets, "name": "mine"} | changes
+
+
+def test_page_of_a_training_leads_to_a_run_with_its_network(learnt, organizer):
+    corpus = make_material().corpus
+    network, other = learnt(corpus), make_corpus("other")
+    training = network.training.get_absolute_url()
+    address = f"{FORM}?network={network.pk}"
+    page = text_of(organizer.get(training))
+    assert "asr-bn, b1-lite, t18-noise, t18-asr, ohnn: these methods read such a network" in page
+    assert f'href="{address}">Run a method with seed 1</a>' in page
+    response = organizer.get(address)
+    page = text_of(response)
+    assert f'<a href="{training}">content-decoder, training {network.training_id}, seed 1</a>' in page
+    assert f'href="/systems/new/{other.name}/?network={network.pk}"' in page
+    assert "Cannot run here: B1.b lite" in page
+    assert f"t40 also needs the f0-regressor of content-decoder-{network.training_id}-seed-1:" in page
+    offered = [card.method.name for card in response.context["form"].method_choices()]
+    assert offered[:2] == ["asr-bn", "b1-lite"]
+    assert not {"t40", "b1b", "mcadams-2022"} & set(offered)
+    assert organizer.post(address, asked(corpus)).headers["Location"] == "/systems/mine/"
+    runs = AnonymizationRun.objects.all()
+    assert {run.network for run in runs} == {network}
+    assert System.objects.get().title == runs[0].method_title
+    for shown in ("/systems/mine/", "/systems/mine/runs/tones_trials_f/"):
+        page = text_of(organizer.get(shown))
+        assert f'<dt>Trained network</dt><dd><a href="{training}">{network}</a></dd>' in page
+        assert f'title="{network.card["sha256"]["weights.safetensors"]}"' in page
+    answer = organizer.post(address, asked(corpus, method="t40"))
+    assert answer.status_code == 422
+    assert "t40 also needs the f0-regressor" in text_of(answer)
+
+
+def test_measuring_the_speed_comes_back_to_the_same_network(learnt, organizer):
+    network = learnt(make_material().corpus)
+    address = f"{FORM}?network={network.pk}"
+    assert organizer.post(address, {"try": "yes"}).headers["Location"] == address
+
+
+def test_networks_that_no_method_reads_or_one_may_not_see_are_not_found(learnt, organizer, client):
+    corpus = make_material().corpus
+    hidden = learnt(make_material("hidden", is_shared=False).corpus)
+    unread = learnt(corpus, recipe="f0-regressor", decoder=SHIPPED)
+    unread.training.recipe = "phone-recognizer"
+    unread.training.save()
+    assert list_readers(unread) == ({}, {})
+    assert "Run a method" not in text_of(client.get(unread.training.get_absolute_url()))
+    unfinished = corpus.network_trainings.create(recipe="content-decoder").seeds.create(seed=1)
+    for pk in (hidden.pk, unread.pk, unfinished.pk, 0, "x", "", "9" * 40):
+        assert client.get(f"{FORM}?network={pk}").status_code == 404
+        assert client.post(f"{FORM}?network={pk}", asked(corpus)).status_code == 404
+    assert not System.objects.exists()
+
+
+def test_training_that_one_may_not_see_is_named_without_a_link(learnt, organizer):
+    network = learnt(make_material("hidden", is_shared=False).corpus)
+    start(network)
+    for address in ("/systems/b/", "/systems/b/runs/tones_trials_f/"):
+        page = text_of(organizer.get(address))
+        assert f"<dt>Trained network</dt><dd>{network}</dd>" in page
+        assert network.training.get_absolute_url() not in page
+
+
+def test_titles_of_systems_have_room_for_the_network(learnt):
+    network = learnt()
+    network.training_id, network.seed = 10**6 - 1, 2**31 - 1
+    longest = System._meta.get_field("title").max_length
+    for method in methods():
+        assert len(f"{method.title}, with {network.label}") <= longest or not hasattr(method, "trained_by")
