@@ -1,12 +1,10 @@
 """What an anonymiser is: the one protocol that built-in methods, plug-ins and external commands fulfil.
 
-`Method` makes one of a function; `anonymize_items` runs any of them. What a method does inside, to
-explain an instant of an utterance, it may say by `Method.inspect`.
+`Method` makes one of a function; `anonymize_items` runs any of them. `Method.inspect` may say what one does inside.
 
 Conventions: samples are int16, mono, shape (n,); rates are in hertz; a pseudo-speaker (a voice) is a few numbers, one
-for each `Parameter` of the method; an `Option` is settled once for a whole run. Anonymisers keep nothing between calls
-that could change an output, may be called from several threads and in forked workers, and import what is heavy only
-when they run.
+for each `Parameter` of the method; an `Option` is settled once for a run. Anonymisers keep nothing between calls that
+could change an output, may be called from several threads and forked workers, and import what is heavy when they run.
 """
 
 from __future__ import annotations
@@ -453,6 +451,8 @@ class Described:
     ) -> list[Samples]:
         if missing := self.missing():
             raise MethodError(missing)
+        if threads < 1:
+            raise MethodError(f"At least one thread is needed; found threads={threads}.")
         for item in items:
             validate_voice(self, item.pseudo_speaker)
         settled = complete_options(self, options)

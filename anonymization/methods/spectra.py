@@ -5,16 +5,28 @@ Conventions: samples are int16, mono, 16 kHz, shape (n,); spectra as in `speech.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
+from anonymization.methods.contract import (
+    Described,
+    Item,
+    MethodError,
+    OptionValue,
+    PseudoSpeaker,
+    Samples,
+    validate_samples,
+)
 from anonymization.methods.world.method import Level, mute_silence, set_level
+from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.audio.files import resample, to_pcm16
+from speech.model_files.devices import use_one_thread
 from speech.model_files.store import is_here, missing_sentence
 
 if TYPE_CHECKING:
@@ -22,6 +34,34 @@ if TYPE_CHECKING:
     from speech.vocoders.hifigan import HifiGan
 
 RATE_HZ, VOCODER_HZ = 16_000, 22_050
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class SpectrumMethod(Described, ABC, Generic[V]):
+    """A method that makes the samples anew, of 16 kHz alone; V is what it needs of a voice."""
+
+    @abstractmethod
+    def _read_voice(self, voice: PseudoSpeaker) -> V:
+        """What a voice says. Raises MethodError for one that is none of the method's."""
+
+    @abstractmethod
+    def _convert(self, samples: Samples, voice: V, options: dict[str, OptionValue]) -> Samples:
+        """The speech in a voice; samples are not silent. Raises MetricInputError where a part refuses them."""
+
+    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
+        """Digital silence keeps its place. One thread, so that a process may fork afterwards, and no rounding depends
+        on how many there are.
+        """
+        validate_samples(self.name, item.samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
+        with use_one_thread():
+            voice = self._read_voice(item.pseudo_speaker)
+            if not item.samples.any():
+                return np.zeros_like(item.samples)
+            try:
+                return self._convert(item.samples, voice, options)
+            except MetricInputError as error:
+                raise MethodError(str(error)) from error
 
 
 def missing(what: str, *models: str) -> str:

@@ -14,13 +14,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from anonymization.methods.content_decoder.method import NetworkFile
 from anonymization.training.features import Features
 from anonymization.training.recipe import NetworkRecipe
 from common.atomic_write import write_atomically
@@ -33,6 +34,15 @@ from speech.model_files.devices import Device, multiplies_16_bits
 CURVE = "losses.csv"
 R = TypeVar("R", bound=NetworkRecipe)
 N = TypeVar("N", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Speech:
+    """What there is to learn from. features: of the utterances. decoder: whose content is read, where one is."""
+
+    utterances: Sequence[TrainingUtterance]
+    features: Sequence[Features]
+    decoder: NetworkFile
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,11 @@ class Training(ABC, Generic[R, N]):
         lengths = np.array([len(each.spectrum) for each in features], np.float64)
         self._chances = lengths / lengths.sum()
         self._resume()
+
+    @classmethod
+    def begin(cls, speech: Speech, recipe: R, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
+        """A training on speech, or where its state says it was."""
+        return cls(speech.features, recipe, seed, checkpoint, key, device=device)
 
     @abstractmethod
     def make_network(self) -> N:

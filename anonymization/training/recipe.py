@@ -5,11 +5,19 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
+from anonymization.methods.content_decoder.method import SHAPES, Shape
 from common.errors import MetricInputError
-from speech.conversion.shape import DecoderShape, GeneratorShape, RegressorShape
+from speech.conversion.shape import (
+    DecoderShape,
+    GeneratorShape,
+    RegressorShape,
+    SoftUnitsShape,
+    SourceFilterShape,
+)
 from speech.recognizers.phone_recipe import PhoneRecipe
 
 _FILE = Path(__file__).with_name("recipes.toml")
@@ -20,21 +28,32 @@ class Recipe:
     """What every training has: name and title, as listed.
 
     needs_texts: whether it learns from the words of the utterances, too. reads_decoder: whether from the content that a
-    decoder makes.
+    decoder makes. reads_waves: whether from samples.
     """
 
     needs_texts: ClassVar[bool] = False
     reads_decoder: ClassVar[bool] = False
+    reads_waves: ClassVar[bool] = False
 
     name: str
     title: str
 
+    @property
+    def needs_card(self) -> bool:
+        """Whether it would take days on a processor."""
+        return False
+
     def changed(self, **values: object) -> Self:
-        """The recipe with other values.
+        """The recipe with other values; `size` says which others stand in place of them, ``small`` or ``full``.
 
         Raises:
             MetricInputError: no such value, or one that is none; names all of them.
         """
+        size = values.pop("size", "small")
+        if size not in read_sizes(self.name):
+            raise MetricInputError(f"Expected size as {' or '.join(read_sizes(self.name))}, found “{size}”.")
+        if size != "small":
+            return cast("Self", read_sizes(self.name)[str(size)]).changed(**values)
         known = {each.name: type(getattr(self, each.name)) for each in fields(self) if each.name not in _FIXED}
         problems, found = [], {}
         for name, value in values.items():
@@ -80,7 +99,17 @@ class NetworkRecipe(Recipe):
     warm_up: int
     variants: int
     checkpoint_every: int
-    shape: DecoderShape | RegressorShape | GeneratorShape
+    shape: Shape
+
+    @property
+    def needs_card(self) -> bool:
+        return self.shape == cast("NetworkRecipe", read_sizes(self.name)["full"]).shape
+
+    def read_content(self, numbers: int) -> Self:
+        """The recipe for a decoder whose frames of content have so many numbers, where a network reads them."""
+        if not hasattr(self.shape, "content"):
+            return self
+        return replace(self, shape=replace(cast("Any", self.shape), content=numbers))
 
 
 @dataclass(frozen=True)
@@ -97,6 +126,13 @@ class DecoderRecipe(NetworkRecipe):
     commitment: float
     decay: float
     shape: DecoderShape
+
+
+@dataclass(frozen=True)
+class SoftUnitsRecipe(NetworkRecipe):
+    """A training of `speech.conversion.content_decoder` whose content names units, and no other loss reaches it."""
+
+    shape: SoftUnitsShape
 
 
 @dataclass(frozen=True)
@@ -125,12 +161,29 @@ class GeneratorRecipe(NetworkRecipe):
     """
 
     reads_decoder: ClassVar[bool] = True
+    reads_waves: ClassVar[bool] = True
 
     adversarial_from: int
     narrower: int
     spectrum: float
     features: float
     shape: GeneratorShape
+
+    @property
+    def needs_card(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class VocoderRecipe(NetworkRecipe):
+    """A training of `speech.conversion.source_filter`, on the spectra that a decoder makes of recordings: of content,
+    F0 and vector. They are smoother than those of the recordings, which the vocoder has to expect.
+    """
+
+    reads_decoder: ClassVar[bool] = True
+    reads_waves: ClassVar[bool] = True
+
+    shape: SourceFilterShape
 
 
 @dataclass(frozen=True)
@@ -155,15 +208,12 @@ class RecognizerRecipe(PhoneRecipe, Recipe):
 
 _FIXED = {"name", "title", "shape"}
 _MAY_BE_0 = {"adversarial_from", "commitment", "decay", "features", "variants", "warm_up"}
-_SHAPES = {
-    "content-decoder": DecoderShape,
-    "f0-regressor": RegressorShape,
-    "joint-nsf-hifigan": GeneratorShape,
-}
 _RECIPES: dict[str, type[Recipe]] = {
     "content-decoder": DecoderRecipe,
+    "soft-units-decoder": SoftUnitsRecipe,
     "f0-regressor": RegressorRecipe,
     "joint-nsf-hifigan": GeneratorRecipe,
+    "hn-sinc-nsf": VocoderRecipe,
     "recognizer-map": MapRecipe,
     "phone-recognizer": RecognizerRecipe,
 }
@@ -171,10 +221,28 @@ _RECIPES: dict[str, type[Recipe]] = {
 
 def read_recipes() -> Mapping[str, Recipe]:
     """The recipes that ship, by name."""
+    return {name: sizes["small"] for name, sizes in _read_all().items()}
+
+
+def read_sizes(name: str) -> Mapping[str, Recipe]:
+    """The sizes of a recipe: ``small``, and where it has one ``full``."""
+    return _read_all()[name]
+
+
+@cache
+def _read_all() -> Mapping[str, Mapping[str, Recipe]]:
     with _FILE.open("rb") as file:
         content = tomllib.load(file)
     found = {}
     for name, values in content.items():
-        shape = {"shape": _SHAPES[name](**values["shape"])} if "shape" in values else {}
-        found[name] = _RECIPES[name](**(values | shape | {"name": name}))
+        full = values.pop("full", None)
+        sizes = {"small": values}
+        if full is not None:
+            sizes["full"] = values | full | {"shape": values["shape"] | full["shape"]}
+        found[name] = {size: _make_recipe(name, each) for size, each in sizes.items()}
     return found
+
+
+def _make_recipe(name: str, values: Mapping[str, Any]) -> Recipe:
+    shape = {"shape": SHAPES[name](**values["shape"])} if "shape" in values else {}
+    return _RECIPES[name](**{**values, **shape, "name": name})

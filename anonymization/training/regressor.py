@@ -10,15 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from anonymization.methods.content_decoder.method import load_decoder
 from anonymization.training.features import Features
-from anonymization.training.loop import Batch, Training
+from anonymization.training.loop import Batch, Speech, Training
 from anonymization.training.recipe import RegressorRecipe
 from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance
@@ -53,6 +54,20 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
     ) -> None:
         self._decoder, self._held_out = decoder.to(device).eval(), held_out
         super().__init__(features, recipe, seed, checkpoint, key, device=device)
+
+    @classmethod
+    def begin(
+        cls, speech: Speech, recipe: RegressorRecipe, seed: int, checkpoint: Path, key: str, device: Device
+    ) -> Self:
+        """Some speakers are held out."""
+        unheard = hold_out_speakers(speech.utterances, recipe.held_out, seed)
+        by_part: tuple[list[Features], list[Features]] = ([], [])
+        for utterance, one in zip(speech.utterances, speech.features, strict=True):
+            by_part[utterance.source in unheard].append(one)
+        learnt, held_out = by_part
+        decoder = load_decoder(speech.decoder)
+        recipe = recipe.read_content(decoder.shape.bottleneck)
+        return cls(learnt, recipe, seed, checkpoint, key, decoder=decoder, held_out=held_out, device=device)
 
     def make_network(self) -> F0Regressor:
         """With mean and spread of the logarithm of F0 over the voiced frames.

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
-from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile, load_decoder
-from anonymization.training.decoder import DecoderTraining
+from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile
+from anonymization.training.decoder import DecoderTraining, SoftUnitsTraining
 from anonymization.training.features import SPEAKER_ENCODER, Features, read_features
-from anonymization.training.generator import GeneratorTraining, read_waves
-from anonymization.training.loop import Training, other_training, write_curve
+from anonymization.training.generator import GeneratorTraining, VocoderTraining
+from anonymization.training.loop import Speech, Training, other_training, write_curve
 from anonymization.training.recipe import (
     DecoderRecipe,
     GeneratorRecipe,
@@ -29,9 +29,11 @@ from anonymization.training.recipe import (
     Recipe,
     RecognizerRecipe,
     RegressorRecipe,
+    SoftUnitsRecipe,
+    VocoderRecipe,
 )
 from anonymization.training.recognizer_map import fit_recognizer_map
-from anonymization.training.regressor import RegressorTraining, hold_out_speakers
+from anonymization.training.regressor import RegressorTraining
 from common.atomic_write import write_atomically
 from common.progress import Progress, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance
@@ -41,6 +43,13 @@ from speech.model_files.devices import Device, require_torch_device
 from speech.recognizers.phone_recipe import FRAMES_PER_S
 
 WEIGHTS, CARD, CHECKPOINT = "weights.safetensors", "card.json", "checkpoint.pt"
+_TRAININGS: Mapping[type[NetworkRecipe], type[Training[Any, Any]]] = {
+    DecoderRecipe: DecoderTraining,
+    SoftUnitsRecipe: SoftUnitsTraining,
+    RegressorRecipe: RegressorTraining,
+    GeneratorRecipe: GeneratorTraining,
+    VocoderRecipe: VocoderTraining,
+}
 
 
 def train(
@@ -82,35 +91,10 @@ def train(
     if not isinstance(recipe, NetworkRecipe):
         raise TypeError(recipe)
     features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"), device)
-    training = _begin(utterances, features, recipe, seed, folder / CHECKPOINT, key, device, decoder)
+    speech = Speech(utterances, features, decoder)
+    training = _TRAININGS[type(recipe)].begin(speech, recipe, seed, folder / CHECKPOINT, key, device)
     training.run(partial(progress, "training"))
     return _keep(training, utterances, features, licence, folder, decoder)
-
-
-def _begin(
-    utterances: Sequence[TrainingUtterance],
-    features: Sequence[Features],
-    recipe: Recipe,
-    seed: int,
-    checkpoint: Path,
-    key: str,
-    device: Device,
-    decoder: NetworkFile,
-) -> Training[Any, Any]:
-    if isinstance(recipe, DecoderRecipe):
-        return DecoderTraining(features, recipe, seed, checkpoint, key, device=device)
-    if isinstance(recipe, GeneratorRecipe):
-        waves, network = read_waves(utterances), load_decoder(decoder)
-        return GeneratorTraining(features, recipe, seed, checkpoint, key, decoder=network, waves=waves, device=device)
-    if not isinstance(recipe, RegressorRecipe):
-        raise TypeError(recipe)
-    unheard = hold_out_speakers(utterances, recipe.held_out, seed)
-    by_part: tuple[list[Features], list[Features]] = ([], [])
-    for utterance, one in zip(utterances, features, strict=True):
-        by_part[utterance.source in unheard].append(one)
-    learnt, held_out = by_part
-    network = load_decoder(decoder)
-    return RegressorTraining(learnt, recipe, seed, checkpoint, key, decoder=network, held_out=held_out, device=device)
 
 
 def _keep(

@@ -3,15 +3,16 @@
 What is said comes from middle layers of Whisper's encoder through a narrow bottleneck, as it is or by a few codes a
 frame; how it is intoned is F0, moved to the mean and spread of the wanted voice; who speaks is a GE2E vector. A network
 makes a mel spectrum of these three, and HiFi-GAN the samples. The codes are residual: each stage names the rest that
-the stages before it left, so one network serves every number of stages.
+the stages before it left, so one network serves every number of stages. Another network has soft units in their place.
 
 Conventions: samples are int16, mono, 16 kHz, shape (n,); frames of content last 20 ms, spectra and their frames are as
 in `hifigan` (22,050 Hz, 256 samples a frame, natural logarithm), of speech at one loudness; F0 is in Hz, 0 where
 unvoiced.
 
 Sources: X. Miao et al. and P. Champion on bottlenecks and pools (baselines B1 and B5 of the VoicePrivacy challenges);
-N. Zeghidour et al., "SoundStream", 2021 (residual codes, their number drawn in training); Z. Liu et al., "A ConvNet for
-the 2020s", CVPR 2022 (blocks); E. Perez et al., "FiLM", AAAI 2018 (the vector's way into each block).
+N. Zeghidour et al., "SoundStream", 2021 (residual codes, their number drawn in training); B. van Niekerk et al., ICASSP
+2022, equation 1 (soft units); Z. Liu et al., "A ConvNet for the 2020s", CVPR 2022 (blocks); E. Perez et al., "FiLM",
+AAAI 2018 (the vector's way into each block).
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from common.errors import MetricInputError
 from speech.audio.files import resample
-from speech.conversion.shape import DecoderShape
+from speech.conversion.shape import DecoderShape, SoftUnitsShape
 from speech.features.whisper_layers import WhisperLayers, cut_evenly
 from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
@@ -45,6 +47,7 @@ FRAMES_PER_S = 50  # of content
 # Spectra are of speech whose loudest half has this RMS, of full scale 1.
 LOUDNESS = 0.06
 _MIDDLE_HZ, _RANGE_NEPER = 150.0, 0.5
+_SHARPNESS = 10.0
 _SPECTRA_AT_ONCE, _CONTEXT = 2048, 64  # frames of a piece of a long spectrum, and what it sees to each side
 
 
@@ -68,8 +71,12 @@ class ContentDecoder(nn.Module):
 
     def encode(self, layers: Tensor) -> Tensor:
         """Content, shape (batch, frames, bottleneck), of layers, shape (batch, frames, inputs)."""
-        found: Tensor = self.narrow((layers - self.get_buffer("mean")) / self.get_buffer("spread"))
+        found: Tensor = self.narrow(self.normalize(layers))
         return found
+
+    def normalize(self, layers: Tensor) -> Tensor:
+        """Layers with mean 0 and spread 1 of each number over the speech that was learnt from."""
+        return (layers - self.get_buffer("mean")) / self.get_buffer("spread")
 
     def quantize(self, content: Tensor, stages: int) -> tuple[Tensor, Tensor]:
         """Content by the codes nearest to it, and which they are.
@@ -102,6 +109,22 @@ class ContentDecoder(nn.Module):
             values = block(values, speakers)
         found: Tensor = self.leave(values.transpose(1, 2))
         return found
+
+
+class SoftUnitsDecoder(ContentDecoder):
+    """The network with soft units: content of length √bottleneck, which was learnt to name one of the units."""
+
+    def __init__(self, shape: SoftUnitsShape) -> None:
+        super().__init__(shape)
+        self.units = nn.Parameter(torch.randn(shape.units, shape.bottleneck))
+
+    def encode(self, layers: Tensor) -> Tensor:
+        return functional.normalize(super().encode(layers), dim=-1) * math.sqrt(self.shape.bottleneck)
+
+    def name_units(self, content: Tensor) -> Tensor:
+        """Scores of the units, shape (…, units): ten times the cosines of content and units."""
+        units = functional.normalize(self.units, dim=1)
+        return _SHARPNESS / math.sqrt(self.shape.bottleneck) * content @ units.T
 
 
 class SpeakerBlock(nn.Module):
@@ -296,7 +319,8 @@ def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecode
     Raises:
         CheckpointError: not such a file, or other names or shapes than declared.
     """
-    network = ContentDecoder(shape or DecoderShape())
+    shape = shape or DecoderShape()
+    network = SoftUnitsDecoder(shape) if isinstance(shape, SoftUnitsShape) else ContentDecoder(shape)
     load_state(path, network)
     return network.eval()
 

@@ -24,6 +24,16 @@ class DecoderShape:
 
 
 @dataclass(frozen=True)
+class SoftUnitsShape(DecoderShape):
+    """The sizes of a network whose content names units, and has no codes. units: how many there are."""
+
+    bottleneck: int = 256
+    stages: int = 0
+    codes: int = 0
+    units: int = 256
+
+
+@dataclass(frozen=True)
 class RegressorShape:
     """The sizes of a regressor of F0.
 
@@ -50,3 +60,20 @@ class GeneratorShape:
     blocks: int = 4
     channels: int = 256
     harmonics: int = 8
+
+
+@dataclass(frozen=True)
+class SourceFilterShape:
+    """The sizes of a source-filter vocoder.
+
+    speaker: of the vector; width, blocks: of the condition; hidden, layers: channels and convolutions of a filter
+    block; filters: blocks that filter the harmonics; taps: of the sincs.
+    """
+
+    speaker: int = 256
+    width: int = 128
+    blocks: int = 2
+    hidden: int = 32
+    filters: int = 1
+    layers: int = 6
+    taps: int = 31

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.models import NetworkSeed
 from anonymization.app.training.selectors import (
     START_ANOTHER,
     TRAINING,
@@ -90,7 +90,7 @@ def _train(seed: NetworkSeed, context: JobContext) -> None:
         training.begun_with = hash_material(recipe, spoken)
         training.save(update_fields=["begun_with"])
     _require_memory(recipe, sum(one.duration_s or 0.0 for one in spoken))
-    device = _choose_device(training)
+    device = _choose_device(recipe)
     name = f"{training.pk}-{seed.seed}"
     with working_folder(FOLDER, name, list_unfinished) as folder, own_threads():
         shared = folder.with_name(f"{training.pk}-features")
@@ -160,7 +160,7 @@ def _require_memory(recipe: Recipe, seconds: float) -> None:
     """Refuse at once what cannot fit: a training in steps holds all that it read of the speech."""
     if not isinstance(recipe, NetworkRecipe):
         return
-    waves = _WAVE_BYTES if recipe.name == "joint-nsf-hifigan" else 0
+    waves = _WAVE_BYTES if recipe.reads_waves else 0
     needed = seconds * ((1 + recipe.variants) * _CONTENT_BYTES + _SPECTRA_BYTES + waves)
     there = available_bytes()
     if there is not None and needed > there:
@@ -172,12 +172,12 @@ def _require_memory(recipe: Recipe, seconds: float) -> None:
         )
 
 
-def _choose_device(training: NetworkTraining) -> Device:
-    wish = needs_card(training.recipe)
+def _choose_device(recipe: Recipe) -> Device:
+    wish = needs_card(recipe)
     device: Device = "cpu" if wish is False else choose_device(("torch",))
     if wish and device == "cpu":
         raise JobFailure(
-            f"The recipe {training.recipe} needs a graphics card, and this worker’s torch finds none.",
+            f"The recipe {recipe.name} needs a graphics card, and this worker’s torch finds none.",
             actor=Actor.OPERATOR,
             remedy="Let only workers with a graphics card serve the queue gpu, then continue the training.",
         )

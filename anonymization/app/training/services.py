@@ -9,7 +9,7 @@ from django.db import transaction
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.training.selectors import START_ANOTHER, TRAINING, find_change, list_jobs, list_material
-from anonymization.training.recipe import MapRecipe, read_recipes
+from anonymization.training.recipe import MapRecipe, Recipe, read_recipes
 from common.errors import MetricInputError
 from common.packages import missing_packages
 from evaluation.recognizer_training import frames
@@ -25,8 +25,6 @@ from speech.model_files.store import is_here, missing_sentence
 ENGINES = {False: "network-training", True: "network-training-with-words"}
 MOST_SEEDS = 5
 LARGEST_SEED = 2**31 - 1
-# Full size, these learn for days on processors.
-NEEDING_CARD = frozenset({"joint-nsf-hifigan"})
 _MODELS = ("whisper-base", "ge2e")
 
 
@@ -89,7 +87,7 @@ def start_training(
             parameters={"training": training.pk, "seed": seed},
             corpus=corpus.name,
             engine=ENGINES[read_recipes()[recipe].needs_texts],
-            card=needs_card(recipe),
+            card=needs_card(read_recipes()[recipe].changed(**(changes or {}))),
             after=job,
             by=by,
         )
@@ -100,11 +98,9 @@ def start_training(
     return training
 
 
-def needs_card(recipe: str) -> bool | None:
+def needs_card(recipe: Recipe) -> bool | None:
     """Whether a training needs a graphics card, or must not use one; None where it uses one that is there."""
-    if recipe in NEEDING_CARD:
-        return True
-    return False if isinstance(read_recipes()[recipe], MapRecipe) else None
+    return recipe.needs_card or (False if isinstance(recipe, MapRecipe) else None)
 
 
 def find_problems(

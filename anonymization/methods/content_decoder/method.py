@@ -2,11 +2,12 @@
 
 `asr-bn` describes what is said by codes and gives the voice of one speaker of the pool (after baselines B5 and B6 of
 the VoicePrivacy 2024 challenge); `b1-lite` takes the bottleneck as it is and gives the mean of speakers who are far
-from the own voice (after baseline B1 of 2020 and 2022). Network, codes and pool are trained by `python -m anonymization
-train content-decoder`. Timing stays; F0 keeps its course and takes mean and spread of the voice, but that of `t40`
-(after system T40 of 2022) is estimated from codes and voice by the network of `f0-regressor`. `t18-noise` moves the own
-vector, and `t18-asr` expects one from features of a recogniser, by the map of `recognizer-map` (parts (i) and (ii) of
-system T18 of 2022). Conventions: samples are int16, mono, 16 kHz.
+from the own voice (after baseline B1 of 2020 and 2022). `b1a` does so with a source-filter vocoder and `b1b` with one
+network to samples, as B1.a and B1.b of 2022 have them; `ssl-content` has soft units in place of the bottleneck. The
+networks and the pool are trained by `python -m anonymization train`. Timing stays; F0 keeps its course and takes mean
+and spread of the voice, but that of `t40` (after system T40 of 2022) is estimated from codes and voice by the network
+of `f0-regressor`. `t18-noise` moves the own vector, and `t18-asr` expects one from features of a recogniser, by the map
+of `recognizer-map` (parts (i) and (ii) of system T18 of 2022). Conventions: samples are int16, mono, 16 kHz.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.content_decoder.reflections import fit_reflections
 from anonymization.methods.contract import (
-    Described,
-    Item,
     MethodError,
     OptionValue,
     PseudoSpeaker,
@@ -38,23 +37,29 @@ from anonymization.methods.contract import (
     VoiceRequest,
     complete_options,
     read_methods,
-    validate_samples,
 )
-from anonymization.methods.spectra import RATE_HZ, fit_to_original, layers_encoder, missing, vocoder
+from anonymization.methods.spectra import RATE_HZ, SpectrumMethod, fit_to_original, layers_encoder, missing, vocoder
 from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.voices.vectors import read_vector, write_vector
 from anonymization.methods.world.method import Level
-from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.conversion import recognizer_map
+from speech.conversion.shape import (
+    DecoderShape,
+    GeneratorShape,
+    RegressorShape,
+    SoftUnitsShape,
+    SourceFilterShape,
+)
 from speech.encoders import registry as encoders
-from speech.model_files.devices import use_one_thread, use_one_thread_for_products, use_torch_threads
+from speech.model_files.devices import use_one_thread_for_products, use_torch_threads
 from speech.pitch.estimators import track_f0_praat
 
 if TYPE_CHECKING:
     from speech.conversion.content_decoder import ContentDecoder, Converter
     from speech.conversion.f0_regressor import Regressor
     from speech.conversion.joint_generator import JointSynthesizer
+    from speech.conversion.source_filter import SourceFilterVocoder
     from speech.encoders.contract import SpeakerEncoder
 
 Floats = npt.NDArray[np.float64]
@@ -66,22 +71,42 @@ WEIGHTS = Path(__file__).with_name("weights.safetensors")
 VOICES = Path(__file__).with_name("voices.safetensors")
 REGRESSOR = Path(__file__).with_name("f0_regressor") / "weights.safetensors"
 JOINT_GENERATOR = Path(__file__).with_name("joint_generator") / "weights.safetensors"
+SOFT_UNITS_DECODER = Path(__file__).with_name("soft_units_decoder") / "weights.safetensors"
+SOURCE_FILTER = Path(__file__).with_name("source_filter") / "weights.safetensors"
 RECOGNIZER_MAP = Path(__file__).with_name("recognizer_map") / "weights.safetensors"
 SHA256 = {
     WEIGHTS: "fe7cc8065db0c1176f39009392033a7e94d67705816c42cf8f7fb5f545dbf42a",
     VOICES: "b4a042244be456a72d1e4804b6c562f50f07eba38a8c6fbfa1dbf6f8a642bf7f",
     REGRESSOR: "caaa03b7679ff77fba803339bef63d1cfba314d5959f2fe93d4c54999fe43dff",
     JOINT_GENERATOR: "2825b5f84cc0a150a1a4be78131e0e0438725f341cfdadef45269516f3bfef49",
+    SOFT_UNITS_DECODER: "d7b07e9d6b4b71299ddd65c81909899a9437e63dde9b4b2ec213df8ea4a175a2",
+    SOURCE_FILTER: "3253e1f989cd7c132a8eed9de37778c8d19e8f9db001c0abe13c29e75d9aa66f",
     RECOGNIZER_MAP: "b527418f9089e43c332a1ca5676a4f0caaa0e57c34d14d3d278b42de1eaa91cb",
 }
 
 
+Shape = DecoderShape | RegressorShape | GeneratorShape | SourceFilterShape
+# Of the networks with steps, by the recipe that trains them.
+SHAPES: Mapping[str, type[Shape]] = {
+    "content-decoder": DecoderShape,
+    "soft-units-decoder": SoftUnitsShape,
+    "f0-regressor": RegressorShape,
+    "joint-nsf-hifigan": GeneratorShape,
+    "hn-sinc-nsf": SourceFilterShape,
+}
+
+
 class NetworkFile(NamedTuple):
-    """A file that a method reads. sha256: of what it must hold; is_shipped: with this version, not trained anew."""
+    """A file that a method reads.
+
+    sha256: of what it must hold; is_shipped: with this version, not trained anew; shape: of a network that is not as
+    large as that which ships.
+    """
 
     path: Path
     sha256: str
     is_shipped: bool = True
+    shape: Shape | None = None
 
     def verify(self) -> Path:
         """Its path. Raises MethodError where it holds something else, or is not there."""
@@ -104,12 +129,12 @@ class Networks:
     voices: NetworkFile
     regressor: NetworkFile
     generator: NetworkFile
+    soft_units_decoder: NetworkFile
+    source_filter: NetworkFile
     recognizer_map: NetworkFile
 
 
-SHIPPED = Networks(
-    *(NetworkFile(path, SHA256[path]) for path in (WEIGHTS, VOICES, REGRESSOR, JOINT_GENERATOR, RECOGNIZER_MAP))
-)
+SHIPPED = Networks(*(NetworkFile(path, sha256) for path, sha256 in SHA256.items()))
 _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
 # So much of a speaker is enough for their vector.
@@ -150,7 +175,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class ContentMethod(Described, ABC):
+class ContentMethod(SpectrumMethod[Speaker], ABC):
     """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
     network and a vocoder. Timing, pauses and the course of the melody stay.
     """
@@ -180,32 +205,14 @@ class ContentMethod(Described, ABC):
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
         """The voice of one request."""
 
-    @abstractmethod
-    def _speaker(self, voice: PseudoSpeaker) -> Speaker:
-        """Vector of length 1, mean and spread of the logarithm of F0. Raises MethodError for a voice that is none."""
+    def _convert(self, samples: Samples, voice: Speaker, options: dict[str, OptionValue]) -> Samples:
+        from speech.conversion.content_decoder import content_layers
 
-    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
-        """Digital silence keeps its place, and the duration is the same."""
-        samples = item.samples
-        if threads < 1:
-            raise MethodError(f"At least one thread is needed; found threads={threads}.")
-        validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        with use_one_thread_for_products():
-            speaker = self._speaker(item.pseudo_speaker)
-        if not samples.any():
-            return np.zeros_like(samples)
-        try:
-            # One thread, so that a process may fork afterwards, and no rounding depends on how many there are.
-            with use_one_thread():
-                from speech.conversion.content_decoder import content_layers
-
-                layers = content_layers(samples, layers_encoder())
-                hz = self._find_f0(samples, layers, speaker)
-                stages = round(float(cast("float", options.get("stages", self._stages))))
-                sound = self._synthesize(layers, hz, speaker[0], stages)
-                return fit_to_original(sound, samples, cast("Level", options["level"]))
-        except MetricInputError as error:
-            raise MethodError(str(error)) from error
+        layers = content_layers(samples, layers_encoder())
+        hz = self._find_f0(samples, layers, voice)
+        stages = round(float(cast("float", options.get("stages", self._stages))))
+        sound = self._synthesize(layers, hz, voice[0], stages)
+        return fit_to_original(sound, samples, cast("Level", options["level"]))
 
     def _pool(self) -> Pool:
         return read_pool(self.networks.voices)
@@ -248,7 +255,7 @@ class PooledVoices(ContentMethod):
         share = round(1 / len(chosen), 4)
         return PseudoSpeaker(request.key, {}, mixture={pool.names[row]: share for row in sorted(chosen)})
 
-    def _speaker(self, voice: PseudoSpeaker) -> Speaker:
+    def _read_voice(self, voice: PseudoSpeaker) -> Speaker:
         return self._pool().voice(voice.mixture)
 
 
@@ -266,6 +273,35 @@ class JointVoices(PooledVoices):
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         content = self._converter().find_content(layers, hz.size, stages)
         return _load_generator(self.networks.generator).synthesize(content, hz, speaker)
+
+
+@dataclass(frozen=True)
+class FilteredSource(PooledVoices):
+    """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
+    network and a vocoder that filters harmonics of F0 and noise. Timing, pauses and the course of the melody stay.
+    """
+
+    trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "hn-sinc-nsf")
+
+    def missing(self) -> str:
+        return missing_packages(self.title, "safetensors") or missing(self.title, "whisper-base", _SPEAKER_ENCODER)
+
+    def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
+        spectrum = self._converter().convert(layers, hz, speaker, stages)
+        return _load_source_filter(self.networks.source_filter).synthesize(spectrum, hz, speaker)
+
+
+@dataclass(frozen=True)
+class SoftUnits(PooledVoices):
+    """What is said is taken from the middle of a recogniser as soft units, a guess of what each frame is called, and
+    spoken anew in the voice of other speakers by a network and a vocoder. Timing, pauses and the course of the melody
+    stay.
+    """
+
+    trained_by: ClassVar[tuple[str, ...]] = ("soft-units-decoder",)
+
+    def _converter(self) -> Converter:
+        return _load_converter(self.networks.soft_units_decoder, soft=True)
 
 
 @dataclass(frozen=True)
@@ -294,7 +330,7 @@ class _MovedVectors(ContentMethod, ABC):
         models = (*_MODELS, _SPEAKER_ENCODER)
         return missing_packages(self.title, "safetensors") or missing(self.title, *models)
 
-    def _speaker(self, voice: PseudoSpeaker) -> Speaker:
+    def _read_voice(self, voice: PseudoSpeaker) -> Speaker:
         """F0 is that of the speakers of the pool who are nearest to the vector."""
         pool = self._pool()
         vector = read_vector(voice.vector, pool.vectors.shape[1])
@@ -473,32 +509,40 @@ def verify_file(path: Path, sha256: str) -> Path:
     return path
 
 
-def load_decoder(file: NetworkFile = SHIPPED.decoder) -> ContentDecoder:
-    """A decoder, by default the one that ships, its file verified."""
+def load_decoder(file: NetworkFile = SHIPPED.decoder, *, soft: bool = False) -> ContentDecoder:
+    """A decoder, by default the one that ships, its file verified. soft: one of soft units."""
     from speech.conversion import content_decoder
 
-    return content_decoder.load_network(file.verify())
+    shape = cast("DecoderShape | None", file.shape)
+    return content_decoder.load_network(file.verify(), shape or (SoftUnitsShape() if soft else DecoderShape()))
 
 
 @lru_cache(maxsize=_KEPT)
-def _load_converter(file: NetworkFile) -> Converter:
+def _load_converter(file: NetworkFile, *, soft: bool = False) -> Converter:
     from speech.conversion.content_decoder import Converter
 
-    return Converter(load_decoder(file))
+    return Converter(load_decoder(file, soft=soft))
 
 
 @lru_cache(maxsize=_KEPT)
 def _load_regressor(file: NetworkFile) -> Regressor:
     from speech.conversion import f0_regressor
 
-    return f0_regressor.load(file.verify())
+    return f0_regressor.load(file.verify(), shape=cast("RegressorShape | None", file.shape))
 
 
 @lru_cache(maxsize=_KEPT)
 def _load_generator(file: NetworkFile) -> JointSynthesizer:
     from speech.conversion import joint_generator
 
-    return joint_generator.load(file.verify())
+    return joint_generator.load(file.verify(), shape=cast("GeneratorShape | None", file.shape))
+
+
+@lru_cache(maxsize=_KEPT)
+def _load_source_filter(file: NetworkFile) -> SourceFilterVocoder:
+    from speech.conversion import source_filter
+
+    return source_filter.load(file.verify(), shape=cast("SourceFilterShape | None", file.shape))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -512,7 +556,9 @@ def _speaker_encoder() -> SpeakerEncoder:
 
 
 _CLASSES: dict[str, type[ContentMethod]] = {
+    "b1a": FilteredSource,
     "b1b": JointVoices,
+    "ssl-content": SoftUnits,
     "t18-noise": NoisyVectors,
     "t18-asr": ExpectedVectors,
     "ohnn": ReflectedVectors,

@@ -16,22 +16,32 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from anonymization.methods.content_decoder import method as content_decoder
-from anonymization.methods.content_decoder.method import SHIPPED, ContentMethod, NetworkFile
+from anonymization.methods.content_decoder.method import SHAPES, SHIPPED, ContentMethod, NetworkFile, Shape
 from anonymization.methods.contract import Anonymizer, Block, Described, MethodError
 from anonymization.methods.external.description import Table, is_list, is_name, read_table
 from speech.model_files.checkpoints import CheckpointError, Shapes, differences, read_header
 
-CARD = "card.json"
+CARD, VOICES = "card.json", "voices"
 DECODER, REGRESSOR, GENERATOR, MAP = "content-decoder", "f0-regressor", "joint-nsf-hifigan", "recognizer-map"
+SOFT_UNITS, SOURCE_FILTER = "soft-units-decoder", "hn-sinc-nsf"
 # By recipe: the files of `Networks`, by their names in a folder.
 FILES = {
-    DECODER: {"decoder": "weights.safetensors", "voices": "voices.safetensors"},
+    DECODER: {"decoder": "weights.safetensors", VOICES: "voices.safetensors"},
     REGRESSOR: {"regressor": "weights.safetensors"},
     GENERATOR: {"generator": "weights.safetensors"},
+    SOFT_UNITS: {"soft_units_decoder": "weights.safetensors", VOICES: "voices.safetensors"},
+    SOURCE_FILTER: {"source_filter": "weights.safetensors"},
     MAP: {"recognizer_map": "weights.safetensors"},
 }
-_SLOTS = {DECODER: ("content", "synthesis"), REGRESSOR: ("prosody",), GENERATOR: ("synthesis",), MAP: ("voice",)}
-_READ_DECODER = (REGRESSOR, GENERATOR)
+_SLOTS = {
+    DECODER: ("content", "synthesis"),
+    SOFT_UNITS: ("content", "synthesis"),
+    REGRESSOR: ("prosody",),
+    GENERATOR: ("synthesis",),
+    SOURCE_FILTER: ("synthesis",),
+    MAP: ("voice",),
+}
+_READ_DECODER = (REGRESSOR, GENERATOR, SOURCE_FILTER)
 _SPEAKER_ENCODER = "ge2e"
 _FEWEST_SPEAKERS = 2
 # How many rows they have is what the speech has of speakers.
@@ -127,11 +137,23 @@ def retrain(method: Anonymizer, training: FinishedTraining, title: str) -> Descr
 
 def describe_training(folder: Path, card: Mapping[str, Any]) -> FinishedTraining:
     """What a training left in a folder, as its card says it."""
+    recipe = card["recipe"]["name"]
+    shape = _find_shape(card)
     files = {
-        network: NetworkFile(folder / name, str(card["sha256"].get(name, "")), is_shipped=False)
-        for network, name in FILES[card["recipe"]["name"]].items()
+        network: NetworkFile(
+            folder / name, str(card["sha256"].get(name, "")), False, shape if network != VOICES else None
+        )
+        for network, name in FILES[recipe].items()
     }
-    return FinishedTraining(folder, card["recipe"]["name"], files, card)
+    return FinishedTraining(folder, recipe, files, card)
+
+
+def _find_shape(card: Mapping[str, Any]) -> Shape | None:
+    """The sizes of the network of a card; None where they are those of what ships. TypeError for none of its kind."""
+    kind = SHAPES.get(card["recipe"]["name"])
+    given = card["recipe"].get("shape")
+    found = kind(**given) if kind and given else None
+    return None if kind and found == kind() else found
 
 
 def read_training(folder: Path) -> FinishedTraining:
@@ -145,7 +167,7 @@ def read_training(folder: Path) -> FinishedTraining:
     problems: list[str] = []
     for network, file in found.files.items():
         try:
-            problem = _told_difference(file.verify(), getattr(SHIPPED, network).path)
+            problem = _told_difference(file.verify(), getattr(SHIPPED, network).path, is_other_size=bool(file.shape))
         except MethodError as error:
             problem = str(error)
         problems += [problem] * bool(problem)
@@ -165,7 +187,7 @@ def _read_card(folder: Path) -> Mapping[str, Any]:
     try:
         card = json.loads(path.read_text(encoding="utf-8"))
         recipe, _ = str(card["recipe"]["name"]), dict(card["sha256"])
-        _ = card["data"]["speakers"], card["data"]["utterances"]
+        _ = card["data"]["speakers"], card["data"]["utterances"], _find_shape(card)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise MethodError(f"{path}: expected the card of a training, found another file. Train again.") from error
     if recipe not in FILES:
@@ -174,13 +196,16 @@ def _read_card(folder: Path) -> Mapping[str, Any]:
     return found
 
 
-def _told_difference(path: Path, like: Path) -> str:
-    """In what names and shapes of a file differ from those of one that ships, a sentence; empty where they agree."""
+def _told_difference(path: Path, like: Path, *, is_other_size: bool) -> str:
+    """In what names and shapes of a file differ from those of one that ships, a sentence; empty where they agree.
+
+    Of a network of another size it says nothing: torch knows its shapes, which compares them when it is loaded.
+    """
     try:
         (found, texts), (expected, _) = read_header(path), read_header(like)
     except CheckpointError as error:
         return f"{path.parent}: {error}"
-    if problem := differences(_without_speakers(expected), _without_speakers(found)):
+    if not is_other_size and (problem := differences(_without_speakers(expected), _without_speakers(found))):
         return f"{path} does not hold the network of this version: {problem}. Train again."
     if "names" in read_header(like)[1]:
         count = found["vectors"][0]
@@ -248,7 +273,7 @@ def _retrained_pipeline(parts: Sequence[Block], trainings: Mapping[str, Finished
     """The parts, those that were retrained named so; the pool is that of the speakers of an own decoder."""
     slots = {slot for recipe in trainings for slot in _SLOTS[recipe]}
     found = [replace(part, state="retrained") if part.slot in slots else part for part in parts]
-    if decoder := trainings.get(DECODER):
+    if decoder := trainings.get(DECODER) or trainings.get(SOFT_UNITS):
         speakers = f"{decoder.card['data']['speakers']} speakers"
         found = [
             replace(part, title=part.title.replace("250 speakers", speakers)) if part.slot == "voice" else part

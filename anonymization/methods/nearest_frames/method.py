@@ -10,7 +10,7 @@ published system. Conventions: samples are int16, mono, 16 kHz.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -23,20 +23,17 @@ import numpy.typing as npt
 from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.content_decoder.method import find_contour, load_decoder, move_contour, verify_file
 from anonymization.methods.contract import (
-    Described,
-    Item,
     MethodError,
     OptionValue,
+    PseudoSpeaker,
     Samples,
     Target,
     TargetPool,
     read_methods,
     require_pool,
-    validate_samples,
 )
-from anonymization.methods.spectra import fit_to_original, layers_encoder, missing, speak, vocoder
+from anonymization.methods.spectra import SpectrumMethod, fit_to_original, layers_encoder, missing, speak, vocoder
 from anonymization.methods.world.method import Level
-from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.conversion.nearest_frames import (
     FRAME_SAMPLES,
@@ -51,7 +48,6 @@ from speech.conversion.nearest_frames import (
 from speech.conversion.phone_centroids import PhonePool, read_speech
 from speech.conversion.phone_centroids import make_pool as make_phone_pool
 from speech.encoders import registry as encoders
-from speech.model_files.devices import use_one_thread
 
 if TYPE_CHECKING:
     from speech.conversion.content_decoder import Converter
@@ -81,7 +77,7 @@ A = TypeVar("A", bound=_Analysed)
 
 
 @dataclass(frozen=True)
-class _Targeted(Described, ABC):
+class _Targeted(SpectrumMethod[Target], ABC):
     """A method that gives the voices of targets.
 
     pool: the targets, None before `prepare`; the other attributes are those of `TargetedAnonymizer`.
@@ -97,26 +93,8 @@ class _Targeted(Described, ABC):
     def prepare(self, pool: TargetPool) -> Self:
         return replace(self, pool=pool, _kept={})
 
-    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
-        """Digital silence keeps its place."""
-        samples = item.samples
-        pool = require_pool(self.name, self.pool)
-        if threads < 1:
-            raise MethodError(f"At least one thread is needed; found threads={threads}.")
-        validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        target = pool.find(item.pseudo_speaker.target)
-        if not samples.any():
-            return np.zeros_like(samples)
-        try:
-            # One thread, so that a process may fork afterwards, and no rounding depends on how many there are.
-            with use_one_thread():
-                return self._convert(samples, target, options)
-        except MetricInputError as error:
-            raise MethodError(str(error)) from error
-
-    @abstractmethod
-    def _convert(self, samples: Samples, target: Target, options: dict[str, OptionValue]) -> Samples:
-        """The speech in the voice of a target; samples are not silent."""
+    def _read_voice(self, voice: PseudoSpeaker) -> Target:
+        return require_pool(self.name, self.pool).find(voice.target)
 
     def _keep(self, key: tuple[Any, ...], make: Callable[[], A]) -> A:
         """What was made of a target; the oldest go. Two threads at worst make the same twice, to the same result."""
@@ -140,8 +118,8 @@ class NearestFrames(_Targeted):
     def missing(self) -> str:
         return missing(self.title, *MODELS)
 
-    def _convert(self, samples: Samples, target: Target, options: dict[str, OptionValue]) -> Samples:
-        frames = self._frames(target, cast("float", options["pool_s"]))
+    def _convert(self, samples: Samples, voice: Target, options: dict[str, OptionValue]) -> Samples:
+        frames = self._frames(voice, cast("float", options["pool_s"]))
         spectrum = convert_spectrum(samples, frames, layers_encoder(), round(cast("float", options["k"])))
         return speak(spectrum, samples, cast("Level", options["level"]))
 
@@ -172,30 +150,30 @@ class NearestPhones(_Targeted):
     def missing(self) -> str:
         return missing_packages(self.title, "safetensors") or missing(self.title, *MODELS, _SPEAKER_ENCODER)
 
-    def _convert(self, samples: Samples, target: Target, options: dict[str, OptionValue]) -> Samples:
+    def _convert(self, samples: Samples, voice: Target, options: dict[str, OptionValue]) -> Samples:
         import torch
 
         from speech.conversion.content_decoder import at_places, count_spectra, places_of_content
 
         number = {name: float(cast("float", options[name])) for name in ("centroids", "weight", "pool_s")}
-        voice = self._find_voice(target, number["pool_s"], round(number["centroids"]))
+        target = self._hear(voice, number["pool_s"], round(number["centroids"]))
         content, phones = read_speech(samples, layers_encoder(), _converter(), _recognizer())
-        order = voice.phones.place_frames(phones, number["weight"])
-        chosen = voice.phones.choose(content[order], phones[order])
+        order = target.phones.place_frames(phones, number["weight"])
+        chosen = target.phones.choose(content[order], phones[order])
         timed = _place_samples(samples, order)
         places = places_of_content(count_spectra(timed.size))
         contour = find_contour(samples)
-        hz = move_contour(contour[_find_spectra(places, order, contour.size)], *voice.f0)
-        spectrum = _converter().speak(at_places(torch.from_numpy(chosen), places), hz, voice.vector)
+        hz = move_contour(contour[_find_spectra(places, order, contour.size)], *target.f0)
+        spectrum = _converter().speak(at_places(torch.from_numpy(chosen), places), hz, target.vector)
         [sound] = vocoder().synthesize([spectrum])
         return fit_to_original(sound, timed, cast("Level", options["level"]))
 
-    def _find_voice(self, target: Target, pool_s: float, n_centroids: int) -> _TargetVoice:
+    def _hear(self, target: Target, pool_s: float, n_centroids: int) -> _TargetVoice:
         key = target.name, pool_s, n_centroids
-        return self._keep(key, lambda: _read_voice(target.name, join_recordings(target, pool_s), n_centroids))
+        return self._keep(key, lambda: _hear_target(target.name, join_recordings(target, pool_s), n_centroids))
 
 
-def _read_voice(name: str, samples: Samples, n_centroids: int) -> _TargetVoice:
+def _hear_target(name: str, samples: Samples, n_centroids: int) -> _TargetVoice:
     """How a target says each phone, of its speech. Raises MethodError where there is too little of it."""
     contour = find_contour(samples)
     logs = np.log(contour[contour > 0])

@@ -91,11 +91,9 @@ class RecognizeAndSpeak(Described):
         mixture = {name: round(float(share), 4) for name, share in zip(names, shares, strict=True) if share > 0}
         return PseudoSpeaker(key, {}, mixture=mixture)
 
-    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
         """Digital silence stays, and what holds no word becomes silence of its length: no sound of it is kept."""
         samples = item.samples
-        if threads < 1:
-            raise MethodError(f"At least one thread is needed; found threads={threads}.")
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
         if not item.pseudo_speaker.mixture:
             raise MethodError(f"{self.name} takes a voice that is a mixture, as it plans them; found one that is not.")

@@ -265,10 +265,14 @@ def _loudness(sound: npt.NDArray[np.float32] | Samples) -> float:
     return math.sqrt(max(0.0, squares / sound.size - mean * mean))
 
 
-def _process(samples: Samples, rate: int, parameters: Mapping[str, float], options: Options, threads: int) -> Samples:
+def _process(
+    samples: Samples,
+    rate: int,
+    parameters: Mapping[str, float],
+    options: Options,
+    threads: int,  # noqa: ARG001 - of the protocol
+) -> Samples:
     """pyworld holds the interpreter while it works, so threads would gain nothing: two cores need two processes."""
-    if threads < 1:
-        raise MethodError(f"At least one thread is needed; found threads={threads}.")
     settings = WorldParameters(
         f0_mean_hz=parameters["f0_mean"],
         f0_spread_semitones=parameters["f0_spread"],

@@ -71,7 +71,8 @@ class NetworkTrainingForm(forms.Form):
         label="Other values of the recipe",
         max_length=400,
         required=False,
-        help_text="NAME=VALUE with spaces between them, such as steps=500 batch=8. Left empty, as the recipe has them.",
+        help_text="NAME=VALUE with spaces between them, such as steps=500 batch=8; size=full is the size of the "
+        "papers, for a graphics card. Left empty, as the recipe has them.",
     )
 
     def __init__(self, *args: Any, corpus: Corpus, by: Any, like: NetworkTraining | None = None, **kwargs: Any) -> None:
@@ -112,7 +113,7 @@ class NetworkTrainingForm(forms.Form):
         for button, recipe in zip(self["recipe"], self.recipes.values(), strict=True):
             values = ((name, value) for name, value in recipe.as_dict().items() if name not in _OF_ALL)
             told = ", ".join(f"{name}={value:g}" for name, value in values if isinstance(value, int | float))
-            yield RecipeCard(button, recipe, told, needs_card(recipe.name) is True)
+            yield RecipeCard(button, recipe, told, needs_card(recipe) is True)
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, Material]]:
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}

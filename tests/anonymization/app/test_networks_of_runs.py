@@ -243,18 +243,18 @@ def test_page_of_a_training_leads_to_a_run_with_its_network(learnt, organizer):
     response = organizer.get(training)
     page, readers = text_of(response), response.context["readers"]
     assert {"asr-bn", "b1-lite", "ohnn"} <= set(readers)
-    assert not {"t40", "b1b"} & set(readers)
+    assert not {"t40", "b1a", "b1b"} & set(readers)
     assert f"{', '.join(readers)}: these methods read such a network" in page
     assert f'href="{address}">Run a method with seed 1</a>' in page
     response = organizer.get(address)
     page = text_of(response)
     assert f'<a href="{training}">content-decoder, training {network.training_id}, seed 1</a>' in page
     assert f'href="/systems/new/{other.name}/?network={network.pk}"' in page
-    assert "Cannot run here: B1.b lite" in page
+    assert "Cannot run here: B1.a lite" in page
     assert f"t40 also needs the f0-regressor of content-decoder-{network.training_id}-seed-1:" in page
     offered = [card.method.name for card in response.context["form"].method_choices()]
     assert offered[:2] == ["asr-bn", "b1-lite"]
-    assert not {"t40", "b1b", "mcadams-2022"} & set(offered)
+    assert not {"t40", "b1a", "b1b", "mcadams-2022"} & set(offered)
     assert organizer.post(address, asked(corpus)).headers["Location"] == "/systems/mine/"
     runs = AnonymizationRun.objects.all()
     assert {run.network for run in runs} == {network}

@@ -19,8 +19,8 @@ pytest.importorskip("safetensors", reason="the pool is a file of safetensors, wh
 
 RATE = 16_000
 BY_NAME = {method.name: method for method in module.METHODS}
-CODES, POOL, NOISE, MAPPED, ESTIMATED, EXPECTED, JOINT = (
-    BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40", "t18-asr", "b1b")
+CODES, POOL, NOISE, MAPPED, ESTIMATED, EXPECTED, JOINT, FILTERED, UNITS = (
+    BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40", "t18-asr", "b1b", "b1a", "ssl-content")
 )
 
 
@@ -58,7 +58,7 @@ def test_pooled_voice_is_of_the_farther_half_of_the_own_gender(own_vector):
     assert sum(voice.mixture.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("method", [CODES, POOL, ESTIMATED, JOINT])
+@pytest.mark.parametrize("method", [CODES, POOL, ESTIMATED, JOINT, FILTERED, UNITS])
 def test_voices_follow_from_their_keys(method, own_vector):
     assert plans_voices(method)
     requests = [request(number) for number in range(12)]
@@ -106,7 +106,7 @@ def test_speaker_who_cannot_be_heard_gets_a_voice_of_the_gender():
     pool = module.read_pool()
     women = pool.vectors[np.array(pool.genders) == "f"].mean(axis=0)
     assert vector @ women / np.linalg.norm(women) == pytest.approx(1, abs=1e-3)
-    mean, spread = NOISE._speaker(PseudoSpeaker("0" * 64, {}, vector=write_vector(vector)))[1:]
+    mean, spread = NOISE._read_voice(PseudoSpeaker("0" * 64, {}, vector=write_vector(vector)))[1:]
     assert 150 < np.exp(mean) < 250
     assert 0 < spread < 1
 
@@ -266,6 +266,8 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     assert "models fetch" in MAPPED.missing()
     assert "models fetch" in ESTIMATED.missing()
     assert "models fetch" in JOINT.missing()
+    assert "models fetch" in FILTERED.missing()
+    assert "models fetch" in UNITS.missing()
 
 
 def test_weights_of_another_training_are_refused(tmp_path):
@@ -282,7 +284,7 @@ def test_methods_can_be_handed_to_another_process():
 # With its models -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [CODES, JOINT])
+@pytest.mark.parametrize("method", [CODES, JOINT, FILTERED, UNITS])
 def test_output_is_nearer_to_the_given_voice_than_to_the_own(method, shared):
     """By an encoder that the method does not use; silence, brevity and the length stay, and the bytes come again."""
     import soundfile
@@ -310,7 +312,11 @@ def test_output_is_nearer_to_the_given_voice_than_to_the_own(method, shared):
     assert not method.anonymize(np.zeros(3200, np.int16), RATE, voice).any()
 
 
-@pytest.mark.parametrize("method", [CODES, NOISE, MAPPED, ESTIMATED, EXPECTED, JOINT])
+@pytest.mark.parametrize(
+    "method",
+    [CODES, NOISE, MAPPED, ESTIMATED, EXPECTED, JOINT, FILTERED, UNITS],
+    ids=lambda method: method.name,
+)
 def test_decoder_keeps_the_contract(method):
     if missing := method.missing():
         pytest.skip(missing)

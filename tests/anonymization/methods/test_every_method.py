@@ -19,6 +19,7 @@ from anonymization.methods.voices.targets import (
     target_voice,
 )
 from common.problems import Severity
+from tests.anonymization.methods.networks import has_networks
 
 ROOT = Path(__file__).resolve().parents[3]
 RATE = 16_000
@@ -29,10 +30,7 @@ MINUTES = {"world-formant-f0": 2}
 
 
 # Networks take longer, and synthesised speech has other lengths; their tests are their own.
-SLOW = ("knn-vc", "private-knn", "asr-bn", "b1-lite", "b1b", "t18-noise", "t18-asr", "ohnn", "t40")
-
-
-@pytest.fixture(params=[method.name for method in methods() if keeps_duration(method) and method.name not in SLOW])
+@pytest.fixture(params=[method.name for method in methods() if keeps_duration(method) and not has_networks(method)])
 def method(request):
     found = get_method(request.param)
     if missing := found.missing():

@@ -18,9 +18,10 @@ from anonymization.methods.contract import VoiceRequest, plans_voices, takes_tar
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
+from tests.anonymization.methods.networks import has_networks
 
 CORPUS = Path(__file__).resolve().parents[3] / "demo" / "corpus"
-NEURAL = ("t04", "t11", "knn-vc", "private-knn", "asr-bn", "b1-lite", "b1b", "t18-noise", "t18-asr", "ohnn", "t40")
+NEURAL = tuple(method.name for method in methods() if has_networks(method))
 EVERYWHERE = {
     ("mcadams-2022", "2"): "8d2fb051a0a584b5",
     ("mcadams-2024", "2"): "7d06a83e07335191",
@@ -66,6 +67,12 @@ BY_PROCESSOR = {
         ("b1-lite", "1"): "1b7a9a0ce49f7d1e",
         ("t18-noise", "1"): "96b63f154e99510c",
         ("ohnn", "1"): "5e0b6b58fa7e8dd6",
+        ("t18-asr", "1"): "300604b9791e01a7",
+        ("t40", "1"): "d5f39c9336af2522",
+        ("b1a", "1"): "f383aa26b9d6f42a",
+        ("b1b", "1"): "d9e96944103efb17",
+        ("ssl-content", "1"): "6502946fb9c60780",
+        ("private-knn", "1"): "15087472431d24d2",
     },
 }
 

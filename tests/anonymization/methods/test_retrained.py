@@ -4,6 +4,7 @@ training to speech. Networks of the fast tests have the shapes of what ships and
 import hashlib
 import json
 import re
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"method": "b9"}, 'expected one of asr-bn, b1-lite, b1b, t18-noise, t18-asr, ohnn, t40, found "b9"'),
+        ({"method": "b9"}, "expected one of asr-bn, b1-lite, b1a, b1b, ssl-content, t18-noise"),
         ({"method": "mcadams-2022"}, "mcadams-2022 reads no trained network; expected one of asr-bn"),
         ({"trained": ["nowhere"]}, "nowhere: expected a folder of a training, found none"),
         ({"trained": ["~nobody/x", "a\0b"]}, "b: expected a folder of a training, found none"),
@@ -170,6 +171,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
         ({"name": "asr-bn"}, 'expected a name of its own, found that of the built-in "asr-bn"'),
         ({"method": "t40"}, "t40 also needs the f0-regressor of "),
         ({"method": "b1b"}, "train joint-nsf-hifigan OUT --decoder "),
+        ({"method": "b1a"}, "train hn-sinc-nsf OUT --decoder "),
         ({"method": "t40", "trained": ["decoder", "regressor"]}, "expected a f0-regressor that was trained for "),
         (
             {"method": "t40", "trained": ["stranger"]},
@@ -236,6 +238,41 @@ def test_regressor_for_the_own_decoder_and_map_for_any_are_taken(tmp_path):
     assert list(find_retrained(two)) == ["recognizer_map"]
     assert {part.slot: part.state for part in two.pipeline}["voice"] == "retrained"
     assert two.networks.decoder == content_decoder.SHIPPED.decoder
+
+
+def test_soft_units_bring_their_pool(tmp_path):
+    train(tmp_path / "decoder")
+    train(tmp_path / "units", "soft-units-decoder", names=("dan", "eve"))
+    one = find_method(str(describe(tmp_path / "one.toml", "ssl-content", ("units",))))
+    assert list(find_retrained(one)) == ["voices", "soft_units_decoder"]
+    assert [part.state for part in one.pipeline] == ["retrained", "drawn", "computed", "retrained"]
+    assert set(one._pool().names) == {"dan", "eve"}
+    assert "reads no content-decoder, but soft-units-decoder" in refuse(
+        describe(tmp_path / "three.toml", "ssl-content", ("decoder",))
+    )
+
+
+def test_network_of_another_size_is_read_and_compared_with_what_its_card_says(tmp_path):
+    torch = pytest.importorskip("torch")
+    from speech.conversion.content_decoder import ContentDecoder
+    from speech.conversion.shape import DecoderShape
+    from speech.model_files.checkpoints import CheckpointError, save_checkpoint
+
+    decoder, wide = train(tmp_path / "decoder"), DecoderShape(bottleneck=8, width=12, blocks=2, codes=5)
+    torch.manual_seed(0)
+    save_checkpoint(decoder / "weights.safetensors", ContentDecoder(wide))
+    digest = hashlib.sha256((decoder / "weights.safetensors").read_bytes()).hexdigest()
+    hashes = json.loads((decoder / "card.json").read_text())["sha256"]
+    changes = {"sha256": hashes | {"weights.safetensors": digest}}
+    change_card(decoder, **changes, recipe={"name": "content-decoder", "shape": asdict(wide)})
+    method = find_method(str(describe(tmp_path / "mine.toml")))
+    converter = method._converter()
+    assert converter.encode(np.zeros((3, 1536), np.float32)).shape == (3, 8)
+    change_card(decoder, recipe={"name": "content-decoder", "shape": asdict(replace(wide, blocks=3))})
+    with pytest.raises(CheckpointError, match="does not hold this network"):
+        find_method(str(describe(tmp_path / "other.toml", name="other")))._converter()
+    change_card(decoder, recipe={"name": "content-decoder", "shape": {"wide": 3}})
+    assert "expected the card of a training, found another file" in refuse(describe(tmp_path / "odd.toml"))
 
 
 def test_regressor_learns_from_the_decoder_that_is_named_and_nothing_else_takes_one(tmp_path, capsys):

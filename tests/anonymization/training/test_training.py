@@ -11,10 +11,16 @@ import pytest
 import soundfile
 
 from anonymization.cli.main import main
-from anonymization.training.recipe import read_recipes
+from anonymization.training.recipe import read_recipes, read_sizes
 from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance
-from speech.conversion.shape import DecoderShape, GeneratorShape, RegressorShape
+from speech.conversion.shape import (
+    DecoderShape,
+    GeneratorShape,
+    RegressorShape,
+    SoftUnitsShape,
+    SourceFilterShape,
+)
 from tests.evaluation.engines import require_engine, require_model_file
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
@@ -42,6 +48,24 @@ GENERATION = replace(
     warm_up=1,
     adversarial_from=4,
     narrower=32,
+    checkpoint_every=2,
+)
+UNITS = replace(
+    read_recipes()["soft-units-decoder"],
+    shape=SoftUnitsShape(inputs=6, bottleneck=5, units=4, speaker=3, width=8, blocks=2),
+    steps=8,
+    batch=4,
+    crop=12,
+    warm_up=2,
+    checkpoint_every=2,
+)
+VOCODER = replace(
+    read_recipes()["hn-sinc-nsf"],
+    shape=SourceFilterShape(speaker=3, width=8, blocks=2, hidden=4, filters=2, layers=3),
+    steps=8,
+    batch=2,
+    crop=16,
+    warm_up=1,
     checkpoint_every=2,
 )
 
@@ -116,18 +140,36 @@ def start(request, features, sounds, decoder):
         given = replace(REGRESSION, **changes)
         return RegressorTraining(sounds[2:], given, 1, path, key, decoder=decoder, held_out=sounds[:2])
 
+    draw = np.random.default_rng(2)
+    waves = [0.05 * draw.standard_normal(256 * len(each.spectrum)).astype(np.float32) for each in features]
+
     def start_generator(path, key="key", **changes):
         from anonymization.training.generator import GeneratorTraining
 
-        draw = np.random.default_rng(2)
-        waves = [0.05 * draw.standard_normal(256 * len(each.spectrum)).astype(np.float32) for each in features]
         given = replace(GENERATION, **changes)
         return GeneratorTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
 
-    return {"decoder": start_decoder, "regressor": start_regressor, "generator": start_generator}[request.param]
+    def start_units(path, key="key", **changes):
+        from anonymization.training.decoder import SoftUnitsTraining
+
+        return SoftUnitsTraining(sounds, replace(UNITS, **changes), 1, path, key)
+
+    def start_vocoder(path, key="key", **changes):
+        from anonymization.training.generator import VocoderTraining
+
+        return VocoderTraining(features, replace(VOCODER, **changes), 1, path, key, decoder=decoder, waves=waves)
+
+    kinds = {
+        "decoder": start_decoder,
+        "regressor": start_regressor,
+        "generator": start_generator,
+        "units": start_units,
+        "vocoder": start_vocoder,
+    }
+    return kinds[request.param]
 
 
-each_kind = pytest.mark.parametrize("start", ["decoder", "regressor", "generator"], indirect=True)
+each_kind = pytest.mark.parametrize("start", ["decoder", "regressor", "generator", "units", "vocoder"], indirect=True)
 generator = pytest.mark.parametrize("start", ["generator"], indirect=True)
 regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
 
@@ -208,6 +250,56 @@ def test_generator_learns_spectra_first_and_then_from_discriminators(start, tmp_
     assert all(each.requires_grad for each in training.parts()["discriminators"].parameters())
 
 
+@pytest.mark.parametrize("start", ["units"], indirect=True)
+def test_units_are_the_sounds_and_content_learns_to_name_them(start, sounds, tmp_path):
+    training = start(tmp_path / "state.pt", steps=120, learning_rate=0.01, checkpoint_every=40)
+    training.run(lambda *_: None)
+    for own, units in zip(sounds, training._units, strict=True):
+        frames = own.layers[0].argmax(axis=1)
+        assert len({*zip(frames.tolist(), units.tolist(), strict=True)}) == len(set(frames.tolist()))
+    first, *_, last = training.losses
+    assert last[1] < first[1]
+    assert last[2] < 0.1 < first[2]
+    content = training.network.encode(torch.eye(6)[:4])
+    assert content.norm(dim=1).tolist() == pytest.approx([5**0.5] * 4)
+    assert training.network.name_units(content).argmax(dim=1).unique().numel() == 4
+
+
+@pytest.mark.parametrize("start", ["units"], indirect=True)
+def test_spectra_teach_content_nothing(start, tmp_path):
+    """Else the voice of the original would be learnt to go through it."""
+    training = start(tmp_path / "state.pt")
+    first = training.network.narrow[0].weight
+    batch = training._draw_batch(np.random.default_rng(1))
+    training.descend = lambda loss: loss.backward()
+    training.update(batch, np.random.default_rng(1))
+    both = first.grad.clone()
+    training.network.zero_grad()
+    with training.in_16_bits():
+        scores = training.network.name_units(training.network.encode(batch.layers))
+    named = torch.nn.functional.cross_entropy(scores.float().flatten(0, 1), training._cut_units(batch).flatten())
+    named.backward()
+    assert first.grad.abs().max() > 0
+    assert torch.allclose(both, first.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize("start", ["vocoder"], indirect=True)
+def test_vocoder_learns_spectra(start, tmp_path):
+    training = start(tmp_path / "state.pt", steps=60, checkpoint_every=20, learning_rate=0.01)
+    training.run(lambda *_: None)
+    first, *_, last = training.losses
+    assert last[1] < first[1]
+
+
+def test_distance_of_spectra_is_that_of_their_logarithms():
+    """Half the square of a difference of 2 ln 3 where one is three times the other, and none of the same."""
+    from anonymization.training.generator import compare_spectra
+
+    loud = torch.from_numpy(np.random.default_rng(1).standard_normal((2, 8192)).astype(np.float32))
+    assert compare_spectra(loud, loud).item() == 0
+    assert compare_spectra(3 * loud, loud).item() == pytest.approx(0.5 * (2 * np.log(3)) ** 2, rel=1e-3)
+
+
 def test_measures_are_those_of_the_definition(decoder):
     """An estimate of one value for all is off by what the contours vary, and by how far the means are away."""
     from anonymization.training.regressor import measure
@@ -249,11 +341,12 @@ def test_speech_without_voiced_frames_trains_no_regressor(sounds, decoder, tmp_p
 
 
 def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, decoder, tmp_path, monkeypatch):
+    from anonymization.training import regressor as regressor_module
     from anonymization.training import train as module
     from speech.conversion import f0_regressor
 
     monkeypatch.setattr(module, "read_features", lambda *_: sounds)
-    monkeypatch.setattr(module, "load_decoder", lambda _: decoder)
+    monkeypatch.setattr(regressor_module, "load_decoder", lambda _: decoder)
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
     card = module.train(speech, REGRESSION, 1, tmp_path)
     assert json.loads((tmp_path / "card.json").read_text()) == card
@@ -268,15 +361,26 @@ def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, d
         module.train(speech, replace(REGRESSION, steps=9), 1, tmp_path)
 
 
-def test_files_of_a_generator_make_speech(features, decoder, tmp_path, monkeypatch):
+def test_files_of_generator_vocoder_and_units_make_speech(features, decoder, tmp_path, monkeypatch):
+    from anonymization.training import generator as generator_module
     from anonymization.training import train as module
-    from speech.conversion import joint_generator
+    from speech.conversion import content_decoder, joint_generator, source_filter
 
     waves = [np.zeros(256 * len(each.spectrum), np.float32) for each in features]
     monkeypatch.setattr(module, "read_features", lambda *_: features)
-    monkeypatch.setattr(module, "read_waves", lambda _: waves)
-    monkeypatch.setattr(module, "load_decoder", lambda _: decoder)
+    monkeypatch.setattr(generator_module, "read_waves", lambda _: waves)
+    monkeypatch.setattr(generator_module, "load_decoder", lambda _: decoder)
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(features))]
+    vocoder_card = module.train(speech, VOCODER, 1, tmp_path / "vocoder")
+    assert vocoder_card["decoder_sha256"] == module.SHIPPED.decoder.sha256
+    assert list(vocoder_card["losses"]) == ["spectrum"]
+    vocoder = source_filter.load(tmp_path / "vocoder" / "weights.safetensors", shape=VOCODER.shape)
+    assert vocoder.synthesize(np.zeros((7, 80), np.float32), np.zeros(7), np.ones(3, np.float32)).shape == (7 * 256,)
+    units_card = module.train(speech, UNITS, 1, tmp_path / "units")
+    assert list(units_card["sha256"]) == ["weights.safetensors", "voices.safetensors"]
+    converter = content_decoder.load(tmp_path / "units" / "weights.safetensors", shape=UNITS.shape)
+    spectrum = converter.convert(np.zeros((4, 6), np.float32), np.zeros(7), np.ones(3, np.float32), 0)
+    assert spectrum.shape == (7, 80)
     card = module.train(speech, GENERATION, 1, tmp_path)
     assert card["decoder_sha256"] == module.SHIPPED.decoder.sha256
     assert card["device"] == "cpu"
@@ -285,12 +389,28 @@ def test_files_of_a_generator_make_speech(features, decoder, tmp_path, monkeypat
     assert synthesizer.synthesize(torch.zeros(7, 4), np.zeros(7), np.ones(3, np.float32)).shape == (7 * 256,)
 
 
+def test_regressor_fits_the_content_of_its_decoder(sounds, tmp_path, monkeypatch):
+    """One of another size: the regressor gets as many numbers a frame as it has."""
+    from anonymization.training import regressor as regressor_module
+    from anonymization.training import train as module
+    from speech.conversion.content_decoder import ContentDecoder
+
+    wide = replace(SHAPE, bottleneck=7)
+    monkeypatch.setattr(module, "read_features", lambda *_: sounds)
+    monkeypatch.setattr(regressor_module, "load_decoder", lambda file: ContentDecoder(file.shape))
+    speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
+    own = module.NetworkFile(tmp_path / "weights.safetensors", "0" * 64, is_shipped=False, shape=wide)
+    card = module.train(speech, REGRESSION, 1, tmp_path, decoder=own)
+    assert card["recipe"]["shape"]["content"] == 7
+    assert card["decoder_sha256"] == "0" * 64
+
+
 def test_card_beside_the_weights_that_ship_is_theirs():
     """Recipe, hash and decoder: the command that the documentation names made them."""
     from anonymization.methods.content_decoder import method as module
 
     recipes = read_recipes()
-    for path in (module.WEIGHTS, module.REGRESSOR, module.JOINT_GENERATOR, module.RECOGNIZER_MAP):
+    for path in module.SHA256.keys() - {module.VOICES}:
         card = json.loads(path.with_name("card.json").read_text())
         assert card["sha256"][path.name] == module.SHA256[path], path
         assert card["recipe"] == recipes[card["recipe"]["name"]].as_dict(), path
@@ -334,6 +454,25 @@ def test_map_is_measured_on_speakers_who_were_held_out_and_its_card_says_so(tmp_
         shutil.rmtree(tmp_path / "speech" / f"s{number}")
     assert main([*call[:2], str(tmp_path / "few"), "--data", str(tmp_path / "speech")]) == 2
     assert "found 8. Add recordings of other speakers." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [name for name in read_recipes() if "full" in read_sizes(name)])
+def test_full_size_is_larger_needs_a_card_and_other_values_go_with_it(name):
+    small, full = read_recipes()[name], read_recipes()[name].changed(size="full", steps=7)
+    assert full.steps == 7
+    assert full.shape.width > small.shape.width
+    assert type(full.shape) is type(small.shape)
+    assert full.needs_card
+    assert small.changed(size="small") == small
+    assert small.needs_card == (name == "joint-nsf-hifigan")
+    assert replace(full, shape=small.shape, steps=small.steps).changed() != full
+    with pytest.raises(MetricInputError, match="Expected size as small or full, found “huge”"):
+        small.changed(size="huge")
+
+
+def test_recipe_of_one_size_says_so():
+    with pytest.raises(MetricInputError, match="Expected size as small, found “full”"):
+        read_recipes()["recognizer-map"].changed(size="full")
 
 
 def test_all_values_that_are_none_are_named():

@@ -11,7 +11,7 @@ from speech.conversion.content_decoder import intonation  # noqa: E402 (needs to
 from speech.conversion.joint_generator import JointGenerator, JointSynthesizer, load  # noqa: E402
 from speech.conversion.shape import GeneratorShape  # noqa: E402
 from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
-from speech.vocoders.harmonic_source import AMPLITUDE, HarmonicSource  # noqa: E402
+from speech.vocoders.harmonic_source import AMPLITUDE, HarmonicSource, PulseSource  # noqa: E402
 from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ  # noqa: E402
 
 SHAPE = GeneratorShape(content=4, speaker=3, width=8, blocks=4, channels=16, harmonics=3)
@@ -61,6 +61,21 @@ def test_voice_content_and_f0_each_change_the_samples(network):
         synthesizer.synthesize(content, hz, np.array([1, -1, 1], np.float32)),
     ):
         assert not np.array_equal(base, other)
+
+
+def test_pulses_are_all_harmonics_below_half_the_rate_equally_loud():
+    hz = np.concatenate([np.zeros(20), np.full(60, 441.0)])
+    signal = PulseSource(RATE_HZ, HOP_SAMPLES).of_recording(hz)[0, 0].numpy().astype(float)
+    noise, voiced = np.split(signal, [20 * HOP_SAMPLES])
+    times = np.arange(1, voiced.size + 1) / RATE_HZ  # the phase is that after each sample
+    count = 24  # the 25th is half the rate itself, but for rounding
+    sums = [sum(np.cos(2 * np.pi * 441 * number * times) for number in range(1, last + 1)) for last in (count, 25)]
+    errors = [
+        np.abs(voiced - AMPLITUDE * each / np.sqrt(last)).std() for each, last in zip(sums, (count, 25), strict=True)
+    ]
+    assert min(errors) < 0.004  # a little noise
+    assert voiced.std() == pytest.approx(AMPLITUDE / np.sqrt(2), rel=0.05)
+    assert noise.std() == pytest.approx(AMPLITUDE / 3, rel=0.05)
 
 
 def test_source_has_harmonics_of_f0_where_voiced_and_noise_elsewhere(source):
