@@ -453,9 +453,8 @@ class Backwards:
 @pytest.fixture
 def backwards(monkeypatch):
     plugin = Backwards()
-    for place in ("app.services", "app.voice_assignment", "app.handlers", "app.selectors"):
-        monkeypatch.setattr(f"anonymization.{place}.get_method", {"backwards": plugin}.__getitem__)
-    monkeypatch.setattr("portal.systems.services.get_method", {"backwards": plugin}.__getitem__)
+    for place in ("services", "networks", "handlers", "models"):
+        monkeypatch.setattr(f"anonymization.app.{place}.get_method", {"backwards": plugin}.__getitem__)
     return plugin
 
 
