@@ -26,7 +26,7 @@ from anonymization.methods.world.method import Level, mute_silence, set_level
 from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.audio.files import resample, to_pcm16
-from speech.model_files.devices import use_one_thread
+from speech.model_files.devices import use_one_thread, use_one_thread_for_products
 from speech.model_files.store import is_here, missing_sentence
 
 if TYPE_CHECKING:
@@ -54,14 +54,15 @@ class SpectrumMethod(Described, ABC, Generic[V]):
         on how many there are.
         """
         validate_samples(self.name, item.samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)
-        with use_one_thread():
+        with use_one_thread_for_products():
             voice = self._read_voice(item.pseudo_speaker)
-            if not item.samples.any():
-                return np.zeros_like(item.samples)
-            try:
+        if not item.samples.any():
+            return np.zeros_like(item.samples)
+        try:
+            with use_one_thread():
                 return self._convert(item.samples, voice, options)
-            except MetricInputError as error:
-                raise MethodError(str(error)) from error
+        except MetricInputError as error:
+            raise MethodError(str(error)) from error
 
 
 def missing(what: str, *models: str) -> str:

@@ -99,8 +99,7 @@ SHAPES: Mapping[str, type[Shape]] = {
 class NetworkFile(NamedTuple):
     """A file that a method reads.
 
-    sha256: of what it must hold; is_shipped: with this version, not trained anew; shape: of a network that is not as
-    large as that which ships.
+    sha256: of what it must hold; is_shipped: with this version, not trained anew; shape: of a network with steps.
     """
 
     path: Path
@@ -134,7 +133,14 @@ class Networks:
     recognizer_map: NetworkFile
 
 
-SHIPPED = Networks(*(NetworkFile(path, sha256) for path, sha256 in SHA256.items()))
+_SHIPPED_SHAPES: Mapping[Path, Shape] = {
+    WEIGHTS: DecoderShape(),
+    REGRESSOR: RegressorShape(),
+    JOINT_GENERATOR: GeneratorShape(),
+    SOFT_UNITS_DECODER: SoftUnitsShape(),
+    SOURCE_FILTER: SourceFilterShape(),
+}
+SHIPPED = Networks(*(NetworkFile(path, sha256, shape=_SHIPPED_SHAPES.get(path)) for path, sha256 in SHA256.items()))
 _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
 # So much of a speaker is enough for their vector.
@@ -239,9 +245,10 @@ class PooledVoices(ContentMethod):
     farthest: float = field(kw_only=True)
     n_mixed: int = field(kw_only=True)
     same_gender: bool = field(kw_only=True)
+    _models: ClassVar[tuple[str, ...]] = _MODELS
 
     def missing(self) -> str:
-        models = (*_MODELS, _SPEAKER_ENCODER) if self.farthest < 1 else _MODELS
+        models = (*self._models, _SPEAKER_ENCODER) if self.farthest < 1 else self._models
         return missing_packages(self.title, "safetensors") or missing(self.title, *models)
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
@@ -266,9 +273,7 @@ class JointVoices(PooledVoices):
     """
 
     trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "joint-nsf-hifigan")
-
-    def missing(self) -> str:
-        return missing_packages(self.title, "safetensors") or missing(self.title, "whisper-base", _SPEAKER_ENCODER)
+    _models: ClassVar[tuple[str, ...]] = ("whisper-base",)
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         content = self._converter().find_content(layers, hz.size, stages)
@@ -282,9 +287,7 @@ class FilteredSource(PooledVoices):
     """
 
     trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "hn-sinc-nsf")
-
-    def missing(self) -> str:
-        return missing_packages(self.title, "safetensors") or missing(self.title, "whisper-base", _SPEAKER_ENCODER)
+    _models: ClassVar[tuple[str, ...]] = ("whisper-base",)
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         spectrum = self._converter().convert(layers, hz, speaker, stages)
@@ -301,7 +304,7 @@ class SoftUnits(PooledVoices):
     trained_by: ClassVar[tuple[str, ...]] = ("soft-units-decoder",)
 
     def _converter(self) -> Converter:
-        return _load_converter(self.networks.soft_units_decoder, soft=True)
+        return _load_converter(self.networks.soft_units_decoder)
 
 
 @dataclass(frozen=True)
@@ -509,19 +512,18 @@ def verify_file(path: Path, sha256: str) -> Path:
     return path
 
 
-def load_decoder(file: NetworkFile = SHIPPED.decoder, *, soft: bool = False) -> ContentDecoder:
-    """A decoder, by default the one that ships, its file verified. soft: one of soft units."""
+def load_decoder(file: NetworkFile = SHIPPED.decoder) -> ContentDecoder:
+    """A decoder, of a bottleneck or of soft units, by default the one of the former that ships, its file verified."""
     from speech.conversion import content_decoder
 
-    shape = cast("DecoderShape | None", file.shape)
-    return content_decoder.load_network(file.verify(), shape or (SoftUnitsShape() if soft else DecoderShape()))
+    return content_decoder.load_network(file.verify(), cast("DecoderShape | None", file.shape))
 
 
 @lru_cache(maxsize=_KEPT)
-def _load_converter(file: NetworkFile, *, soft: bool = False) -> Converter:
+def _load_converter(file: NetworkFile) -> Converter:
     from speech.conversion.content_decoder import Converter
 
-    return Converter(load_decoder(file, soft=soft))
+    return Converter(load_decoder(file))
 
 
 @lru_cache(maxsize=_KEPT)

@@ -149,11 +149,9 @@ def describe_training(folder: Path, card: Mapping[str, Any]) -> FinishedTraining
 
 
 def _find_shape(card: Mapping[str, Any]) -> Shape | None:
-    """The sizes of the network of a card; None where they are those of what ships. TypeError for none of its kind."""
+    """The sizes of the network of a card; None of one without steps. TypeError for sizes that are none of its kind."""
     kind = SHAPES.get(card["recipe"]["name"])
-    given = card["recipe"].get("shape")
-    found = kind(**given) if kind and given else None
-    return None if kind and found == kind() else found
+    return kind(**card["recipe"].get("shape", {})) if kind else None
 
 
 def read_training(folder: Path) -> FinishedTraining:
@@ -167,7 +165,8 @@ def read_training(folder: Path) -> FinishedTraining:
     problems: list[str] = []
     for network, file in found.files.items():
         try:
-            problem = _told_difference(file.verify(), getattr(SHIPPED, network).path, is_other_size=bool(file.shape))
+            like = getattr(SHIPPED, network)
+            problem = _told_difference(file.verify(), like.path, is_other_size=file.shape != like.shape)
         except MethodError as error:
             problem = str(error)
         problems += [problem] * bool(problem)
