@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from django.db.models import QuerySet
@@ -29,6 +30,7 @@ from portal.jobs.long_work import working_folder
 from portal.jobs.models import State
 
 FOLDER = "networks-of-runs"
+RUNS_AT_ONCE = 100
 
 
 class NetworkGone(MethodError):  # noqa: N818 - told to people, as MethodError is
@@ -108,10 +110,12 @@ def _fetch_files(network: NetworkSeed, folder: Path) -> None:
 
 def forget_speaker(name: str, trainings: QuerySet[NetworkTraining]) -> None:
     """Take a speaker out of the voices that networks of these trainings mixed, before the trainings are deleted."""
-    for run in AnonymizationRun.objects.filter(network__training__in=trainings).iterator():
-        for voice in run.voices.values():
-            voice.get("mixture", {}).pop(name, None)
-        run.save(update_fields=["voices"])
+    runs = AnonymizationRun.objects.filter(network__training__in=trainings).only("voices").iterator()
+    while some := list(islice(runs, RUNS_AT_ONCE)):
+        for run in some:
+            for voice in run.voices.values():
+                voice.get("mixture", {}).pop(name, None)
+        AnonymizationRun.objects.bulk_update(some, ["voices"])
 
 
 def _list_held() -> set[str]:

@@ -39,7 +39,7 @@ from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUttera
 from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
 from portal.intake.expectation import CHALLENGE_RATE_HZ
 from portal.intake.problem_codes import describe
-from portal.jobs.kinds import JobFailure, job_kind
+from portal.jobs.kinds import JobFailure, Obstacle, job_kind
 from portal.jobs.models import Actor, Job, Queue
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError, AudioFacts, inspect_audio, read_pcm16, resample
@@ -53,18 +53,19 @@ SLOWEST, SLOWEST_START_S = 10, 60.0  # by the clock: on a busy machine, with a s
 GAINED = ("speakers", "utterances", "audio_files", "data_sets", "trial_lists")
 
 
-def _upload_address(job: Job) -> str:
-    """The form that uploads an archive once more, filled in as it was sent; empty where the archive is still here."""
+def _find_obstacle(job: Job) -> Obstacle | None:
+    """That its archive is gone; with the form that uploads it once more, filled in as it was sent."""
     upload = job.parameters.get("upload")
     if not upload or upload_files.is_there(upload):
-        return ""
+        return None
     given = {name: job.parameters.get(name) for name in ("name", *(one.name for one in fields(ImportOptions)))}
     sent = {name: "on" if value is True else value for name, value in given.items() if value}
-    return f"{reverse('submissions:upload-corpus')}?{urlencode(sent)}"
+    address = f"{reverse('submissions:upload-corpus')}?{urlencode(sent)}"
+    return Obstacle("What this job was to read is no longer here.", "Upload again", address)
 
 
 @job_kind(
-    "import-corpus", title="Import of a corpus", queue=Queue.INTAKE, comes_first=True, upload_address=_upload_address
+    "import-corpus", title="Import of a corpus", queue=Queue.INTAKE, comes_first=True, find_obstacle=_find_obstacle
 )
 def run_import(context: JobContext) -> dict[str, Any]:
     """Body of the import job; returns how many of each thing the corpus gained."""

@@ -21,6 +21,15 @@ MB = 10**6
 
 
 @dataclass(frozen=True)
+class Obstacle:
+    """Why an ended job cannot run again, a sentence; what an organizer does instead, and the page for it."""
+
+    sentence: str
+    remedy: str
+    address: str
+
+
+@dataclass(frozen=True)
 class Kind:
     """A kind of jobs.
 
@@ -32,7 +41,7 @@ class Kind:
         uses_card: it runs on a graphics card as well, and goes there where a worker has one unless it is told.
         comes_first: people wait for it, so that it starts before all others of its queue.
         on_end: called with each job of this kind in the transaction in which it succeeded, failed or was cancelled.
-        upload_address: where what a job works on is to be uploaded again because it is gone; empty where it is there.
+        find_obstacle: why an ended job cannot run again; None where it can.
     """
 
     name: str
@@ -46,7 +55,7 @@ class Kind:
     time_limit_s: int | None = None
     uses_card: bool = False
     comes_first: bool = False
-    upload_address: Callable[[Job], str] | None = None
+    find_obstacle: Callable[[Job], Obstacle | None] | None = None
 
 
 class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a defect
@@ -80,10 +89,10 @@ def call_on_end(job: Job) -> None:
         kind.on_end(job)
 
 
-def upload_address(job: Job) -> str:
-    """Where what an ended job works on is to be uploaded again because it is gone; empty where it can run again."""
+def find_obstacle(job: Job) -> Obstacle | None:
+    """Why an ended job cannot run again; None where it can."""
     kind = _kinds.get(job.kind)
-    return kind.upload_address(job) if kind is not None and kind.upload_address is not None else ""
+    return kind.find_obstacle(job) if kind is not None and kind.find_obstacle is not None else None
 
 
 def describe_kind(name: str) -> str:

@@ -19,7 +19,7 @@ from common.errors import NotPossible as NotPossible
 from common.problems import Problem
 from portal.core import audit, logs
 from portal.core.clock import read_clock
-from portal.jobs.kinds import call_on_end, get_kind, upload_address
+from portal.jobs.kinds import call_on_end, find_obstacle, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, Queue, State
 from portal.jobs.rules import can_cancel, can_run_again, is_ending, is_last_attempt, is_ready
 from portal.jobs.workers import has_card, this_worker
@@ -276,14 +276,14 @@ def run_again(job: Job, *, by: Any, with_followers: bool = True) -> Job:
         with_followers: whether those that were cancelled with it come back.
 
     Raises:
-        NotPossible: the job has not failed, what it follows has not succeeded, or what it reads is gone.
+        NotPossible: the job has not failed, what it follows has not succeeded, or what it reads is gone or changed.
     """
     if job.after is not None and job.after.state in {State.FAILED, State.CANCELLED}:
         raise NotPossible(
             f"This job follows “{job.after.title}”, which {_how_ended(job.after)}. Run that one again first."
         )
-    if can_run_again(job) and upload_address(job):
-        raise NotPossible("What this job was to read is no longer here. Upload it again.")
+    if can_run_again(job) and (obstacle := find_obstacle(job)):
+        raise NotPossible(f"{obstacle.sentence} {obstacle.remedy}.")
     again = can_run_again(job) and Job.objects.filter(pk=job.pk, state=job.state).update(**_fresh_start())
     if not again:
         raise NotPossible("Only a failed or cancelled job can run again.")

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from portal.accounts.access import staff_page, staff_read
 from portal.core.downloads import problem_response
 from portal.jobs import selectors, services
-from portal.jobs.kinds import upload_address
+from portal.jobs.kinds import find_obstacle
 from portal.jobs.models import Job, State
 from portal.jobs.pages import job_facts, jobs_table, result_facts
 from portal.jobs.rules import MAX_ATTEMPTS, can_cancel, can_run_again
@@ -114,7 +114,7 @@ def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "followers": jobs_table(followers) if followers else None,
         "can_cancel": can_cancel(job),
         "can_run_again": can_run_again(job),
-        "upload_address": upload_address(job) if can_run_again(job) else "",
+        "obstacle": find_obstacle(job) if can_run_again(job) else None,
         "facts": job_facts(job),
         "result_facts": result_facts(job),
     }

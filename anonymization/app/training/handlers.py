@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.urls import reverse
 
 from anonymization.app.models import NetworkSeed
 from anonymization.app.training.selectors import (
@@ -34,9 +35,9 @@ from portal.challenges.models import Utterance
 from portal.core.clock import read_clock
 from portal.core.labels import roughly
 from portal.core.storage import load_audio, store_bytes
-from portal.jobs.kinds import JobFailure, engine_finder, job_kind
+from portal.jobs.kinds import JobFailure, Obstacle, engine_finder, job_kind
 from portal.jobs.long_work import own_threads, remove_folders, working_folder
-from portal.jobs.models import Actor, Queue
+from portal.jobs.models import Actor, Job, Queue
 from portal.jobs.runner import JobContext, JobReleased
 from speech.audio.files import AudioError
 from speech.model_files.devices import Device, DeviceError, choose_device
@@ -55,6 +56,16 @@ def find_network_training() -> list[str]:
     return [name for with_texts, name in ENGINES.items() if not find_missing(with_texts=with_texts)]
 
 
+def _find_obstacle(job: Job) -> Obstacle | None:
+    """That its training has changed; with the form for another with the same choices."""
+    seed = NetworkSeed.objects.select_related("training__corpus").filter(job=job, card={}).first()
+    change = find_change(seed.training) if seed else ""
+    if seed is None or not change:
+        return None
+    address = reverse("network-trainings:new", args=[seed.training.corpus.name])
+    return Obstacle(change, START_ANOTHER, f"{address}?like={seed.training_id}")
+
+
 @job_kind(
     TRAINING,
     title="Training of a network of anonymisers",
@@ -62,6 +73,7 @@ def find_network_training() -> list[str]:
     memory_mb=1200,
     card_memory_mb=2500,
     uses_card=True,
+    find_obstacle=_find_obstacle,
 )
 def train_network(context: JobContext) -> dict[str, Any]:
     """Train by one seed, or go on; weights, losses and card go into the storage."""
@@ -76,7 +88,7 @@ def train_network(context: JobContext) -> dict[str, Any]:
 def _train(seed: NetworkSeed, context: JobContext) -> None:
     training = seed.training
     if sentence := find_change(training):
-        raise JobFailure(sentence, actor=Actor.ORGANIZER, remedy=START_ANOTHER)
+        raise JobFailure(sentence, actor=Actor.ORGANIZER, remedy=f"{START_ANOTHER}.")
     recipe = read_recipe(training)
     if sentence := find_missing(with_texts=recipe.needs_texts):
         raise JobFailure(sentence, actor=Actor.OPERATOR, remedy=AGAIN)

@@ -24,7 +24,7 @@ from portal.challenges.selectors import corpora_for, count_speakers_tested
 from portal.jobs.models import Job, State
 
 TRAINING = "train-network"  # the kind of jobs
-START_ANOTHER = "Start another training."  # what to do where one cannot go on
+START_ANOTHER = "Start another training"  # what to do where one cannot go on
 VOICES_FILE = "voices.safetensors"  # of a decoder: names and voices of the speakers whom it heard
 
 

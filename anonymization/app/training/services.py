@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
-from anonymization.app.training.selectors import START_ANOTHER, TRAINING, find_change, list_jobs, list_material
+from anonymization.app.training.selectors import TRAINING, list_jobs, list_material
 from anonymization.training.recipe import MapRecipe, Recipe, read_recipes
 from common.errors import MetricInputError
 from common.packages import missing_packages
@@ -179,6 +179,4 @@ def continue_training(training: NetworkTraining, *, by: Any) -> None:
     Raises:
         NotPossible: nothing of it failed or was cancelled, or its speech or recipe has changed since it began.
     """
-    if sentence := find_change(training):
-        raise NotPossible(f"{sentence} {START_ANOTHER}")
     continue_chain(list_jobs(training), by=by)

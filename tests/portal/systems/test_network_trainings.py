@@ -10,6 +10,7 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import NetworkTraining
 from anonymization.app.training import services
+from anonymization.app.training.selectors import find_change
 from portal.challenges.models import Role
 from portal.jobs.models import Job
 from tests.portal.api.calls import Api
@@ -177,7 +178,16 @@ def test_training_whose_speech_changed_leads_to_another_with_the_same_choices(or
     assert "has changed since this training began" in page
     assert f'href="{form}"' in page
     assert "has changed since this training began" in text_of(organizer.post(f"{address}continue", follow=True))
-    assert {job.state for job in Job.objects.all()} == {"cancelled"}
+    job = training.seeds.first().job
+    for other_failure in (True, False):
+        page = text_of(organizer.get(job.get_absolute_url()))
+        assert f'<a class="button" href="{form}">Start another training</a>' in page
+        assert "Run again" not in page
+        assert ("This job cannot run again" in page) is other_failure
+        answer = text_of(organizer.post(f"{job.get_absolute_url()}again", follow=True))
+        assert "One training cannot learn from both. Start another training." in answer
+        Job.objects.filter(pk=job.pk).update(state="failed", failure=find_change(training))
+    assert not Job.objects.exclude(state__in=("cancelled", "failed")).exists()
     shown = organizer.get(form).context["form"]
     given = {name: shown[name].value() for name in asked(data_set)}
     assert given == asked(data_set, changes="steps=8")
