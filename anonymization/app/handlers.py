@@ -17,7 +17,7 @@ from django.db.models import F
 from anonymization.app import job
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.networks import NetworkGone, open_run_method
-from anonymization.app.selectors import TRIAL
+from anonymization.app.selectors import NETWORKS, TRIAL
 from anonymization.app.services import settle_anonymization
 from anonymization.app.voice_assignment import (
     check_run_voices,
@@ -72,7 +72,7 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
 
     The first utterance goes alone: when it fails, the others are not tried.
     """
-    rows = AnonymizationRun.objects.select_related("data_set__corpus", "submission__system", "network__training")
+    rows = AnonymizationRun.objects.select_related("data_set__corpus", "submission__system", NETWORKS)
     run = rows.get(pk=context.parameters["run"])
     extent = job.measure_extent(run)
     _require_audio(run.data_set, extent)

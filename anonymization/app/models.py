@@ -27,8 +27,9 @@ class AnonymizationRun(models.Model):
     which rule, `target_recordings`, by target the audio that is used, and `targets`, by speaker or, at utterance level,
     by utterance, who got whom; all settled when the run begins.
 
-    `network`: of a training in the portal, that the method read in place of its own; `retrained`: SHA-256 of all
-    networks that do not ship, by what they are to the method. A network whose training was deleted leaves only these.
+    `network`: of a training in the portal, that the method read in place of its own, with the decoder that it was
+    trained for; `retrained`: SHA-256 of all networks that do not ship, by what they are to the method. A network whose
+    training was deleted leaves only these.
     """
 
     class Level(models.TextChoices):
@@ -82,18 +83,27 @@ class AnonymizationRun(models.Model):
     def is_by_utterance(self) -> bool:
         return self.level == self.Level.UTTERANCE
 
+    @property
+    def networks(self) -> list[NetworkSeed]:
+        """Of trainings in the portal, that the method read in place of its own."""
+        return self.network.with_decoder if self.network else []
+
 
 class NetworkTraining(models.Model):
     """A network of a recipe, trained on data sets of a corpus once for each seed.
 
-    `changes`: the values that differ from those of the recipe. `begun_with`: digest of recipe and speech, which all
-    seeds share; empty until the first job has begun.
+    `changes`: the values that differ from those of the recipe. `decoder`: of another training, whose content is learnt
+    from in place of that of the decoder that ships. `begun_with`: digest of recipe and speech, which all seeds share;
+    empty until the first job has begun.
     """
 
     corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="network_trainings")
     data_sets = models.JSONField(default=list)
     recipe = models.CharField(max_length=40)
     changes = models.JSONField(default=dict, blank=True)
+    decoder = models.ForeignKey(
+        "NetworkSeed", null=True, blank=True, on_delete=models.SET_NULL, related_name="trainings_for_it"
+    )
     licence = models.CharField(max_length=400, blank=True)
     begun_with = models.CharField(max_length=64, blank=True)
     code_version = models.CharField(max_length=60)
@@ -130,6 +140,12 @@ class NetworkSeed(models.Model):
 
     def __str__(self) -> str:
         return f"{self.training}, seed {self.seed}"
+
+    @property
+    def with_decoder(self) -> list[NetworkSeed]:
+        """What a method reads of it: itself, and the decoder of this portal that it was trained for, if any."""
+        decoder = self.training.decoder
+        return [self, decoder] if decoder else [self]
 
     @property
     def label(self) -> str:

@@ -1,7 +1,8 @@
-"""The method of a run: by its name alone, or a built-in one with a network that was trained in the portal.
+"""The method of a run: by its name alone, or a built-in one with a network that was trained in the portal, and with the
+decoder that this was trained for.
 
-What a method says of itself follows from the card of the training. Its files are put into a folder of the worker for
-the job of a run alone, verified as those of a folder that somebody names in a description (`retrained`).
+What a method says of itself follows from the cards of the trainings. Their files are put into a folder of the worker
+for the job of a run alone, verified as those of folders that somebody names in a description (`retrained`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from django.db.models import QuerySet
 from anonymization.app.models import AnonymizationRun, NetworkSeed, NetworkTraining
 from anonymization.methods.content_decoder.retrained import (
     CARD,
+    DECODER,
+    FinishedTraining,
     describe_training,
     find_retrained,
     read_training,
@@ -25,6 +28,7 @@ from anonymization.methods.content_decoder.retrained import (
 )
 from anonymization.methods.contract import Anonymizer, MethodError
 from anonymization.methods.registry import get_method, methods
+from anonymization.training.recipe import read_recipes
 from portal.core.storage import read_stored
 from portal.jobs.long_work import working_folder
 from portal.jobs.models import State
@@ -45,17 +49,23 @@ def list_readers(network: NetworkSeed) -> tuple[dict[str, Anonymizer], dict[str,
     found: dict[str, Anonymizer] = {}
     refused: dict[str, str] = {}
     for method in methods():
-        if find_retrained(method) or network.training.recipe not in getattr(method, "trained_by", ()):
+        recipes = getattr(method, "trained_by", ())
+        if find_retrained(method) or network.training.recipe not in recipes:
+            continue
+        found[method.name] = method
+        second = next((one for one in recipes if read_recipes()[one].reads_decoder), "")
+        if network.training.recipe == DECODER and second:
+            refused[method.name] = f"{method.name} also needs a network {second} that was trained for this decoder."
             continue
         try:
             found[method.name] = make_method(method.name, network)
         except MethodError as error:
-            found[method.name], refused[method.name] = method, str(error)
+            refused[method.name] = str(error)
     return found, refused
 
 
 def make_method(name: str, network: NetworkSeed | None = None) -> Anonymizer:
-    """The method of this name, with a network that was trained here where one is given; no file is read.
+    """The method of this name, where a network of a training here is given with it and its decoder; no file is read.
 
     Raises:
         MethodError: there is no such method, or it cannot read that network.
@@ -63,8 +73,8 @@ def make_method(name: str, network: NetworkSeed | None = None) -> Anonymizer:
     method = get_method(name)
     if network is None:
         return method
-    training = describe_training(Path(network.file_name), network.card)
-    return retrain(method, training, f"{method.title}, with {network.label}")
+    trainings = [describe_training(Path(one.file_name), one.card) for one in network.with_decoder]
+    return retrain(method, trainings, f"{method.title}, with {network.label}")
 
 
 def find_run_method(run: AnonymizationRun) -> Anonymizer:
@@ -85,7 +95,7 @@ def open_run_method(run: AnonymizationRun) -> Iterator[Anonymizer]:
     """The method of a run with its files, for as long as its job works.
 
     Raises:
-        MethodError: as `find_run_method`; or a file is not in the storage, or not what the card of its training names.
+        MethodError: as `find_run_method` and `fetch_network`.
     """
     method = find_run_method(run)
     if run.network is None:
@@ -93,19 +103,26 @@ def open_run_method(run: AnonymizationRun) -> Iterator[Anonymizer]:
         return
     with working_folder(FOLDER, f"{run.pk}-{run.network_id}", _list_held) as folder:
         try:
-            _fetch_files(run.network, folder)
-            yield retrain(get_method(run.method), read_training(folder), method.title)
+            trainings = [fetch_network(one, folder / one.file_name) for one in run.networks]
+            yield retrain(get_method(run.method), trainings, method.title)
         finally:  # weights tell of the people whom they heard: none stay where a run failed
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fetch_files(network: NetworkSeed, folder: Path) -> None:
+def fetch_network(network: NetworkSeed, folder: Path) -> FinishedTraining:
+    """Put the files of a network into a folder, which is made.
+
+    Raises:
+        MethodError: a file is not in the storage, or not what the card of its training names.
+    """
+    folder.mkdir(exist_ok=True)
     for name in network.card["sha256"]:
         content = read_stored(network.files[name]) if name in network.files else None
         if content is None:
             raise MethodError(f"{name} of {network} is not in the portal’s storage. Put it back, or train again.")
         (folder / name).write_bytes(content)
     (folder / CARD).write_text(json.dumps(network.card), encoding="utf-8")
+    return read_training(folder)
 
 
 def forget_speaker(name: str, trainings: QuerySet[NetworkTraining]) -> None:

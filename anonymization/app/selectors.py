@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models import Sum
 from django.http import Http404
 
-from anonymization.app.models import AnonymizationRun
+from anonymization.app.models import AnonymizationRun, NetworkSeed
 from anonymization.app.networks import find_run_method
 from anonymization.methods.contract import Anonymizer, MethodError, OptionValue, keeps_duration
 from anonymization.methods.registry import methods
@@ -28,6 +28,8 @@ RUNS_THAT_TELL = 20
 RUNS_LOOKED_AT = 200
 TRIALS_LOOKED_AT = 20
 TRIAL = "try-anonymizers"  # the kind of jobs that try methods
+# What has to be read with runs for the networks of trainings here that they used.
+NETWORKS = "network__training__decoder__training"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def find_method(run: AnonymizationRun) -> Anonymizer | None:
 
 def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
     """The run that made a data set of a submission, or "not found"."""
-    rests_on = ("data_set__corpus", "job", "target_set", "network__training__corpus")
+    rests_on = ("data_set__corpus", "job", "target_set", "network__training__corpus", f"{NETWORKS}__corpus")
     runs = submission.anonymization_runs.select_related(*rests_on)
     run = runs.filter(data_set__name=data_set).first()
     if run is None:
@@ -71,25 +73,26 @@ def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
 
 def outputs_keep_duration(submission: Submission, data_set: DataSet) -> bool:
     """Whether files of a submission are to be as long as their originals: as its method or the recipe says."""
-    run = submission.anonymization_runs.filter(data_set=data_set).select_related("network__training").first()
+    run = submission.anonymization_runs.filter(data_set=data_set).select_related(NETWORKS).first()
     if run:
         return keeps_duration(find_method(run))
     edition = submission.system.edition
     return edition.recipe.keeps_duration if edition else True
 
 
-def find_training_address(user: Any, run: AnonymizationRun) -> str:
-    """The page of the training whose network a run used, for those who may see it; else empty."""
-    training = run.network.training if run.network else None
-    return training.get_absolute_url() if training and may_see_corpus(user, training.corpus) else ""
+def list_networks(user: Any, run: AnonymizationRun) -> list[tuple[NetworkSeed, str]]:
+    """The networks of trainings here that a run used; each with the page of its training for those who may see it."""
+    pages = ((one, one.training) for one in run.networks)
+    return [
+        (one, training.get_absolute_url() if may_see_corpus(user, training.corpus) else "") for one, training in pages
+    ]
 
 
 def list_runs(submission: Submission) -> list[AnonymizationRun]:
     """All runs of a submission without what is long of them, in the order in which they were started."""
-    runs = submission.anonymization_runs.select_related("data_set", "network__training__corpus").defer(
-        "voices", "report", "targets", "target_recordings"
-    )
-    return list(runs.order_by("pk"))
+    rests_on = ("data_set", "network__training__corpus", f"{NETWORKS}__corpus")
+    runs = submission.anonymization_runs.select_related(*rests_on)
+    return list(runs.defer("voices", "report", "targets", "target_recordings").order_by("pk"))
 
 
 def list_settings(run: AnonymizationRun) -> list[Setting]:

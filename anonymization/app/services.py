@@ -44,7 +44,8 @@ def start_anonymization(
         level: speaker, utterance, or role: at utterance level for training sets, at speaker level for others.
         options: of the method; what is not named has its default.
         targets: for a method whose voices are those of target speakers, and for no other.
-        network: of a training in the portal that has ended, which the method reads in place of its own.
+        network: of a training in the portal that has ended, which the method reads in place of its own, with the
+            decoder that it was trained for.
 
     Raises:
         MethodError: there is no such method, it lacks something here, or has no such option; training data at
@@ -81,7 +82,7 @@ def start_anonymization(
         run.job = _create_job(run, recipe, by)
         run.save(update_fields=["job"])
         about: dict[str, Any] = {"retrained": hashes} if hashes else {}
-        about |= {"network": str(network)} if network else {}
+        about |= dict(zip(("network", "decoder"), map(str, run.networks), strict=False))
         audit.record("anonymization.started", run, actor=by, method=recipe.name, seed=seed, **about)
         runs.append(run)
     return runs

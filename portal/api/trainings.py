@@ -16,6 +16,13 @@ from portal.api.submissions import JobSerializer
 from portal.jobs.models import State
 
 
+class DecoderSerializer(Shape):
+    """A decoder that was trained here."""
+
+    training = serializers.IntegerField(source="training_id")
+    seed = serializers.IntegerField()
+
+
 class NetworkSeedSerializer(Shape):
     """A training by one seed."""
 
@@ -35,6 +42,9 @@ class NetworkTrainingSerializer(Shape):
     data_sets = serializers.ListField(child=serializers.CharField())
     changes = serializers.DictField(
         child=serializers.CharField(), help_text="The values that are not those of the recipe."
+    )
+    decoder = DecoderSerializer(
+        allow_null=True, help_text="Whose content was learnt from; null where that is the one that ships, or none."
     )
     licence = serializers.CharField()
     state = serializers.SerializerMethodField()

@@ -144,12 +144,13 @@ def _resting(thing: Utterance | Speaker) -> list[Rows]:
 
 
 def _trainings(thing: Utterance | Speaker) -> QuerySet[NetworkTraining]:
-    """The trainings of networks that keep the voice of this speaker."""
+    """The trainings of networks that keep the voice of this speaker, and those for a decoder of them."""
     found: list[int] = []
     if isinstance(thing, Speaker):
         names = set(_utterances(thing).values_list("data_sets__name", flat=True))
         rows = thing.corpus.network_trainings.filter(seeds__files__has_key=VOICES_FILE).distinct()
         found = [pk for pk, learnt in rows.values_list("pk", "data_sets") if names & set(learnt)]
+        found += NetworkTraining.objects.filter(decoder__training__in=found).values_list("pk", flat=True)
     return NetworkTraining.objects.filter(pk__in=found)
 
 
@@ -171,8 +172,9 @@ def _refuse(thing: Utterance | Speaker) -> None:
     under_way = _jobs(corpus).exclude(state__in=ENDED).exclude(kind__in=MAILS)
     if job := under_way.first():
         raise NotPossible(f"The job “{job}” works on the corpus {corpus}. Wait until it has ended, or cancel it.")
-    of_runs = Job.objects.filter(anonymization_run__network__training__in=_trainings(thing)).exclude(state__in=ENDED)
-    if job := of_runs.first():
+    learnt = _trainings(thing)
+    reading = Q(anonymization_run__network__training__in=learnt) | Q(network_seed__training__in=learnt)
+    if job := Job.objects.filter(reading).exclude(state__in=ENDED).first():
         raise NotPossible(f"The job “{job}” works with a network that learnt from it. Wait for its end, or cancel it.")
 
 

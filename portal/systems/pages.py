@@ -15,7 +15,7 @@ from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString, mark_safe
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.selectors import find_method, find_training_address, list_runs, list_settings, sum_speech
+from anonymization.app.selectors import find_method, list_networks, list_runs, list_settings, sum_speech
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.audio_measures import selectors
 from evaluation.app.models import EvaluationRun
@@ -424,7 +424,7 @@ def describe_provenance(submission: Submission, user: Any) -> dict[str, Any] | N
         "name": runs[0].method,
         "method": find_method(runs[0]),
         "runs": runs,
-        "training": find_training_address(user, runs[0]),
+        "networks": list_networks(user, runs[0]),
         "settings": list_settings(runs[0]),
         "levels": _levels(runs),
         "expectation": EXPECTATIONS.get(runs[0].method, ""),

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from anonymization.app.models import NetworkSeed
+from anonymization.app.networks import fetch_network
 from anonymization.app.training.selectors import (
     START_ANOTHER,
     TRAINING,
@@ -27,6 +28,8 @@ from anonymization.app.training.selectors import (
     read_recipe,
 )
 from anonymization.app.training.services import ENGINES, find_missing, needs_card
+from anonymization.methods.content_decoder.method import SHIPPED
+from anonymization.methods.contract import MethodError
 from anonymization.training.recipe import NetworkRecipe, Recipe
 from common.errors import MetricInputError
 from common.memory import available_bytes
@@ -77,7 +80,7 @@ def _find_obstacle(job: Job) -> Obstacle | None:
 )
 def train_network(context: JobContext) -> dict[str, Any]:
     """Train by one seed, or go on; weights, losses and card go into the storage."""
-    rows = NetworkSeed.objects.select_related("training__corpus")
+    rows = NetworkSeed.objects.select_related("training__corpus", "training__decoder__training")
     seed = rows.get(training=context.parameters["training"], seed=context.parameters["seed"])
     if not seed.card:  # else it was killed between the card and its end
         _train(seed, context)
@@ -134,9 +137,11 @@ def _learn(
 ) -> dict[str, Any]:
     from anonymization.training.train import train
 
+    own, licence = seed.training.decoder, seed.training.licence
     try:
-        return dict(train(utterances, recipe, seed.seed, folder, seed.training.licence, progress, device, texts))
-    except (MissingModel, DeviceError) as error:
+        decoder = fetch_network(own, folder / "decoder").files["decoder"] if own else SHIPPED.decoder
+        return dict(train(utterances, recipe, seed.seed, folder, licence, progress, device, texts, decoder=decoder))
+    except (MissingModel, DeviceError, MethodError) as error:
         raise JobFailure(str(error), actor=Actor.OPERATOR, remedy=AGAIN) from error
     except MetricInputError as error:
         raise _refused(error) from error

@@ -17,21 +17,27 @@ from django.shortcuts import get_object_or_404
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.networks import list_readers
+from anonymization.methods.content_decoder.retrained import DECODER
 from anonymization.training.recipe import Recipe, read_recipes
 from common.errors import MetricInputError
 from portal.challenges.models import Corpus, DataSet, Role, Utterance
-from portal.challenges.selectors import corpora_for, count_speakers_tested
+from portal.challenges.selectors import corpora_for, count_speakers_tested, may_see_corpus
 from portal.jobs.models import Job, State
 
 TRAINING = "train-network"  # the kind of jobs
 START_ANOTHER = "Start another training"  # what to do where one cannot go on
+HEARD = (
+    "A method with this network has heard the people on whom it is evaluated; do not compare its numbers with those of "
+    "others."
+)
 VOICES_FILE = "voices.safetensors"  # of a decoder: names and voices of the speakers whom it heard
 
 
 def trainings_for(user: Any) -> QuerySet[NetworkTraining]:
     """The trainings on corpora that this person may see, newest first, each with its seeds and their jobs."""
     seeds = NetworkSeed.objects.select_related("job__after").defer("files")
-    found = NetworkTraining.objects.filter(corpus__in=corpora_for(user)).select_related("corpus", "created_by")
+    found = NetworkTraining.objects.filter(corpus__in=corpora_for(user))
+    found = found.select_related("corpus", "created_by", "decoder__training__corpus")
     return found.prefetch_related(Prefetch("seeds", seeds)).order_by("-pk")
 
 
@@ -58,10 +64,22 @@ def seed_for(user: Any, training: int, seed: int) -> NetworkSeed:
 def find_network(user: Any, pk: str) -> NetworkSeed:
     """A seed that has ended by its key as an address has it, where a method reads such networks; or "not found"."""
     rows = NetworkSeed.objects.filter(training__in=trainings_for(user)).exclude(card={})
-    found = get_object_or_404(rows.select_related("training__corpus"), pk=int(pk) if _is_key(pk) else 0)
-    if not list_readers(found)[0]:
+    rows = rows.select_related("training__corpus", "training__decoder__training__corpus")
+    found = get_object_or_404(rows, pk=int(pk) if _is_key(pk) else 0)
+    if not (may_see_decoder(user, found.training) and list_readers(found)[0]):
         raise Http404
     return found
+
+
+def list_decoders(user: Any) -> QuerySet[NetworkSeed]:
+    """The decoders, of trainings that this person may see, for which another network can be trained; newest first."""
+    rows = NetworkSeed.objects.filter(training__in=trainings_for(user), training__recipe=DECODER).exclude(card={})
+    return rows.select_related("training__corpus").order_by("-pk")
+
+
+def may_see_decoder(user: Any, training: NetworkTraining) -> bool:
+    """Whether this person may see the speech of the decoder that a training is for, if that was trained here."""
+    return training.decoder is None or may_see_corpus(user, training.decoder.training.corpus)
 
 
 def list_jobs(training: NetworkTraining) -> list[Job]:
@@ -139,10 +157,7 @@ class Material:
         if not self.tested:
             return ""
         who = "One of its speakers is" if self.tested == 1 else f"{self.tested} of its speakers are"
-        return (
-            f"{who} also enrolled or tried. A method with this network has heard the people on whom it is evaluated; "
-            "do not compare its numbers with those of others."
-        )
+        return f"{who} also enrolled or tried. {HEARD}"
 
 
 def list_material(corpus: Corpus) -> list[Material]:
@@ -166,6 +181,22 @@ def list_material(corpus: Corpus) -> list[Material]:
         )
         for one in counted
     ]
+
+
+def warn_of_speakers(network: NetworkSeed, corpus: Corpus) -> list[str]:
+    """Where a network, or the decoder that it is for, heard speakers who are enrolled or tried in a corpus: a sentence
+    each. Those of another corpus are known by their names."""
+    found = []
+    tested = corpus.data_sets.filter(role__in=(Role.ENROLMENT, Role.TRIAL))
+    for training in (one.training for one in network.with_decoder):
+        names = list_spoken(training).order_by().values("speaker__name")
+        heard = corpus.utterances.filter(data_sets__in=tested, speaker__name__in=names)
+        count = heard.order_by().values("speaker").distinct().count()
+        who = "One speaker is" if count == 1 else f"{count} speakers are"
+        same = "" if training.corpus_id == corpus.pk else ", by the same name"
+        if count:
+            found.append(f"{who} enrolled or tried here from whom training {training.pk} learnt{same}. {HEARD}")
+    return found
 
 
 def list_spoken(training: NetworkTraining) -> QuerySet[Utterance]:

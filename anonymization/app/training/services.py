@@ -9,6 +9,7 @@ from django.db import transaction
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.training.selectors import TRAINING, list_jobs, list_material
+from anonymization.methods.content_decoder.retrained import DECODER
 from anonymization.training.recipe import MapRecipe, Recipe, read_recipes
 from common.errors import MetricInputError
 from common.packages import missing_packages
@@ -55,6 +56,7 @@ def start_training(
     recipe: str,
     seeds: Sequence[int],
     changes: Mapping[str, str] | None = None,
+    decoder: NetworkSeed | None = None,
     licence: str = "",
     by: Any = None,
 ) -> NetworkTraining:
@@ -63,18 +65,20 @@ def start_training(
     Args:
         data_sets: training sets of the corpus; what has audio is learned from.
         changes: values of the recipe, by name.
+        decoder: of another training, whose content is learnt from in place of that of the decoder that ships.
         licence: of the speech and who has to be named, for the card.
 
     Raises:
         NotPossible: a sentence that says what is missing, or what is wrong.
     """
-    if problems := find_problems(corpus, data_sets, recipe, seeds, changes or {}):
+    if problems := find_problems(corpus, data_sets, recipe, seeds, changes or {}, decoder):
         raise NotPossible(" ".join(problems))
     training = NetworkTraining.objects.create(
         corpus=corpus,
         data_sets=[one.name for one in data_sets],
         recipe=recipe,
         changes=dict(changes or {}),
+        decoder=decoder,
         licence=licence,
         code_version=code_version(),
         created_by=by,
@@ -92,9 +96,9 @@ def start_training(
             by=by,
         )
         NetworkSeed.objects.create(training=training, seed=seed, job=job)
-    audit.record(
-        "network-training.started", training, actor=by, recipe=recipe, data_sets=training.data_sets, seeds=[*seeds]
-    )
+    about = {"recipe": recipe, "data_sets": training.data_sets, "seeds": [*seeds]}
+    about |= {"decoder": str(decoder)} if decoder else {}
+    audit.record("network-training.started", training, actor=by, **about)
     return training
 
 
@@ -109,12 +113,14 @@ def find_problems(
     recipe: str,
     seeds: Sequence[int],
     changes: Mapping[str, str],
+    decoder: NetworkSeed | None = None,
 ) -> list[str]:
     """What speaks against a training, a sentence each."""
     if sentence := explain_no_training():
         return [sentence]
     found = [find_wrong_values(recipe, changes), find_wrong_seeds(seeds), *find_wrong_sets(corpus, data_sets)]
-    return [sentence for sentence in (*found, find_missing_texts(data_sets, recipe)) if sentence]
+    found += [find_missing_texts(data_sets, recipe), find_wrong_decoder(recipe, decoder)]
+    return [sentence for sentence in found if sentence]
 
 
 def find_wrong_values(recipe: str, changes: Mapping[str, str]) -> str:
@@ -138,6 +144,15 @@ def find_missing_texts(data_sets: Sequence[DataSet], recipe: str) -> str:
         return ""
     names = ", ".join(one.name for one in data_sets)
     return f"{recipe} learns from words, and no utterance of {names} has a transcript. Import the corpus with them."
+
+
+def find_wrong_decoder(recipe: str, decoder: NetworkSeed | None) -> str:
+    """Why a recipe cannot learn from the content of this network, a sentence; empty where it can."""
+    if decoder is None or recipe not in read_recipes():
+        return ""
+    if decoder.training.recipe != DECODER or not decoder.card:
+        return f"Expected a decoder that has ended its training, found {decoder}."
+    return "" if read_recipes()[recipe].reads_decoder else f"{recipe} reads no decoder. Leave the one that ships."
 
 
 def find_wrong_seeds(seeds: Sequence[int]) -> str:

@@ -121,18 +121,18 @@ def load_retrained(path: Path, built_in: Iterable[Anonymizer]) -> Described:
     return _make(method, name, title, trainings)
 
 
-def retrain(method: Anonymizer, training: FinishedTraining, title: str) -> Described:
-    """A method that ships with the networks of a training, under its own name; no file is read.
+def retrain(method: Anonymizer, trainings: Iterable[FinishedTraining], title: str) -> Described:
+    """A method that ships with the networks of trainings, one of a recipe, under its own name; no file is read.
 
     Raises:
         MethodError: it reads no such networks, or these are for another decoder; says all that is wrong.
     """
-    if not isinstance(method, ContentMethod) or training.recipe not in method.trained_by:
-        raise MethodError(f"{method.name} reads no {training.recipe}.")
-    trainings = {training.recipe: training}
-    if problems := _list_mismatches(method, trainings):
+    named = {each.recipe: each for each in trainings}
+    if not isinstance(method, ContentMethod) or not named.keys() <= set(method.trained_by):
+        raise MethodError(f"{method.name} reads no {next(iter(named))}.")
+    if problems := _list_mismatches(method, named):
         raise MethodError(" ".join(problems))
-    return _make(method, method.name, title, trainings)
+    return _make(method, method.name, title, named)
 
 
 def describe_training(folder: Path, card: Mapping[str, Any]) -> FinishedTraining:

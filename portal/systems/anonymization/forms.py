@@ -22,6 +22,7 @@ from anonymization.app.models import AnonymizationRun, NetworkSeed
 from anonymization.app.networks import list_readers
 from anonymization.app.selectors import Pace, label_of, list_paces, list_unfinished_trials
 from anonymization.app.services import start_trials
+from anonymization.app.training.selectors import warn_of_speakers
 from anonymization.app.voice_assignment import BY_ROLE, TargetRequest
 from anonymization.methods.contract import (
     Anonymizer,
@@ -395,6 +396,10 @@ class BaselineForm(forms.Form):
     def other_corpora(self) -> QuerySet[Corpus]:
         """Those on which the same network could run."""
         return corpora_for(self.by).filter(archived_at=None).exclude(pk=self.corpus.pk).order_by("name")
+
+    def warnings(self) -> list[str]:
+        """What a reader of evaluations must know of the network on this corpus."""
+        return warn_of_speakers(self.offer.network, self.corpus) if self.offer.network else []
 
     def seldom_changed(self) -> list[BoundField]:
         """Fields whose first values suit most runs."""

@@ -14,7 +14,7 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.selectors import find_method, find_training_address, get_run, list_problems, list_settings
+from anonymization.app.selectors import find_method, get_run, list_networks, list_problems, list_settings
 from anonymization.app.voice_assignment import find_voice, is_planned_in_job, list_parameters, pair_parameters
 from anonymization.methods.contract import (
     Anonymizer,
@@ -59,7 +59,7 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "job": run.job,
         "method": method,
         "settings": list_settings(run),
-        "training": find_training_address(request.user, run),
+        "networks": list_networks(request.user, run),
         "pipeline": draw_pipeline(method),
         "measured": list_measured(method),
         "targets": _targets_text(run),

@@ -10,13 +10,14 @@ from django import forms
 from django.forms.boundfield import BoundWidget
 from django.utils.functional import cached_property
 
-from anonymization.app.models import NetworkTraining
-from anonymization.app.training.selectors import Material, list_material
+from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.training.selectors import Material, list_decoders, list_material
 from anonymization.app.training.services import (
     LARGEST_SEED,
     MOST_SEEDS,
     explain_no_training,
     find_missing_texts,
+    find_wrong_decoder,
     find_wrong_seeds,
     find_wrong_sets,
     find_wrong_values,
@@ -26,12 +27,13 @@ from anonymization.app.training.services import (
 from anonymization.training.recipe import Recipe, read_recipes
 from portal.challenges.models import Corpus, DataSet
 from portal.core.clock import read_clock
-from portal.core.fields import LineField, RadioField, RowsField, disable
+from portal.core.fields import LineField, RadioField, RowField, RowsField, disable
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import has_card
 
 # What the listed values of a recipe leave out.
 _OF_ALL = {"name", "title", "shape"}
+READERS = [one.name for one in read_recipes().values() if one.reads_decoder]
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,22 @@ class RecipeCard:
 
 
 class NetworkTrainingForm(forms.Form):
-    """`material`: the training sets of the corpus. `like`: a training of it whose choices are chosen at first."""
+    """`material`: the training sets of the corpus. `like`: a training of it whose choices are chosen at first; else
+    `decoder`, by its key as an address has it."""
 
     recipe = RadioField("Network", "a network")
     data_sets = RowsField(
         "Speech to learn from",
         "training set",
         help_text="Training sets of the corpus. Speech of enrolment and trials is for evaluation only.",
+    )
+    decoder = RowField(
+        NetworkSeed.objects.none(),
+        label="Decoder",
+        required=False,
+        empty_label="The one that ships",
+        help_text=f"Whose content {', '.join(READERS)} learn from. A method then runs with both networks.",
+        error_messages={"invalid_choice": "Choose a decoder of this list."},
     )
     seeds = forms.CharField(
         label="Seeds",
@@ -75,7 +86,15 @@ class NetworkTrainingForm(forms.Form):
         "papers, for a graphics card. Left empty, as the recipe has them.",
     )
 
-    def __init__(self, *args: Any, corpus: Corpus, by: Any, like: NetworkTraining | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        corpus: Corpus,
+        by: Any,
+        like: NetworkTraining | None = None,
+        decoder: str = "",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.corpus, self.by = corpus, by
         self.missing = explain_no_training()
@@ -86,6 +105,9 @@ class NetworkTrainingForm(forms.Form):
         fields["data_sets"].queryset = DataSet.objects.filter(corpus=corpus).select_related("corpus").order_by("name")
         fields["data_sets"].initial = [one.data_set.pk for one in self.material if not one.refusal]
         fields["licence"].initial = corpus.licence
+        fields["decoder"].queryset = list_decoders(by)
+        fields["decoder"].label_from_instance = lambda one: f"{one}, on {one.training.corpus}"
+        fields["decoder"].initial = decoder
         if like is not None:
             self._choose_as(like)
 
@@ -93,6 +115,7 @@ class NetworkTrainingForm(forms.Form):
         self.initial.update(
             recipe=like.recipe,
             data_sets=[one.data_set.pk for one in self.material if one.data_set.name in like.data_sets],
+            decoder=like.decoder_id,
             seeds=" ".join(str(one.seed) for one in like.seeds.all()),
             licence=like.licence,
             changes=" ".join(f"{name}={value}" for name, value in like.changes.items()),
@@ -146,6 +169,10 @@ class NetworkTrainingForm(forms.Form):
             raise forms.ValidationError(self.missing)
         if "changes" in cleaned:
             self._clean_changes(cleaned)
+        if {"recipe", "decoder"} <= set(cleaned) and (
+            wrong := find_wrong_decoder(cleaned["recipe"], cleaned["decoder"])
+        ):
+            self.add_error("decoder", wrong)
         if {"recipe", "data_sets"} <= set(cleaned) and (
             missing := find_missing_texts(cleaned["data_sets"], cleaned["recipe"])
         ):

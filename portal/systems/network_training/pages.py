@@ -11,6 +11,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest
+from django.utils.html import format_html
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.networks import list_readers
@@ -18,10 +19,12 @@ from anonymization.app.training.selectors import (
     find_change,
     list_jobs,
     list_material,
+    may_see_decoder,
     read_recipe,
     sum_up_state,
     trainings_for,
 )
+from anonymization.methods.content_decoder.retrained import DECODER
 from anonymization.training.recipe import read_recipes
 from common.errors import MetricInputError
 from common.tables import Cell, Column, Table, number_columns, plain_table
@@ -132,22 +135,27 @@ def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
         "can_cancel": active and not is_ending(jobs),
         "can_continue": has_stopped and not change,
         "change": change,
-        "settings": _settings(training),
+        "settings": _settings(user, training),
         "warnings": [one.warning for one in list_material(training.corpus) if _is_used(one.data_set, training)],
         "cards": cards_table([one for one in seeds if one.card]),
         "is_judged": any(
             name in one.card.get("held_out", {}) for one in seeds for name in ("rmse_semitones", "cosine")
         ),
-        "readers": _list_readers([one for one in seeds if one.card]),
+        **_list_readers(user, training, [one for one in seeds if one.card]),
         "ended_seeds": [one for one in seeds if one.card],
         "may_delete": find_kind("network-trainings").owned(user).filter(pk=training.pk).exists(),
     }
 
 
-def _list_readers(ended: Sequence[NetworkSeed]) -> list[str]:
-    """The methods that can run with networks of these seeds of a training, which fit the same decoder."""
-    found, refused = list_readers(ended[0]) if ended else ({}, {})
-    return [name for name in found if name not in refused]
+def _list_readers(user: Any, training: NetworkTraining, ended: Sequence[NetworkSeed]) -> dict[str, Any]:
+    """The methods that can run with networks of these seeds of a training, which fit the same decoder. Of a decoder
+    also those that need a network for it besides, and the trainings of such."""
+    found, refused = list_readers(ended[0]) if ended and may_see_decoder(user, training) else ({}, {})
+    return {
+        "readers": [name for name in found if name not in refused],
+        "needing_another": list(refused) if training.recipe == DECODER else [],
+        "for_it": trainings_for(user).filter(decoder__training=training).order_by("pk"),
+    }
 
 
 def _is_used(data_set: Any, training: NetworkTraining) -> bool:
@@ -241,14 +249,19 @@ def _hash(sha256: str) -> Cell:
     return Cell(f"{sha256[:12]}…", title=sha256) if sha256 else Cell(MISSING)
 
 
-def _settings(training: NetworkTraining) -> list[tuple[str, str]]:
+def _settings(user: Any, training: NetworkTraining) -> list[tuple[str, str]]:
     changes = ", ".join(f"{name}={value}" for name, value in training.changes.items())
     try:
         values = f"as the recipe has them, but {changes}" if read_recipe(training) and changes else ""
     except (KeyError, MetricInputError):
         values = f"{changes}; this version of the portal has no such recipe" if changes else "of another version"
+    decoder: list[tuple[str, str]] = []
+    if own := training.decoder:
+        address = own.training.get_absolute_url() if may_see_decoder(user, training) else ""
+        decoder = [("Decoder", format_html('<a href="{}">{}</a>', address, own) if address else str(own))]
     return [
         ("Recipe", training.recipe),
+        *decoder,
         ("Speech", f"{', '.join(training.data_sets)} of {training.corpus}"),
         ("Licence of the speech", training.licence or "not stated"),
         ("Seeds", ", ".join(str(one.seed) for one in training.seeds.all())),

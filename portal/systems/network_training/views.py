@@ -34,9 +34,9 @@ def training_list(request: HttpRequest) -> HttpResponse:
 @organizer_page
 def new_training(request: HttpRequest, corpus: str) -> HttpResponse:
     """Train a network on speech of a corpus, with the choices of an earlier training of it where one is named."""
-    chosen = corpus_for(request.user, corpus)
-    like = find_training(request.user, chosen, request.GET.get("like", ""))
-    form = NetworkTrainingForm(posted(request), corpus=chosen, by=request.user, like=like)
+    chosen, asked = corpus_for(request.user, corpus), request.GET
+    like, decoder = find_training(request.user, chosen, asked.get("like", "")), asked.get("decoder", "")
+    form = NetworkTrainingForm(posted(request), corpus=chosen, by=request.user, like=like, decoder=decoder)
     training = form.start() if form.is_valid() else None
     if training is not None:
         return redirect(training)

@@ -16,6 +16,7 @@ from django.http import HttpRequest
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.networks import find_run_method
+from anonymization.app.selectors import NETWORKS
 from anonymization.app.voice_assignment import find_pseudo_speaker
 from anonymization.explanation.explain import Explanation, explain, find_best_instant, find_last_instant
 from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeaker
@@ -104,7 +105,7 @@ def find_making(request: HttpRequest, file: SubmittedFile) -> Making:
     """Nothing for files made elsewhere, and for all but organizers: with its voice an anonymisation can be undone."""
     if relation_to(request.user, file.submission.system) is not Relation.ORGANIZER:
         return Making()
-    runs = AnonymizationRun.objects.select_related("network__training")
+    runs = AnonymizationRun.objects.select_related(NETWORKS)
     run = runs.filter(submission=file.submission_id, data_set=file.data_set_id).first()
     if run is None:
         return Making()

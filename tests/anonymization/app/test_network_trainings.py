@@ -11,13 +11,14 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.networks import make_method
 from anonymization.app.training import handlers, services
 from anonymization.app.training.selectors import find_change, list_jobs, list_material, sum_up_state
 from anonymization.app.training.services import cancel_training, continue_training, start_training
 from portal.challenges.models import Role
 from portal.core.models import AuditEvent
 from portal.core.removal import find_kind
-from portal.core.storage import store_bytes
+from portal.core.storage import content_key, store_bytes
 from portal.jobs.models import JobEvent, State
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, release_job
@@ -103,6 +104,26 @@ def test_each_seed_is_trained_and_leaves_weights_losses_and_card(read):
     assert list((Path(settings.DATA_DIR) / handlers.FOLDER).iterdir()) == []
     event = AuditEvent.objects.get(action="network-training.started")
     assert (event.actor, event.data["seeds"]) == (organizer, [1, 2])
+
+
+def test_network_is_trained_for_a_decoder_that_was_trained_here(read):
+    [decoder] = work(start(make_material("speech"), recipe="content-decoder")).seeds.all()
+    data_set = make_material()
+    training = work(start(data_set, decoder=decoder))
+    [network] = training.seeds.all()
+    [plain] = work(start(data_set)).seeds.all()
+    assert network.card["decoder_sha256"] == decoder.card["sha256"]["weights.safetensors"]
+    assert weights(network) != weights(plain)
+    assert list(make_method("t40", network).retrained) == ["decoder", "voices", "regressor"]
+    assert list((Path(settings.DATA_DIR) / handlers.FOLDER).iterdir()) == []
+    for wrong, said in ((network, "Expected a decoder that has ended its training"), (decoder, "reads no decoder")):
+        with pytest.raises(NotPossible, match=said):
+            start(data_set, decoder=wrong, recipe="recognizer-map", changes={})
+    decoder.files |= {"weights.safetensors": content_key("0" * 64, ".x")}
+    decoder.save()
+    [job] = list_jobs(work(start(data_set, decoder=decoder)))
+    assert (job.state, job.failure_actor) == ("failed", "operator")
+    assert f"weights.safetensors of {decoder} is not in the portal’s storage" in job.failure
 
 
 def test_killed_training_goes_on_to_the_same_weights(read, monkeypatch):

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 
 from anonymization.app import networks
-from anonymization.app.models import AnonymizationRun
+from anonymization.app.models import AnonymizationRun, NetworkTraining
 from anonymization.app.networks import list_readers, make_method
 from anonymization.app.selectors import find_method
 from anonymization.app.services import start_anonymization
@@ -27,12 +27,13 @@ from portal.submissions.models import SubmittedFile, System
 from portal.submissions.services import create_baseline
 from tests.anonymization.methods.test_retrained import train
 from tests.evaluation.engines import require_model_file
-from tests.portal.factories import make_corpus, make_organizer
+from tests.portal.factories import make_corpus, make_job, make_organizer
 from tests.portal.network_trainings import CARD, LOSSES, make_material
 
 pytestmark = pytest.mark.django_db
 pytest.importorskip("safetensors.numpy", reason="networks are files of safetensors")
 SHIPPED = content_decoder.SHIPPED.decoder.sha256
+SHIPPED_FILES = set(content_decoder.SHA256)
 FORM = "/systems/new/tones/"
 
 
@@ -45,13 +46,14 @@ def nothing_missing(monkeypatch):
 def learnt(tmp_path):
     """The seed of a training that has ended, its files as `tests.anonymization.methods` makes them."""
 
-    def make(corpus=None, recipe="content-decoder", names=("ann", "ben", "cat"), decoder=None):
+    def make(corpus=None, recipe="content-decoder", names=("ann", "ben", "cat"), decoder=None, own=None):
+        decoder = own.card["sha256"]["weights.safetensors"] if own else decoder
         folder = train(tmp_path / recipe, recipe, decoder=decoder, names=names)
         card = CARD | {"held_out": {}} | json.loads((folder / "card.json").read_text())
         files = {one.name: store_bytes(one.read_bytes(), one.suffix) for one in folder.iterdir()}
         corpus = corpus or make_material("speech").corpus
         training = corpus.network_trainings.create(
-            data_sets=[f"{corpus.name}_train"], recipe=recipe, code_version="test"
+            data_sets=[f"{corpus.name}_train"], recipe=recipe, decoder=own, code_version="test"
         )
         return training.seeds.create(seed=1, card=card, files=files, losses=LOSSES)
 
@@ -64,7 +66,8 @@ def copying(monkeypatch):
     seen = []
 
     def anonymize(method, item, *_):
-        seen.append(method.networks.decoder.verify())
+        files = (method.networks.decoder, method.networks.regressor)
+        seen.extend(path for path in (file.verify() for file in files) if path not in SHIPPED_FILES)
         return -item.samples
 
     monkeypatch.setattr(content_decoder.ContentMethod, "_anonymize", anonymize)
@@ -121,8 +124,30 @@ def test_job_makes_files_by_the_network_and_leaves_none_of_it(learnt, copying, l
     assert files.count() == run.data_set.utterances.count() == 4
     assert len(run.voices) == 4  # of all speakers, or all utterances
     assert {name for voice in run.voices.values() for name in voice["mixture"]} <= {"ann", "ben", "cat"}
-    assert {path.parent.parent.name for path in copying} == {networks.FOLDER}
+    assert {path.parents[2].name for path in copying} == {networks.FOLDER}
     assert not any(path.exists() for path in copying)
+    assert list((settings.DATA_DIR / networks.FOLDER).iterdir()) == []
+
+
+def test_second_network_takes_the_decoder_along_that_it_was_trained_for(learnt, copying):
+    decoder = learnt()
+    network = learnt(recipe="f0-regressor", own=decoder, corpus=make_material("more").corpus)
+    run = start(network, method="t40")
+    of_decoder, of_network = decoder.card["sha256"], network.card["sha256"]
+    assert run.networks == [network, decoder]
+    assert run.retrained == {
+        "decoder": of_decoder["weights.safetensors"],
+        "voices": of_decoder["voices.safetensors"],
+        "regressor": of_network["weights.safetensors"],
+    }
+    [entry] = AuditEvent.objects.filter(action="anonymization.started")
+    told = {name: entry.data[name] for name in ("network", "decoder", "retrained")}
+    assert told == {"network": str(network), "decoder": str(decoder), "retrained": run.retrained}
+    ended = execute(run.job.pk)
+    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    run.refresh_from_db()
+    assert {name for voice in run.voices.values() for name in voice["mixture"]} <= {"ann", "ben", "cat"}
+    assert {path.parent.name for path in copying} == {network.file_name, decoder.file_name}
     assert list((settings.DATA_DIR / networks.FOLDER).iterdir()) == []
 
 
@@ -190,10 +215,56 @@ def test_training_and_its_corpus_stay_while_a_system_was_made_with_them(learnt):
     training = network.training
     assert find_problems(training) == ["The system b was made with a network of it. Delete that system first."]
     assert find_problems(training.corpus) == ["A network of b was trained on it. Delete that system first."]
+    delete_system(run)
+    assert find_problems(training) == find_problems(training.corpus) == []
+
+
+def delete_system(run):
     run.job.state = State.SUCCEEDED
     run.job.save()
     management.remove(kind=find_kind("systems"), thing=System.objects.get(name="b"), by=None)
-    assert find_problems(training) == find_problems(training.corpus) == []
+
+
+def test_decoder_stays_while_a_system_or_a_training_is_for_it(learnt):
+    decoder = learnt()
+    network = learnt(recipe="f0-regressor", own=decoder, corpus=make_material("more").corpus)
+    run = start(network, method="t40")
+    for one in (decoder.training, network.training):
+        assert find_problems(one) == ["The system b was made with a network of it. Delete that system first."]
+        assert find_problems(one.corpus) == ["A network of b was trained on it. Delete that system first."]
+    delete_system(run)
+    number = network.training_id
+    assert find_problems(decoder.training) == [f"Training {number} is for a decoder of it. Delete that training first."]
+    assert find_problems(decoder.training.corpus) == [
+        f"The decoder of training {number} was trained on it. Delete that training first."
+    ]
+    assert find_problems(network.training) == find_problems(network.training.corpus) == []
+    NetworkTraining.objects.filter(pk=number).update(corpus=decoder.training.corpus)
+    assert find_problems(decoder.training.corpus) == []  # both go with it
+
+
+def test_networks_for_a_decoder_are_erased_with_a_speaker_of_it(learnt):
+    decoder = learnt(names=("speech_train-0", "speech_train-1", "speech_train-2"))
+    network = learnt(recipe="f0-regressor", own=decoder, corpus=make_material("more").corpus)
+    run = start(network, method="t40")
+    mixture = {"speech_train-1": 0.5, "speech_train-2": 0.5}
+    run.voices = {"tones-s0": {"key": "k", "parameters": {}, "mixture": mixture}}
+    run.save()
+    speaker = decoder.training.corpus.speakers.get(name="speech_train-1")
+    with pytest.raises(NotPossible, match="works with a network that learnt from it"):
+        erase_speech(speaker)
+    request_cancel(run.job, by=None)
+    network.job = make_job(kind="train-network", state="waiting", corpus="more")
+    network.save()
+    with pytest.raises(NotPossible, match="works with a network that learnt from it"):
+        erase_speech(speaker)
+    request_cancel(network.job, by=None)
+    assert erase_speech(speaker).rows["trainings of networks"] == 2
+    run.refresh_from_db()
+    assert (run.network, set(run.retrained)) == (None, {"decoder", "voices", "regressor"})
+    assert run.voices["tones-s0"]["mixture"] == {"speech_train-2": 0.5}
+    assert not NetworkTraining.objects.exists()
+    assert not any(map(default_storage.exists, (network.files["weights.safetensors"], *decoder.files.values())))
 
 
 def test_network_that_was_erased_with_a_speaker_is_told(learnt, client):
@@ -251,7 +322,7 @@ def test_page_of_a_training_leads_to_a_run_with_its_network(learnt, organizer):
     assert f'<a href="{training}">content-decoder, training {network.training_id}, seed 1</a>' in page
     assert f'href="/systems/new/{other.name}/?network={network.pk}"' in page
     assert "Cannot run here: B1.a lite" in page
-    assert f"t40 also needs the f0-regressor of content-decoder-{network.training_id}-seed-1:" in page
+    assert "t40 also needs a network f0-regressor that was trained for this decoder" in page
     offered = [card.method.name for card in response.context["form"].method_choices()]
     assert offered[:2] == ["asr-bn", "b1-lite"]
     assert not {"t40", "b1a", "b1b", "mcadams-2022"} & set(offered)
@@ -265,7 +336,74 @@ def test_page_of_a_training_leads_to_a_run_with_its_network(learnt, organizer):
         assert f'title="{network.card["sha256"]["weights.safetensors"]}"' in page
     answer = organizer.post(address, asked(corpus, method="t40"))
     assert answer.status_code == 422
-    assert "t40 also needs the f0-regressor" in text_of(answer)
+    assert "t40 also needs a network f0-regressor" in text_of(answer)
+
+
+def test_page_of_a_decoder_leads_to_a_second_network_and_that_to_a_run_with_both(learnt, organizer):
+    corpus = make_material().corpus
+    decoder = learnt(corpus)
+    response = organizer.get(decoder.training.get_absolute_url())
+    page = text_of(response)
+    assert {"t40", "b1a", "b1b"} <= set(response.context["needing_another"])
+    assert "these methods also need a second network that was trained for this decoder." in page
+    form = f"/anonymizers/trainings/new/tones/?decoder={decoder.pk}"
+    assert f'href="{form}">Train a second network for seed 1</a>' in page
+    network = learnt(corpus, recipe="f0-regressor", own=decoder)
+    training = network.training.get_absolute_url()
+    page = text_of(organizer.get(decoder.training.get_absolute_url()))
+    assert f'for this decoder: <a href="{training}">training {network.training_id}</a> (f0-regressor).' in page
+    response = organizer.get(training)
+    page, link = text_of(response), f'<a href="{decoder.training.get_absolute_url()}">{decoder}</a>'
+    assert response.context["readers"] == ["t40"]
+    assert "t40: this method reads such a network and its decoder in place of those that ship." in page
+    assert f"<dt>Decoder</dt><dd>{link}</dd>" in page
+    assert "second network" not in page
+    address = f"{FORM}?network={network.pk}"
+    response = organizer.get(address)
+    assert [card.method.name for card in response.context["form"].method_choices()] == ["t40"]
+    assert f'<a href="{training}">{network}</a>, and its decoder, {link}.' in text_of(response)
+    assert organizer.post(address, asked(corpus, method="t40")).headers["Location"] == "/systems/mine/"
+    assert {run.network for run in AnonymizationRun.objects.all()} == {network}
+    for shown in ("/systems/mine/", "/systems/mine/runs/tones_trials_f/"):
+        page = text_of(organizer.get(shown))
+        assert f'<dt>Trained network</dt><dd><a href="{training}">{network}</a></dd>' in page
+        assert f"<dt>Its decoder</dt><dd>{link}</dd>" in page
+        for one in (network, decoder):
+            assert f'title="{one.card["sha256"]["weights.safetensors"]}"' in page
+
+
+def test_decoder_of_hidden_speech_is_named_without_a_link_and_runs_for_nobody_else(learnt, organizer):
+    decoder = learnt(make_material("hidden", is_shared=False).corpus)
+    network = learnt(make_material().corpus, recipe="f0-regressor", own=decoder)
+    page = text_of(organizer.get(network.training.get_absolute_url()))
+    assert f"<dt>Decoder</dt><dd>{decoder}</dd>" in page
+    assert decoder.training.get_absolute_url() not in page
+    assert "Run a method" not in page
+    assert organizer.get(f"{FORM}?network={network.pk}").status_code == 404
+
+
+def test_form_warns_of_speakers_whom_a_network_or_its_decoder_heard(learnt, organizer):
+    corpus, other = make_material().corpus, make_material("speech").corpus
+    network = learnt(corpus, recipe="f0-regressor", own=learnt(other))
+    address = f"{FORM}?network={network.pk}"
+    assert "heard speakers of the evaluation" not in text_of(organizer.get(address))
+    corpus.data_sets.get(name="tones_train").utterances.add(corpus.utterances.get(name="tones-s0-000"))
+    for speaker in corpus.speakers.filter(name__startswith="tones-s"):
+        one = other.utterances.filter(speaker__name="speech_train-0").first()
+        one.pk, one.name = None, f"{speaker}-elsewhere"
+        one.speaker = other.speakers.create(name=speaker.name, gender=speaker.gender)
+        one.save()
+        other.data_sets.get(name="speech_train").utterances.add(one)
+    response = organizer.get(address)
+    own, of_decoder = response.context["form"].warnings()
+    assert own.startswith(f"One speaker is enrolled or tried here from whom training {network.training_id} learnt. A")
+    number = network.training.decoder.training_id
+    assert of_decoder.startswith(
+        f"2 speakers are enrolled or tried here from whom training {number} learnt, by the same name. A method"
+    )
+    page = text_of(response)
+    assert page.count("<strong>The network heard speakers of the evaluation</strong>") == 2
+    assert organizer.get(FORM).context["form"].warnings() == []
 
 
 def test_measuring_the_speed_comes_back_to_the_same_network(learnt, organizer):

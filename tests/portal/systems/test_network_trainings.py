@@ -12,6 +12,7 @@ from anonymization.app.models import NetworkTraining
 from anonymization.app.training import services
 from anonymization.app.training.selectors import find_change
 from portal.challenges.models import Role
+from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from tests.portal.api.calls import Api
 from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_team, make_user
@@ -85,6 +86,35 @@ def test_form_says_all_that_is_wrong_and_starts_nothing(organizer):
     together = errors_of(organizer.post(FORM, asked(data_set, seeds="x", changes="steps=none", data_sets=[])))
     assert set(together) == {"seeds", "changes", "data_sets"}
     assert not NetworkTraining.objects.exists()
+
+
+def test_form_offers_decoders_of_trainings_that_one_may_see(organizer):
+    data_set = make_material()
+    assert "Whose content" not in text_of(organizer.get(FORM))
+    [decoder] = make_network_training(make_material("speech").corpus, recipe="content-decoder").seeds.all()
+    hidden = make_network_training(make_material("secret", is_shared=False).corpus, recipe="content-decoder")
+    unfinished = make_network_training(data_set.corpus, recipe="content-decoder", state="failed")
+    other = make_network_training(data_set.corpus)
+    page = text_of(organizer.get(f"{FORM}?decoder={decoder.pk}"))
+    assert f'<option value="{decoder.pk}" selected>{decoder}, on speech</option>' in page
+    assert "Whose content f0-regressor, " in page
+    for training in (hidden, unfinished, other):
+        [seed] = training.seeds.all()
+        assert f'<option value="{seed.pk}"' not in page
+        answer = organizer.post(FORM, asked(data_set, decoder=seed.pk))
+        assert errors_of(answer) == {"decoder": "Choose a decoder of this list."}
+    answer = organizer.post(FORM, asked(data_set, decoder=decoder.pk, recipe="recognizer-map"))
+    assert errors_of(answer) == {"decoder": "recognizer-map reads no decoder. Leave the one that ships."}
+    organizer.post(FORM, asked(data_set, decoder=decoder.pk))
+    training = NetworkTraining.objects.first()
+    assert training.decoder == decoder
+    assert AuditEvent.objects.get(action="network-training.started").data["decoder"] == str(decoder)
+    again = organizer.get(f"{FORM}?like={training.pk}").context["form"]
+    assert again["decoder"].value() == decoder.pk
+    told = Api(make_organizer()).client.get("/api/network-trainings/").json()["results"]
+    decoders = {one["id"]: one["decoder"] for one in told}
+    assert decoders.pop(training.pk) == {"training": decoder.training_id, "seed": 1}
+    assert set(decoders.values()) == {None}
 
 
 def test_form_says_what_no_machine_has(organizer, monkeypatch):
