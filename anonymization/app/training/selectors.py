@@ -189,13 +189,13 @@ def warn_of_speakers(network: NetworkSeed, corpus: Corpus) -> list[str]:
     found = []
     tested = corpus.data_sets.filter(role__in=(Role.ENROLMENT, Role.TRIAL))
     for training in (one.training for one in network.with_decoder):
-        names = list_spoken(training).order_by().values("speaker__name")
-        heard = corpus.utterances.filter(data_sets__in=tested, speaker__name__in=names)
+        learnt = list_spoken(training).order_by().values("speaker__name")
+        heard = corpus.utterances.filter(data_sets__in=tested, speaker__name__in=learnt)
         count = heard.order_by().values("speaker").distinct().count()
-        who = "One speaker is" if count == 1 else f"{count} speakers are"
-        same = "" if training.corpus_id == corpus.pk else ", by the same name"
+        who = "one speaker who is" if count == 1 else f"{count} speakers who are"
+        names = "" if training.corpus_id == corpus.pk else ", to judge by names"
         if count:
-            found.append(f"{who} enrolled or tried here from whom training {training.pk} learnt{same}. {HEARD}")
+            found.append(f"Training {training.pk} learnt from {who} enrolled or tried here{names}. {HEARD}")
     return found
 
 

@@ -396,10 +396,10 @@ def test_form_warns_of_speakers_whom_a_network_or_its_decoder_heard(learnt, orga
         other.data_sets.get(name="speech_train").utterances.add(one)
     response = organizer.get(address)
     own, of_decoder = response.context["form"].warnings()
-    assert own.startswith(f"One speaker is enrolled or tried here from whom training {network.training_id} learnt. A")
+    assert own.startswith(f"Training {network.training_id} learnt from one speaker who is enrolled or tried here. A m")
     number = network.training.decoder.training_id
     assert of_decoder.startswith(
-        f"2 speakers are enrolled or tried here from whom training {number} learnt, by the same name. A method"
+        f"Training {number} learnt from 2 speakers who are enrolled or tried here, to judge by names. A method"
     )
     page = text_of(response)
     assert page.count("<strong>The network heard speakers of the evaluation</strong>") == 2
