@@ -8,6 +8,7 @@ is read is the same for all seeds. A training that would run longer than a job m
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -151,6 +152,8 @@ def _learn(
             actor=Actor.OPERATOR,
             remedy=f"Let it learn from less speech, or on a machine with more memory. {AGAIN}",
         ) from error
+    finally:  # weights and voices tell of the people whom the decoder heard: none stay where a training stopped
+        shutil.rmtree(folder / "decoder", ignore_errors=True)
 
 
 def _refused(error: MetricInputError) -> JobFailure:

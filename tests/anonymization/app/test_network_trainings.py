@@ -124,6 +124,7 @@ def test_network_is_trained_for_a_decoder_that_was_trained_here(read):
     [job] = list_jobs(work(start(data_set, decoder=decoder)))
     assert (job.state, job.failure_actor) == ("failed", "operator")
     assert f"weights.safetensors of {decoder} is not in the portal’s storage" in job.failure
+    assert not list((Path(settings.DATA_DIR) / handlers.FOLDER).glob("*/decoder"))
 
 
 def test_killed_training_goes_on_to_the_same_weights(read, monkeypatch):
