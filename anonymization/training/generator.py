@@ -1,8 +1,8 @@
 """The trainings of networks that make samples.
 
-The joint generator makes them of content, F0 and speaker vector and is judged by discriminators; the source-filter
-vocoder makes them of spectra and is compared by spectra alone. What is to come out is the recording at the one
-loudness, at the rate of the network.
+The joint generator, and decoder and HiFi-GAN as one network, make them of content, F0 and speaker vector and are judged
+by discriminators; the source-filter vocoder makes them of spectra and is compared by spectra alone. What is to come out
+is the recording at the one loudness, at the rate of the network.
 
 Sources: J. Kong, J. Kim, J. Bae, "HiFi-GAN", NeurIPS 2020, equations 1 to 6; here spectra alone are compared at first.
 X. Wang, S. Takaki, J. Yamagishi, "Neural source-filter waveform models for statistical parametric speech synthesis",
@@ -11,7 +11,10 @@ TASLP 2020, equation 1 and section III-D (distance of log power spectra of three
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -25,19 +28,27 @@ from anonymization.methods.content_decoder.method import load_decoder
 from anonymization.training.discriminators import Discriminators, Judgement, loss_of_discriminators, losses_of_generator
 from anonymization.training.features import Features
 from anonymization.training.loop import Batch, Speech, Training
-from anonymization.training.recipe import GeneratorRecipe, NetworkRecipe, VocoderRecipe
+from anonymization.training.recipe import (
+    AdversarialRecipe,
+    GeneratorRecipe,
+    HifiGanRecipe,
+    NetworkRecipe,
+    VocoderRecipe,
+)
 from evaluation.attackers.training.corpus import TrainingUtterance, read_checked
 from speech.conversion.content_decoder import ContentDecoder, log_f0, wave_at_loudness
-from speech.conversion.joint_generator import JointGenerator
+from speech.conversion.joint_generator import JointGenerator, JointHifiGan
 from speech.conversion.source_filter import SourceFilter, make_noise
 from speech.model_files.devices import Device
+from speech.model_files.store import find
 from speech.vocoders.harmonic_source import Source
-from speech.vocoders.hifigan import HOP_SAMPLES, log_mels
+from speech.vocoders.hifigan import HOP_SAMPLES, WEIGHTS, load_generator, log_mels
 
 # Step, window and points of the spectra that are compared: 5, 2.5 and 40 ms of 20, 5 and 120 ms.
 _RESOLUTIONS = ((110, 441, 512), (55, 110, 128), (882, 2646, 4096))
 _FLOOR = 1e-5
 R = TypeVar("R", bound=NetworkRecipe)
+A = TypeVar("A", bound=AdversarialRecipe)
 N = TypeVar("N", bound=nn.Module)
 
 
@@ -132,20 +143,28 @@ def compare_spectra(made: Tensor, recorded: Tensor) -> Tensor:
     return torch.stack(differences).mean()
 
 
-class GeneratorTraining(WaveTraining[GeneratorRecipe, JointGenerator]):
+class AdversarialTraining(WaveTraining[A, N]):
     """Generator and discriminators at a step."""
 
     loss_names: ClassVar = ("spectrum", "adversarial", "features", "discriminators")
     betas: ClassVar = (0.8, 0.99)
 
-    def make_network(self) -> JointGenerator:
+    def make_network(self) -> N:
         """And the discriminators."""
         recipe = self.recipe
         self._discriminators = Discriminators(recipe.narrower).to(self.device)
         self._their_optimizer = torch.optim.AdamW(
             self._discriminators.parameters(), recipe.learning_rate, betas=self.betas
         )
-        return JointGenerator(recipe.shape)
+        return self.make_generator()
+
+    @abstractmethod
+    def make_generator(self) -> N:
+        """The network before the first step."""
+
+    @abstractmethod
+    def make_samples(self, content: Tensor, batch: Batch, draw: np.random.Generator) -> Tensor:
+        """What the network makes of a batch, shape (batch, 256 × crop)."""
 
     def parts(self) -> dict[str, Any]:
         """Of the discriminators, too."""
@@ -155,10 +174,7 @@ class GeneratorTraining(WaveTraining[GeneratorRecipe, JointGenerator]):
     def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
         """Difference of mel spectra, and from some step on the losses of HiFi-GAN."""
         recipe, recorded, content = self.recipe, self.cut_waves(batch), self.read_content(batch)
-        source, _ = self.make_source(self.network.source, batch, draw)
-        with self.in_16_bits():
-            made = self.network(content, batch.intonation, batch.speakers, source)
-        made = self.keep_inside(made, batch)
+        made = self.keep_inside(self.make_samples(content, batch, draw), batch)
         difference = functional.l1_loss(log_mels(made), log_mels(recorded))
         if self.step < recipe.adversarial_from:
             self.descend(recipe.spectrum * difference)
@@ -181,6 +197,42 @@ class GeneratorTraining(WaveTraining[GeneratorRecipe, JointGenerator]):
         both = self._discriminators(torch.cat([recorded, made])[:, None])
         real = [(judgement[:count], [layer[:count] for layer in layers]) for judgement, layers in both]
         return real, [(judgement[count:], [layer[count:] for layer in layers]) for judgement, layers in both]
+
+
+class GeneratorTraining(AdversarialTraining[GeneratorRecipe, JointGenerator]):
+    """A generator with a source, from nothing."""
+
+    def make_generator(self) -> JointGenerator:
+        return JointGenerator(self.recipe.shape)
+
+    def make_samples(self, content: Tensor, batch: Batch, draw: np.random.Generator) -> Tensor:
+        source, _ = self.make_source(self.network.source, batch, draw)
+        with self.in_16_bits():
+            samples: Tensor = self.network(content, batch.intonation, batch.speakers, source)
+        return samples
+
+
+class HifiGanTraining(AdversarialTraining[HifiGanRecipe, JointHifiGan]):
+    """A decoder and HiFi-GAN, which go on learning as one network."""
+
+    @classmethod
+    def begin(
+        cls, speech: Speech, recipe: HifiGanRecipe, seed: int, checkpoint: Path, key: str, device: Device
+    ) -> Self:
+        decoder = load_decoder(speech.decoder).shape
+        shape = replace(recipe.shape, width=decoder.width, blocks=min(recipe.shape.blocks, decoder.blocks))
+        return super().begin(speech, replace(recipe, shape=shape), seed, checkpoint, key, device)
+
+    def make_generator(self) -> JointHifiGan:
+        return JointHifiGan(deepcopy(self.decoder), load_generator(find(WEIGHTS)), self.recipe.shape)
+
+    def make_samples(self, content: Tensor, batch: Batch, draw: np.random.Generator) -> Tensor:  # noqa: ARG002 - of others
+        with self.in_16_bits():
+            samples: Tensor = self.network(content, batch.intonation, batch.speakers)
+        return samples
+
+    def learnt(self) -> Mapping[str, Tensor]:
+        return self.network.learnt()
 
 
 def read_waves(utterances: Sequence[TrainingUtterance]) -> list[NDArray[np.float32]]:

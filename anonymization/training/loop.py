@@ -118,6 +118,11 @@ class Training(ABC, Generic[R, N]):
     def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
         """One step of the optimiser; its losses."""
 
+    def learnt(self) -> Mapping[str, Tensor]:
+        """The tensors that are kept of the network, by name."""
+        tensors: dict[str, Tensor] = self.network.state_dict()
+        return tensors
+
     def make_files(self, utterances: Sequence[TrainingUtterance]) -> Mapping[str, bytes]:  # noqa: ARG002 - of others
         """What is kept beside weights, losses and card, by name; the utterances are those of the features."""
         return {}

@@ -14,6 +14,7 @@ from common.errors import MetricInputError
 from speech.conversion.shape import (
     DecoderShape,
     GeneratorShape,
+    JointHifiGanShape,
     RegressorShape,
     SoftUnitsShape,
     SourceFilterShape,
@@ -28,12 +29,13 @@ class Recipe:
     """What every training has: name and title, as listed.
 
     needs_texts: whether it learns from the words of the utterances, too. reads_decoder: whether from the content that a
-    decoder makes. reads_waves: whether from samples.
+    decoder makes. reads_waves: whether from samples. begins_from: models that it begins from.
     """
 
     needs_texts: ClassVar[bool] = False
     reads_decoder: ClassVar[bool] = False
     reads_waves: ClassVar[bool] = False
+    begins_from: ClassVar[tuple[str, ...]] = ()
 
     name: str
     title: str
@@ -150,8 +152,8 @@ class RegressorRecipe(NetworkRecipe):
 
 
 @dataclass(frozen=True)
-class GeneratorRecipe(NetworkRecipe):
-    """A training of `speech.conversion.joint_generator`, on the content of a decoder.
+class AdversarialRecipe(NetworkRecipe):
+    """A training of one of the networks of `speech.conversion.joint_generator`, on the content of a decoder.
 
     Attributes:
         adversarial_from: the step from which discriminators judge; before it only spectra are compared.
@@ -167,11 +169,26 @@ class GeneratorRecipe(NetworkRecipe):
     narrower: int
     spectrum: float
     features: float
+
+
+@dataclass(frozen=True)
+class GeneratorRecipe(AdversarialRecipe):
+    """That of `JointGenerator`, which begins from nothing."""
+
     shape: GeneratorShape
 
     @property
     def needs_card(self) -> bool:
         return True
+
+
+@dataclass(frozen=True)
+class HifiGanRecipe(AdversarialRecipe):
+    """That of `JointHifiGan`, which begins from the decoder and from the universal weights of HiFi-GAN."""
+
+    begins_from: ClassVar[tuple[str, ...]] = ("hifigan-universal",)
+
+    shape: JointHifiGanShape
 
 
 @dataclass(frozen=True)
@@ -213,6 +230,7 @@ _RECIPES: dict[str, type[Recipe]] = {
     "soft-units-decoder": SoftUnitsRecipe,
     "f0-regressor": RegressorRecipe,
     "joint-nsf-hifigan": GeneratorRecipe,
+    "joint-hifigan": HifiGanRecipe,
     "hn-sinc-nsf": VocoderRecipe,
     "recognizer-map": MapRecipe,
     "phone-recognizer": RecognizerRecipe,

@@ -19,11 +19,12 @@ import torch
 from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile
 from anonymization.training.decoder import DecoderTraining, SoftUnitsTraining
 from anonymization.training.features import SPEAKER_ENCODER, Features, read_features
-from anonymization.training.generator import GeneratorTraining, VocoderTraining
+from anonymization.training.generator import GeneratorTraining, HifiGanTraining, VocoderTraining
 from anonymization.training.loop import Speech, Training, other_training, write_curve
 from anonymization.training.recipe import (
     DecoderRecipe,
     GeneratorRecipe,
+    HifiGanRecipe,
     MapRecipe,
     NetworkRecipe,
     Recipe,
@@ -40,6 +41,7 @@ from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.recognizer_training.frames import read_spoken_texts
 from evaluation.recognizer_training.training import train_phones
 from speech.model_files.devices import Device, require_torch_device
+from speech.model_files.store import find
 from speech.recognizers.phone_recipe import FRAMES_PER_S
 
 WEIGHTS, CARD, CHECKPOINT = "weights.safetensors", "card.json", "checkpoint.pt"
@@ -48,6 +50,7 @@ _TRAININGS: Mapping[type[NetworkRecipe], type[Training[Any, Any]]] = {
     SoftUnitsRecipe: SoftUnitsTraining,
     RegressorRecipe: RegressorTraining,
     GeneratorRecipe: GeneratorTraining,
+    HifiGanRecipe: HifiGanTraining,
     VocoderRecipe: VocoderTraining,
 }
 
@@ -74,7 +77,8 @@ def train(
         decoder: whose content is learnt from, by recipes that need one; that which ships, or another training's.
 
     Raises:
-        MetricInputError: speech that cannot be used, a folder with another training, or no such device.
+        MetricInputError: speech that cannot be used, a folder with another training, no such device, or a model of
+            the recipe that is not here.
     """
     require_torch_device(device)
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,6 +94,8 @@ def train(
         return _keep_recognizer(utterances, texts or {}, recipe, seed, key, folder, licence, progress, device)
     if not isinstance(recipe, NetworkRecipe):
         raise TypeError(recipe)
+    for model in recipe.begins_from:
+        find(model)
     features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"), device)
     speech = Speech(utterances, features, decoder)
     training = _TRAININGS[type(recipe)].begin(speech, recipe, seed, folder / CHECKPOINT, key, device)
@@ -107,7 +113,7 @@ def _keep(
 ) -> dict[str, Any]:
     from safetensors.torch import save
 
-    weights = save(_halve(training.network))
+    weights = save(_halve(training.learnt()))
     files = {WEIGHTS: weights, **training.make_files(utterances)}
     training.keep_curve()
     seconds = sum(len(each.spectrum) for each in features) * 256 / 22_050
@@ -183,12 +189,14 @@ def _keep_recognizer(
         "held_out": {"phone_error_rate": last.error_rate},
         "device": _describe_device(device),
     }
-    return _write(folder, {WEIGHTS: save(_halve(fitted.network), metadata=fitted.network.describe())}, card)
+    return _write(
+        folder, {WEIGHTS: save(_halve(fitted.network.state_dict()), metadata=fitted.network.describe())}, card
+    )
 
 
-def _halve(network: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Its tensors in 16 bits, as they ship."""
-    return {name: tensor.half().cpu().contiguous() for name, tensor in network.state_dict().items()}
+def _halve(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tensors in 16 bits, as they ship."""
+    return {name: tensor.detach().half().cpu().contiguous() for name, tensor in tensors.items()}
 
 
 def _describe_data(utterances: Sequence[TrainingUtterance], seconds: float, licence: str) -> dict[str, Any]:

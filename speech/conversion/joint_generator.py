@@ -1,13 +1,14 @@
-"""Speech made of content, F0 and a speaker vector by one network, with no spectrum in between.
+"""Speech made of content, F0 and a speaker vector by one network that learns from samples.
 
 Blocks over time read content, F0 and voicing, scaled and moved by the vector, and the generator of HiFi-GAN makes
-samples of what they give and of a source of harmonics, F0 as a signal. Conventions: content and F0 are at the frames of
-the spectrum as in `content_decoder`, 256 samples at 22,050 Hz each; samples are float32, full scale 1.0, of speech at
-the one loudness.
+samples of what they give: of no spectrum, and of a source of harmonics, F0 as a signal (`JointGenerator`); or of the
+spectrum of a decoder, whose last layers learn together with the first ones of the generator (`JointHifiGan`).
+Conventions: content and F0 are at the frames of the spectrum as in `content_decoder`, 256 samples at 22,050 Hz each;
+samples are float32, full scale 1.0, of speech at the one loudness.
 
 Sources: baseline B1.b of the VoicePrivacy challenge 2022 (joint training of acoustic model and neural source-filter
-generator with the discriminators of HiFi-GAN); J. Kong et al., "HiFi-GAN", NeurIPS 2020; X. Wang et al., TASLP 2020
-(source).
+generator with the discriminators of HiFi-GAN), and its form with a plain HiFi-GAN (`joint_hifigan`); J. Kong et al.,
+"HiFi-GAN", NeurIPS 2020; X. Wang et al., TASLP 2020 (source).
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from speech.conversion.content_decoder import SpeakerBlock, cut_with_context, intonation
-from speech.conversion.shape import GeneratorShape
-from speech.model_files.checkpoints import load_state
+from speech.conversion.content_decoder import ContentDecoder, Converter, SpeakerBlock, cut_with_context, intonation
+from speech.conversion.shape import GeneratorShape, JointHifiGanShape
+from speech.model_files.checkpoints import load_state, put_state, read_state
 from speech.model_files.devices import Device, require_torch_device
+from speech.model_files.store import find
 from speech.vocoders.harmonic_source import HarmonicSource
-from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ, Generator
+from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ, WEIGHTS, Generator, HifiGan, load_generator
 
 Floats32 = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -91,6 +93,49 @@ class JointSynthesizer:
                 parts.append(sound[whole].cpu().numpy())
         found: Floats32 = np.concatenate(parts)
         return found
+
+
+class JointHifiGan(nn.Module):
+    """A decoder and the generator of HiFi-GAN, of which the layers next to the spectrum learn, and no others."""
+
+    def __init__(self, decoder: ContentDecoder, generator: Generator, shape: JointHifiGanShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.decoder, self.generator = decoder, generator
+        self.requires_grad_(requires_grad=False)
+        blocks = list(decoder.blocks)
+        learning = [*blocks[max(0, len(blocks) - shape.blocks) :], decoder.leave]
+        learning += [decoder.enter] if shape.blocks >= len(blocks) else []
+        for group in generator.groups()[: shape.groups]:
+            learning += group
+        for module in learning:
+            module.requires_grad_(requires_grad=True)
+
+    def forward(self, content: Tensor, tune: Tensor, speakers: Tensor) -> Tensor:
+        """Samples, shape (batch, 256 frames); content, tune and speakers as in `ContentDecoder.decode`."""
+        samples: Tensor = self.generator(self.decoder.decode(content, tune, speakers).transpose(1, 2))
+        return samples
+
+    def learnt(self) -> dict[str, Tensor]:
+        """The tensors that learn, by name."""
+        return {name: tensor for name, tensor in self.named_parameters() if tensor.requires_grad}
+
+
+def load_hifigan(
+    path: Path, decoder: ContentDecoder, shape: JointHifiGanShape | None = None, generator: Generator | None = None
+) -> tuple[Converter, HifiGan]:
+    """Decoder and generator with what they learnt together, by the tensors of a file, in 16 or 32 bits.
+
+    Args:
+        decoder, generator: that the training began from, by default the universal one; they are changed.
+
+    Raises:
+        CheckpointError: not such a file, or other names or shapes than declared.
+        MetricInputError: the universal weights are not here.
+    """
+    network = JointHifiGan(decoder, generator or load_generator(find(WEIGHTS)), shape or JointHifiGanShape())
+    put_state(read_state(path), network, path, only=network.learnt())
+    return Converter(network.decoder), HifiGan(network.generator)
 
 
 def load(path: Path, device: Device = "cpu", shape: GeneratorShape | None = None) -> JointSynthesizer:

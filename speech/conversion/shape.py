@@ -63,6 +63,19 @@ class GeneratorShape:
 
 
 @dataclass(frozen=True)
+class JointHifiGanShape:
+    """What is learnt of a decoder and HiFi-GAN as one network.
+
+    width: of the decoder; blocks: its last ones that learn, where it has so many; groups: of the generator's layers,
+    the first ones that learn, of five.
+    """
+
+    width: int = 256
+    blocks: int = 4
+    groups: int = 1
+
+
+@dataclass(frozen=True)
 class SourceFilterShape:
     """The sizes of a source-filter vocoder.
 

@@ -11,7 +11,7 @@ import json
 import pickle
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,17 +112,18 @@ def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
     put_state(renamed(read_state(path), renames, path), module, path)
 
 
-def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path) -> None:
+def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path, only: Collection[str] | None = None) -> None:
     """Put tensors into a network of exactly these names and shapes.
 
     Args:
         path: of the file that they come from, for the sentences.
         module: as declared; unchanged where anything differs.
+        only: the names of the network's tensors that are to be found; the others stay. None: all.
 
     Raises:
         CheckpointError: tensors that differ from the network's, or numbers that are not finite; names all of them.
     """
-    expected = module.state_dict()
+    expected = {name: tensor for name, tensor in module.state_dict().items() if only is None or name in only}
     if found := differences(_shapes(expected), _shapes(state)):
         raise CheckpointError(
             f"{path.name} does not hold this network. Of its {len(expected)} tensors: {found}. "
@@ -132,7 +133,7 @@ def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path) -> Non
     if broken:
         raise CheckpointError(f"{path.name} holds numbers that are not finite, in {_listed(broken)}. Train it again.")
     counters = {name: tensor for name, tensor in expected.items() if name.endswith(_COUNTER)}
-    module.load_state_dict(counters | dict(state))
+    module.load_state_dict(counters | dict(state), strict=only is None)
 
 
 def renamed(state: Mapping[str, Tensor], renames: Renames, path: Path) -> dict[str, Tensor]:

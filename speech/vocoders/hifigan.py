@@ -83,6 +83,17 @@ class Generator(nn.Module):
                 self.sources.append(nn.Conv1d(1, channels, wide, step, padding=step // 2))
         self.conv_post = nn.Conv1d(channels, 1, 7, padding=3)
 
+    def groups(self) -> list[list[nn.Module]]:
+        """Its layers in the order of their work: a group for each layer that makes more samples, and one after them."""
+        blocks: list[nn.Module] = list(self.resblocks)
+        count = len(_BLOCK_KERNELS)
+        before: list[list[nn.Module]] = [
+            [self.conv_pre],
+            *(blocks[first : first + count] for first in range(0, len(blocks), count)),
+        ]
+        last: list[nn.Module] = [*self.ups, self.conv_post]
+        return [[*layers, each] for layers, each in zip(before, last, strict=True)]
+
     def forward(self, bands: Tensor, source: Tensor | None = None) -> Tensor:
         """Samples, shape (batch, 256 frames), of spectra, shape (batch, inputs, frames).
 

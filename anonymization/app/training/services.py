@@ -26,7 +26,7 @@ from speech.model_files.store import is_here, missing_sentence
 ENGINES = {False: "network-training", True: "network-training-with-words"}
 MOST_SEEDS = 5
 LARGEST_SEED = 2**31 - 1
-_MODELS = ("whisper-base", "ge2e")
+_MODELS = ("whisper-base", "ge2e", "hifigan-universal")
 
 
 def find_missing(*, with_texts: bool = False) -> str:

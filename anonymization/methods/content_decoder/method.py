@@ -3,7 +3,8 @@
 `asr-bn` describes what is said by codes and gives the voice of one speaker of the pool (after baselines B5 and B6 of
 the VoicePrivacy 2024 challenge); `b1-lite` takes the bottleneck as it is and gives the mean of speakers who are far
 from the own voice (after baseline B1 of 2020 and 2022). `b1a` does so with a source-filter vocoder and `b1b` with one
-network to samples, as B1.a and B1.b of 2022 have them; `ssl-content` has soft units in place of the bottleneck. The
+network to samples, as B1.a and B1.b of 2022 have them; `joint-hifigan` has a decoder and a vocoder that learnt as one
+network; `ssl-content` has soft units in place of the bottleneck. The
 networks and the pool are trained by `python -m anonymization train`. Timing stays; F0 keeps its course and takes mean
 and spread of the voice, but that of `t40` (after system T40 of 2022) is estimated from codes and voice by the network
 of `f0-regressor`. `t18-noise` moves the own vector, and `t18-asr` expects one from features of a recogniser, by the map
@@ -47,6 +48,7 @@ from speech.conversion import recognizer_map
 from speech.conversion.shape import (
     DecoderShape,
     GeneratorShape,
+    JointHifiGanShape,
     RegressorShape,
     SoftUnitsShape,
     SourceFilterShape,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from speech.conversion.joint_generator import JointSynthesizer
     from speech.conversion.source_filter import SourceFilterVocoder
     from speech.encoders.contract import SpeakerEncoder
+    from speech.vocoders.hifigan import HifiGan
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
@@ -73,6 +76,7 @@ REGRESSOR = Path(__file__).with_name("f0_regressor") / "weights.safetensors"
 JOINT_GENERATOR = Path(__file__).with_name("joint_generator") / "weights.safetensors"
 SOFT_UNITS_DECODER = Path(__file__).with_name("soft_units_decoder") / "weights.safetensors"
 SOURCE_FILTER = Path(__file__).with_name("source_filter") / "weights.safetensors"
+JOINT_HIFIGAN = Path(__file__).with_name("joint_hifigan") / "weights.safetensors"
 RECOGNIZER_MAP = Path(__file__).with_name("recognizer_map") / "weights.safetensors"
 SHA256 = {
     WEIGHTS: "fe7cc8065db0c1176f39009392033a7e94d67705816c42cf8f7fb5f545dbf42a",
@@ -81,17 +85,19 @@ SHA256 = {
     JOINT_GENERATOR: "2825b5f84cc0a150a1a4be78131e0e0438725f341cfdadef45269516f3bfef49",
     SOFT_UNITS_DECODER: "d7b07e9d6b4b71299ddd65c81909899a9437e63dde9b4b2ec213df8ea4a175a2",
     SOURCE_FILTER: "3253e1f989cd7c132a8eed9de37778c8d19e8f9db001c0abe13c29e75d9aa66f",
+    JOINT_HIFIGAN: "093872f5702fa91e5c9eeb1aad99aa87d5ac7342b5c6bb5c9eb9cfd75be2b742",
     RECOGNIZER_MAP: "b527418f9089e43c332a1ca5676a4f0caaa0e57c34d14d3d278b42de1eaa91cb",
 }
 
 
-Shape = DecoderShape | RegressorShape | GeneratorShape | SourceFilterShape
+Shape = DecoderShape | RegressorShape | GeneratorShape | JointHifiGanShape | SourceFilterShape
 # Of the networks with steps, by the recipe that trains them.
 SHAPES: Mapping[str, type[Shape]] = {
     "content-decoder": DecoderShape,
     "soft-units-decoder": SoftUnitsShape,
     "f0-regressor": RegressorShape,
     "joint-nsf-hifigan": GeneratorShape,
+    "joint-hifigan": JointHifiGanShape,
     "hn-sinc-nsf": SourceFilterShape,
 }
 
@@ -130,6 +136,7 @@ class Networks:
     generator: NetworkFile
     soft_units_decoder: NetworkFile
     source_filter: NetworkFile
+    joint_hifigan: NetworkFile
     recognizer_map: NetworkFile
 
 
@@ -139,6 +146,7 @@ _SHIPPED_SHAPES: Mapping[Path, Shape] = {
     JOINT_GENERATOR: GeneratorShape(),
     SOFT_UNITS_DECODER: SoftUnitsShape(),
     SOURCE_FILTER: SourceFilterShape(),
+    JOINT_HIFIGAN: JointHifiGanShape(),
 }
 SHIPPED = Networks(*(NetworkFile(path, sha256, shape=_SHIPPED_SHAPES.get(path)) for path, sha256 in SHA256.items()))
 _MODELS = ("whisper-base", "hifigan-universal")
@@ -278,6 +286,20 @@ class JointVoices(PooledVoices):
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         content = self._converter().find_content(layers, hz.size, stages)
         return _load_generator(self.networks.generator).synthesize(content, hz, speaker)
+
+
+@dataclass(frozen=True)
+class JointHifiGanVoices(PooledVoices):
+    """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
+    network and a vocoder that learnt together from samples. Timing, pauses and the course of the melody stay.
+    """
+
+    trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "joint-hifigan")
+
+    def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
+        converter, gan = _load_hifigan(self.networks.decoder, self.networks.joint_hifigan)
+        [sound] = gan.synthesize([converter.convert(layers, hz, speaker, stages)])
+        return sound
 
 
 @dataclass(frozen=True)
@@ -541,6 +563,13 @@ def _load_generator(file: NetworkFile) -> JointSynthesizer:
 
 
 @lru_cache(maxsize=_KEPT)
+def _load_hifigan(decoder: NetworkFile, joint: NetworkFile) -> tuple[Converter, HifiGan]:
+    from speech.conversion.joint_generator import load_hifigan
+
+    return load_hifigan(joint.verify(), load_decoder(decoder), cast("JointHifiGanShape | None", joint.shape))
+
+
+@lru_cache(maxsize=_KEPT)
 def _load_source_filter(file: NetworkFile) -> SourceFilterVocoder:
     from speech.conversion import source_filter
 
@@ -560,6 +589,7 @@ def _speaker_encoder() -> SpeakerEncoder:
 _CLASSES: dict[str, type[ContentMethod]] = {
     "b1a": FilteredSource,
     "b1b": JointVoices,
+    "joint-hifigan": JointHifiGanVoices,
     "ssl-content": SoftUnits,
     "t18-noise": NoisyVectors,
     "t18-asr": ExpectedVectors,

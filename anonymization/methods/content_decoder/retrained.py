@@ -23,7 +23,7 @@ from speech.model_files.checkpoints import CheckpointError, Shapes, differences,
 
 CARD, VOICES = "card.json", "voices"
 DECODER, REGRESSOR, GENERATOR, MAP = "content-decoder", "f0-regressor", "joint-nsf-hifigan", "recognizer-map"
-SOFT_UNITS, SOURCE_FILTER = "soft-units-decoder", "hn-sinc-nsf"
+SOFT_UNITS, SOURCE_FILTER, HIFIGAN = "soft-units-decoder", "hn-sinc-nsf", "joint-hifigan"
 # By recipe: the files of `Networks`, by their names in a folder.
 FILES = {
     DECODER: {"decoder": "weights.safetensors", VOICES: "voices.safetensors"},
@@ -31,6 +31,7 @@ FILES = {
     GENERATOR: {"generator": "weights.safetensors"},
     SOFT_UNITS: {"soft_units_decoder": "weights.safetensors", VOICES: "voices.safetensors"},
     SOURCE_FILTER: {"source_filter": "weights.safetensors"},
+    HIFIGAN: {"joint_hifigan": "weights.safetensors"},
     MAP: {"recognizer_map": "weights.safetensors"},
 }
 _SLOTS = {
@@ -39,9 +40,10 @@ _SLOTS = {
     REGRESSOR: ("prosody",),
     GENERATOR: ("synthesis",),
     SOURCE_FILTER: ("synthesis",),
+    HIFIGAN: ("synthesis",),
     MAP: ("voice",),
 }
-_READ_DECODER = (REGRESSOR, GENERATOR, SOURCE_FILTER)
+_READ_DECODER = (REGRESSOR, GENERATOR, SOURCE_FILTER, HIFIGAN)
 _SPEAKER_ENCODER = "ge2e"
 _FEWEST_SPEAKERS = 2
 # How many rows they have is what the speech has of speakers.

@@ -71,6 +71,7 @@ BY_PROCESSOR = {
         ("t40", "1"): "d5f39c9336af2522",
         ("b1a", "1"): "f383aa26b9d6f42a",
         ("b1b", "1"): "d9e96944103efb17",
+        ("joint-hifigan", "1"): "cfc856188a231814",
         ("ssl-content", "1"): "6502946fb9c60780",
         ("private-knn", "1"): "15087472431d24d2",
     },

@@ -150,7 +150,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"method": "b9"}, "expected one of asr-bn, b1-lite, b1a, b1b, ssl-content, t18-noise"),
+        ({"method": "b9"}, "expected one of asr-bn, b1-lite, b1a, b1b, joint-hifigan, ssl-content"),
         ({"method": "mcadams-2022"}, "mcadams-2022 reads no trained network; expected one of asr-bn"),
         ({"trained": ["nowhere"]}, "nowhere: expected a folder of a training, found none"),
         ({"trained": ["~nobody/x", "a\0b"]}, "b: expected a folder of a training, found none"),
@@ -172,6 +172,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
         ({"method": "t40"}, "t40 also needs the f0-regressor of "),
         ({"method": "b1b"}, "train joint-nsf-hifigan OUT --decoder "),
         ({"method": "b1a"}, "train hn-sinc-nsf OUT --decoder "),
+        ({"method": "joint-hifigan"}, "train joint-hifigan OUT --decoder "),
         ({"method": "t40", "trained": ["decoder", "regressor"]}, "expected a f0-regressor that was trained for "),
         (
             {"method": "t40", "trained": ["stranger"]},

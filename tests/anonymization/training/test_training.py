@@ -1,5 +1,6 @@
 """Trainings of decoder, F0 regressor and map: they learn, go on after a kill to the same weights, and leave a card."""
 
+import copy
 import csv
 import hashlib
 import json
@@ -17,6 +18,7 @@ from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.shape import (
     DecoderShape,
     GeneratorShape,
+    JointHifiGanShape,
     RegressorShape,
     SoftUnitsShape,
     SourceFilterShape,
@@ -47,6 +49,16 @@ GENERATION = replace(
     crop=8,
     warm_up=1,
     adversarial_from=4,
+    narrower=32,
+    checkpoint_every=2,
+)
+HIFIGAN = replace(
+    read_recipes()["joint-hifigan"],
+    shape=JointHifiGanShape(width=8, blocks=1, groups=2),
+    steps=8,
+    batch=2,
+    crop=8,
+    warm_up=1,
     narrower=32,
     checkpoint_every=2,
 )
@@ -128,7 +140,18 @@ def make_training(features, path, recipe=RECIPE, key="key"):
 
 
 @pytest.fixture
-def start(request, features, sounds, decoder):
+def small_hifigan(monkeypatch):
+    """A generator of few channels in place of the published one."""
+    from anonymization.training import generator as module
+    from speech.vocoders.hifigan import Generator
+
+    monkeypatch.setattr(module, "find", lambda name: name)
+    monkeypatch.setattr("anonymization.training.train.find", lambda name: name)
+    monkeypatch.setattr(module, "load_generator", lambda _: Generator(16))
+
+
+@pytest.fixture
+def start(request, features, sounds, decoder, small_hifigan):
     """Starts a training of a kind."""
 
     def start_decoder(path, key="key", **changes):
@@ -149,6 +172,12 @@ def start(request, features, sounds, decoder):
         given = replace(GENERATION, **changes)
         return GeneratorTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
 
+    def start_hifigan(path, key="key", **changes):
+        from anonymization.training.generator import HifiGanTraining
+
+        given = replace(HIFIGAN, **changes)
+        return HifiGanTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
+
     def start_units(path, key="key", **changes):
         from anonymization.training.decoder import SoftUnitsTraining
 
@@ -163,13 +192,15 @@ def start(request, features, sounds, decoder):
         "decoder": start_decoder,
         "regressor": start_regressor,
         "generator": start_generator,
+        "hifigan": start_hifigan,
         "units": start_units,
         "vocoder": start_vocoder,
     }
     return kinds[request.param]
 
 
-each_kind = pytest.mark.parametrize("start", ["decoder", "regressor", "generator", "units", "vocoder"], indirect=True)
+KINDS = ("decoder", "regressor", "generator", "hifigan", "units", "vocoder")
+each_kind = pytest.mark.parametrize("start", KINDS, indirect=True)
 generator = pytest.mark.parametrize("start", ["generator"], indirect=True)
 regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
 
@@ -248,6 +279,22 @@ def test_generator_learns_spectra_first_and_then_from_discriminators(start, tmp_
     assert any(not torch.equal(tensor, after[name]) for name, tensor in before.items())
     # Neither judge changes while the other one learns.
     assert all(each.requires_grad for each in training.parts()["discriminators"].parameters())
+
+
+@pytest.mark.parametrize("start", ["hifigan"], indirect=True)
+def test_decoder_and_hifigan_learn_together_next_to_the_spectrum_alone(start, decoder, tmp_path):
+    training = start(tmp_path / "state.pt", steps=40, checkpoint_every=20, learning_rate=0.005)
+    before = weights(training)
+    training.run(lambda *_: None)
+    (_, first, *_), (_, second, *_) = training.losses
+    assert second < first
+    changed = {name for name, tensor in weights(training).items() if not torch.equal(tensor, before[name])}
+    assert changed == set(training.learnt())
+    parts = {name.rsplit(".", 1)[0] for name in changed}
+    assert {"decoder.blocks.1.along", "decoder.leave.1", "generator.conv_pre", "generator.ups.1"} <= parts
+    assert not {"decoder.enter", "decoder.blocks.0.along", "generator.ups.2", "generator.conv_post"} & parts
+    # The content that is read stays that of the decoder.
+    assert all(torch.equal(tensor, before[f"decoder.{name}"]) for name, tensor in decoder.state_dict().items())
 
 
 @pytest.mark.parametrize("start", ["units"], indirect=True)
@@ -361,10 +408,20 @@ def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, d
         module.train(speech, replace(REGRESSION, steps=9), 1, tmp_path)
 
 
-def test_files_of_generator_vocoder_and_units_make_speech(features, decoder, tmp_path, monkeypatch):
+def test_model_that_is_not_here_is_told_before_speech_is_read(tmp_path, monkeypatch):
+    from anonymization.training.train import train
+
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "none"))
+    with pytest.raises(MetricInputError, match="models fetch hifigan-universal"):
+        train([TrainingUtterance("u", "s", lambda: pytest.fail("was read"))], HIFIGAN, 1, tmp_path)
+
+
+@pytest.mark.usefixtures("small_hifigan")
+def test_files_of_generators_vocoder_and_units_make_speech(features, decoder, tmp_path, monkeypatch):
     from anonymization.training import generator as generator_module
     from anonymization.training import train as module
     from speech.conversion import content_decoder, joint_generator, source_filter
+    from speech.vocoders.hifigan import Generator
 
     waves = [np.zeros(256 * len(each.spectrum), np.float32) for each in features]
     monkeypatch.setattr(module, "read_features", lambda *_: features)
@@ -376,6 +433,18 @@ def test_files_of_generator_vocoder_and_units_make_speech(features, decoder, tmp
     assert list(vocoder_card["losses"]) == ["spectrum"]
     vocoder = source_filter.load(tmp_path / "vocoder" / "weights.safetensors", shape=VOCODER.shape)
     assert vocoder.synthesize(np.zeros((7, 80), np.float32), np.zeros(7), np.ones(3, np.float32)).shape == (7 * 256,)
+    wide = replace(HIFIGAN, shape=JointHifiGanShape(width=99, blocks=9, groups=5))
+    joint_card = module.train(speech, wide, 1, tmp_path / "joint")
+    assert joint_card["recipe"]["shape"] == {"width": 8, "blocks": 2, "groups": 5}
+    assert joint_card["decoder_sha256"] == module.SHIPPED.decoder.sha256
+    converter, gan = joint_generator.load_hifigan(
+        tmp_path / "joint" / "weights.safetensors",
+        copy.deepcopy(decoder),
+        JointHifiGanShape(**joint_card["recipe"]["shape"]),
+        Generator(16),
+    )
+    [sound] = gan.synthesize([converter.convert(np.zeros((4, 6), np.float32), np.zeros(7), np.ones(3, np.float32), 0)])
+    assert sound.shape == (7 * 256,)
     units_card = module.train(speech, UNITS, 1, tmp_path / "units")
     assert list(units_card["sha256"]) == ["weights.safetensors", "voices.safetensors"]
     converter = content_decoder.load(tmp_path / "units" / "weights.safetensors", shape=UNITS.shape)

@@ -7,12 +7,22 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
-from speech.conversion.content_decoder import intonation  # noqa: E402 (needs torch)
-from speech.conversion.joint_generator import JointGenerator, JointSynthesizer, load  # noqa: E402
-from speech.conversion.shape import GeneratorShape  # noqa: E402
+from speech.conversion.content_decoder import (  # noqa: E402
+    ContentDecoder,
+    Converter,
+    intonation,
+)
+from speech.conversion.joint_generator import (  # noqa: E402
+    JointGenerator,
+    JointHifiGan,
+    JointSynthesizer,
+    load,
+    load_hifigan,
+)
+from speech.conversion.shape import DecoderShape, GeneratorShape, JointHifiGanShape  # noqa: E402
 from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
 from speech.vocoders.harmonic_source import AMPLITUDE, HarmonicSource, PulseSource  # noqa: E402
-from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ  # noqa: E402
+from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ, Generator, HifiGan  # noqa: E402
 
 SHAPE = GeneratorShape(content=4, speaker=3, width=8, blocks=4, channels=16, harmonics=3)
 VOICE = np.ones(3, np.float32)
@@ -113,3 +123,45 @@ def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_pat
         load(path, shape=GeneratorShape(content=4, speaker=3, width=8, blocks=5, channels=16, harmonics=3))
     with pytest.raises(CheckpointError, match="found no file"):
         load(tmp_path / "absent.safetensors", shape=SHAPE)
+
+
+def make_decoder():
+    return ContentDecoder(DecoderShape(inputs=6, bottleneck=4, stages=2, codes=8, speaker=3, width=8, blocks=3))
+
+
+def test_decoder_and_hifigan_get_what_they_learnt_together_and_keep_the_rest(tmp_path):
+    from safetensors.torch import save_file
+
+    shape, path = JointHifiGanShape(width=8, blocks=1, groups=2), tmp_path / "weights.safetensors"
+    decoder, generator = make_decoder(), Generator(16)
+    learnt = JointHifiGan(make_decoder(), Generator(16), shape).learnt()
+    save_file({name: tensor.detach().contiguous() for name, tensor in learnt.items()}, path)
+    content, hz = torch.randn(20, 4), np.full(20, 120.0)
+    [before] = HifiGan(generator).synthesize([Converter(decoder).speak(content, hz, VOICE)])
+    kept = generator.conv_post.weight.clone()
+    converter, gan = load_hifigan(path, decoder, shape, generator)
+    assert torch.equal(decoder.leave[1].weight, learnt["decoder.leave.1.weight"])
+    assert torch.equal(generator.ups[1].weight, learnt["generator.ups.1.weight"])
+    assert torch.equal(generator.conv_post.weight, kept)
+    spectrum = converter.speak(content, hz, VOICE)
+    [sound] = gan.synthesize([spectrum])
+    assert sound.shape == before.shape
+    assert not np.array_equal(sound, before)
+    # As the network makes them, by which it learnt.
+    whole = JointHifiGan(decoder, generator, shape)(
+        content[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3)
+    )
+    assert sound == pytest.approx(whole[0].detach().numpy(), abs=1e-5)
+    with pytest.raises(CheckpointError, match=r"missing: decoder\.blocks\.1"):
+        load_hifigan(path, make_decoder(), JointHifiGanShape(width=8, blocks=2, groups=2), Generator(16))
+    with pytest.raises(CheckpointError, match=r"unexpected: generator\.resblocks\.0"):
+        load_hifigan(path, make_decoder(), JointHifiGanShape(width=8, blocks=1, groups=1), Generator(16))
+
+
+def test_groups_are_all_layers_of_the_generator():
+    generator = Generator(16)
+    groups = generator.groups()
+    assert [len(group) for group in groups] == [2, 4, 4, 4, 4]
+    assert {id(each) for group in groups for module in group for each in module.parameters()} == {
+        id(each) for each in generator.parameters()
+    }
