@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anonymization.methods.content_decoder.method import read_pool
 from anonymization.methods.contract import (
     Anonymizer,
     Item,
@@ -44,7 +45,6 @@ from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan
 from anonymization.methods.voices.vectors import read_vector
 from benchmarks._attackers import trial_scores
 from benchmarks._speech import RATE_HZ, SPEECH, Samples, Speech, Utterance
-from common.rounding import fixed
 
 CORPUS = "librispeech-test-other"
 TARGET_SPEECH = Path("../shared/speech-train")
@@ -118,6 +118,19 @@ class Judges:
         return {
             name: np.stack([encoder.embed([each], RATE_HZ)[0] for each in sounds]).astype(np.float64)
             for name, encoder in self._encoders.items()
+        }
+
+    def measure_outputs(self, outputs: Mapping[str, Sequence[Samples]]) -> dict[str, Any]:
+        """What is measured of any output by role: words, attackers that were not trained on it, F0, distinctiveness,
+        naturalness."""
+        enrolled, tried = (self.embed(outputs[role]) for role in ("enrolment", "trial"))
+        return {
+            "word_errors": self.word_errors(outputs["trial"]),
+            "ignorant": self.error_rates(self.original["enrolment"], tried),
+            "lazy_informed": self.error_rates(enrolled, tried),
+            "rho_f0": self.pitch_correlation(outputs["trial"]),
+            "gvd_db": self.gain_of_distinctiveness(tried),
+            "naturalness": self.naturalness(outputs["trial"]),
         }
 
     def word_errors(self, sounds: Sequence[Samples]) -> dict[str, float]:
@@ -271,16 +284,12 @@ def anonymize_trials(
 def measure(method: Anonymizer, judges: Judges, options: Options | None = None) -> dict[str, Any]:
     """All numbers of a method but that of the semi-informed attacker, as they are kept."""
     outputs, voices, work_s = anonymize_trials(method, judges, options)
-    enrolled, tried = (judges.embed(outputs[role]) for role in ("enrolment", "trial"))
+    tried = judges.embed(outputs["trial"])
     return {
         "version": method.version,
-        "word_errors": judges.word_errors(outputs["trial"]),
-        "ignorant": judges.error_rates(judges.original["enrolment"], tried),
-        "lazy_informed": judges.error_rates(enrolled, tried),
-        "rho_f0": judges.pitch_correlation(outputs["trial"]),
-        "gvd_db": judges.gain_of_distinctiveness(tried),
-        "naturalness": judges.naturalness(outputs["trial"]),
+        **judges.measure_outputs(outputs),
         **_drift(judges, voices, tried),
+        **measure_acceptance(method, judges, voices, tried[ENCODERS[0]]),
         "work_per_second": work_s / judges.speech.duration_s,
     }
 
@@ -317,13 +326,14 @@ def compare(
     n_speakers: int,
     per_speaker: int,
     sweep: tuple[str, Sequence[float]] | None = None,
-    *,
-    semi_informed: bool = False,
+    part: str = "comparison",
 ) -> None:
     """Measure the methods and keep each as soon as it is measured.
 
     sweep: an option and the values that are tried, of which nothing is kept but what is printed.
-    semi_informed: measure that attacker alone, and add its EER to what is kept.
+    part: ``comparison`` measures all but the semi-informed attacker; ``semi-informed`` that attacker, and
+        ``acceptance`` whether voices are those that were given, and copies by the vocoder: they are added to what is
+        kept.
     """
     speech, words = read_test_speech(n_speakers, per_speaker)
     judges = Judges(speech, words)
@@ -339,14 +349,18 @@ def compare(
         "trained": f"ECAPA of the preset {PRESET}, {EPOCHS} epochs, {PIECES} pieces of {PIECE_S:g} s of each of "
         f"{speakers} speakers of LibriSpeech train-clean-100",
     }
-    if semi_informed:
+    if part == "semi-informed":
         about["original"] = {
             "semi_informed": judges.trained_attacker([e.samples for e in training.utterances], original)
         }
     else:
+        about["copied"] = measure_copies(judges)
+    if part == "comparison":
         about["original"] = {
             "word_errors": judges.word_errors(original["trial"]),
-            "unprotected": judges.error_rates(judges.original["enrolment"], judges.original["trial"]),
+            "ignorant": judges.error_rates(judges.original["enrolment"], judges.original["trial"]),
+            "rho_f0": 1.0,
+            "gvd_db": 0.0,
             "naturalness": judges.naturalness(original["trial"]),
         }
     print(json.dumps(about, indent=1), flush=True)
@@ -357,58 +371,89 @@ def compare(
                 found = measure(method, judges, {sweep[0]: value})
                 print(f"{method.name} {sweep[0]}={value:g}", json.dumps(found), flush=True)
             continue
-        if semi_informed:
+        if part == "semi-informed":
             found = {"version": method.version, "semi_informed": measure_semi_informed(method, judges)}
+        elif part == "acceptance":
+            voices = plan(method, speech, "trial")
+            outputs = method.anonymize_batch([Item(each.samples, voices[each.speaker]) for each in trials], RATE_HZ)
+            tried = judges.embed(outputs)[ENCODERS[0]]
+            found = {"version": method.version, **measure_acceptance(method, judges, voices, tried)}
         else:
             found = measure(method, judges)
         print(method.name, json.dumps(found), flush=True)
         keep(FILE, about, method.name, found)
 
 
-def print_acceptance(methods: Sequence[Anonymizer], n_speakers: int, per_speaker: int) -> None:
-    """Whether trials sound like the voice that they were given, by an encoder that made neither, and what the vocoder
-    alone costs.
-
-    An output is compared by cosine with the speakers of its voice (one recording of each, their mean vector), with the
-    enrolment recordings of its own speaker, and with the voice of another trial in place of its own. Only methods whose
-    voices are mixtures of speakers of ``../shared/speech-train`` have such recordings.
-    """
+def measure_copies(judges: Judges) -> dict[str, Any]:
+    """Of the originals by way of HiFi-GAN: what the vocoder of most methods costs."""
     from speech.audio.files import resample, to_pcm16
     from speech.vocoders import hifigan
 
-    speech, words = read_test_speech(n_speakers, per_speaker)
-    judges = Judges(speech, words)
-    trials = judges.sides["trial"]
-    own: dict[str, list[Floats]] = {}
-    for each, vector in zip(judges.sides["enrolment"], judges.original["enrolment"][ENCODERS[0]], strict=True):
-        own.setdefault(each.speaker, []).append(vector)
     vocoder = hifigan.load()
-    spectra = [
-        hifigan.log_mel(resample(each.samples, RATE_HZ, hifigan.RATE_HZ).astype(np.float32) / np.float32(32768))
-        for each in trials
-    ]
-    copies = [resample(to_pcm16(sound), hifigan.RATE_HZ, RATE_HZ) for sound in vocoder.synthesize(spectra)]
-    print(f"copy by HiFi-GAN: word errors {json.dumps(judges.word_errors(copies))}", flush=True)
+    copies: dict[str, list[Samples]] = {}
+    began = time.process_time()
+    for role, side in judges.sides.items():
+        given = (resample(each.samples, RATE_HZ, hifigan.RATE_HZ).astype(np.float32) for each in side)
+        sounds = vocoder.synthesize([hifigan.log_mel(each / np.float32(32768)) for each in given])
+        copies[role] = [
+            resample(to_pcm16(sound), hifigan.RATE_HZ, RATE_HZ)[: each.samples.size]
+            for sound, each in zip(sounds, side, strict=True)
+        ]
+    work_s = time.process_time() - began
+    return judges.measure_outputs(copies) | {"work_per_second": work_s / judges.speech.duration_s}
+
+
+def measure_acceptance(
+    method: Anonymizer, judges: Judges, voices: Mapping[str, PseudoSpeaker], tried: Floats
+) -> dict[str, float]:
+    """In how many trials the output is nearer to the voice that it was given than to recordings of its own speaker, and
+    than to the voice of another trial, by the first encoder, which made neither; nothing where voices are none.
+
+    A voice that is a mixture of people, or a target, sounds as their recordings do, and a vector as those of the five
+    speakers whose own ones are nearest to it. What a mixture of synthetic voices sounds like is told by the words of
+    somebody else, spoken in it.
+
+    Args:
+        tried: vectors of the trials.
+    """
+    trials, enrolment = judges.sides["trial"], judges.sides["enrolment"]
+    given = {speaker: _find_given(method, judges, speaker, voice) for speaker, voice in voices.items()}
+    if any(vector is None for vector in given.values()):
+        return {}
+    own: dict[str, list[Floats]] = {}
+    for each, vector in zip(enrolment, judges.original["enrolment"][ENCODERS[0]], strict=True):
+        own.setdefault(each.speaker, []).append(vector)
+    others = [*trials[len(trials) // 2 :], *trials[: len(trials) // 2]]
+    to_own = [_cosine(v, np.mean(own[each.speaker], axis=0)) for v, each in zip(tried, trials, strict=True)]
+    to_given, to_other = (
+        [_cosine(v, np.asarray(given[each.speaker])) for v, each in zip(tried, side, strict=True)]
+        for side in (trials, others)
+    )
+    # Two speakers may have one target.
+    compared = [one > other for one, other in zip(to_given, to_other, strict=True) if one != other]
+    return {
+        "nearer_than_own": float(np.mean(np.greater(to_given, to_own))),
+        "nearer_than_other": float(np.mean(compared)),
+    }
+
+
+def _find_given(method: Anonymizer, judges: Judges, speaker: str, voice: PseudoSpeaker) -> Floats | None:
+    """What a voice sounds like, to the first encoder."""
     first = _first_recordings()
-    for method in methods:
-        voices = plan(method, speech, "trial")
-        mixtures = {speaker: voice.mixture for speaker, voice in voices.items()}
-        if not all(mixture and set(mixture) <= set(first) for mixture in mixtures.values()):
-            continue
-        given = {speaker: _voice_vector(judges, mixture, first, ENCODERS[0]) for speaker, mixture in mixtures.items()}
-        outputs = method.anonymize_batch([Item(each.samples, voices[each.speaker]) for each in trials], RATE_HZ)
-        found = judges.embed(outputs)[ENCODERS[0]]
-        others = [*trials[len(trials) // 2 :], *trials[: len(trials) // 2]]
-        to_own = [_cosine(v, np.mean(own[each.speaker], axis=0)) for v, each in zip(found, trials, strict=True)]
-        to_given, to_other = (
-            [_cosine(v, given[each.speaker]) for v, each in zip(found, side, strict=True)] for side in (trials, others)
-        )
-        print(
-            f"{method.name}: nearer to the given voice than to the own in {np.mean(np.greater(to_given, to_own)):.0%} "
-            f"of {len(trials)} trials (cosines {np.mean(to_given):.2f}, {np.mean(to_own):.2f}); nearer to it than to "
-            f"that of another trial in {np.mean(np.greater(to_given, to_other)):.0%} ({np.mean(to_other):.2f})",
-            flush=True,
-        )
+    if voice.target:
+        return _voice_vector(judges, {voice.target: 1.0}, first, ENCODERS[0])
+    if voice.vector:
+        vector = read_vector(voice.vector).astype(np.float64)
+        pool = read_pool()
+        nearest = np.argsort(-(pool.vectors @ vector), kind="stable")[:5]
+        return _voice_vector(judges, {pool.names[row]: 1.0 for row in nearest}, first, ENCODERS[0])
+    if not voice.mixture:
+        return None
+    if set(voice.mixture) <= set(first):
+        return _voice_vector(judges, voice.mixture, first, ENCODERS[0])
+    other = next(each for each in judges.sides["enrolment"] if each.speaker != speaker)
+    [spoken] = method.anonymize_batch([Item(other.samples, voice)], RATE_HZ)
+    return judges.embed([spoken])[ENCODERS[0]][0]
 
 
 def _first_recordings() -> dict[str, str]:
@@ -430,8 +475,8 @@ def _cosine(one: Floats, other: Floats) -> float:
 
 
 def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> None:
-    """Add to the entry of a method and of the original, or replace that of another version; entries that were measured
-    on other speech go.
+    """Add to the entries of a method, of the original and of its copies; replace those of another version of the
+    method. Entries that were measured on other speech go.
     """
     kept = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     if kept.get("speech") != about["speech"]:
@@ -442,7 +487,8 @@ def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, An
     lines = ["# Written by `python -m benchmarks.anonymizers --parts comparison`; shares as fractions, G_VD in dB."]
     lines += [f"{key} = {json.dumps(about[key], ensure_ascii=False)}" for key in ("date", "speech", "trained")]
     lines += [f"{key} = {json.dumps(about[key])}" for key in ("recognizers", "encoders")]
-    lines += ["", "[original]", *_rows(kept.get("original", {}) | about["original"])]
+    for speech in ("original", "copied"):
+        lines += ["", f"[{speech}]", *_rows(kept.get(speech, {}) | about.get(speech, {}))]
     for method, numbers in sorted({**methods, name: {**own, **found}}.items()):
         lines += ["", f"[methods.{method}]", *_rows(numbers)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -450,31 +496,18 @@ def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, An
 
 def document_rows(found: Measurements) -> list[str]:
     """The lines of the table in docs/methods.md, that of the original speech first."""
-    heads = [f"word errors {name}" for name in found.recognizers]
-    heads += [f"EER {name}, {kind}" for name in found.encoders for kind in ("ignorant", "lazy-informed")]
-    cells = [
-        "method",
-        *heads,
-        "EER semi-informed",
-        "ρF0",
-        "G_VD",
-        "DNSMOS",
-        "cosine to the given vector",
-        "work per second",
+    measures = list(found.measures())
+    lines = [
+        f"| {' | '.join(['method', *(measure.head for measure in measures)])} |",
+        "| --- |" + " ---: |" * len(measures),
     ]
-    lines = [f"| {' | '.join(cells)} |", "| --- |" + " ---: |" * (len(cells) - 1)]
-    words = [_percent(found.word_errors[name]) for name in found.recognizers]
-    unprotected = [cell for name in found.encoders for cell in (_percent(found.unprotected[name]), "–")]
-    end = [_percent(found.semi_informed), "1", "0", f"{found.naturalness:.2f}", "–", "–"]
-    lines.append(f"| {' | '.join(['original speech', *words, *unprotected, *end])} |")
+    rows = {"original speech": found.original, "copies by HiFi-GAN": found.copied}
     for name, one in found.methods.items():
-        words = [_percent(one.word_errors[recognizer]) for recognizer in found.recognizers]
-        rates = [_percent(kind[encoder]) for encoder in found.encoders for kind in (one.ignorant, one.lazy_informed)]
-        end = ["–" if one.semi_informed is None else _percent(one.semi_informed)]
-        end += [f"{one.rho_f0:.2f}", f"{one.gvd_db:.1f} dB", f"{one.naturalness:.2f}"]
-        end.append("–" if one.to_given_vector is None else f"{one.to_given_vector:.2f}")
-        lines.append(f"| {' | '.join([f'`{name}`', *words, *rates, *end, f'{one.work_per_second:.3f} s'])} |")
-    return lines
+        rows[f"`{name}`{'' if found.is_intelligible(one) else ' (not intelligible)'}"] = one
+    return [
+        *lines,
+        *(f"| {' | '.join([name, *(measure.show(one) for measure in measures)])} |" for name, one in rows.items()),
+    ]
 
 
 SLOTS = ("content", "voice", "prosody", "synthesis")
@@ -498,10 +531,6 @@ def document_recipes(methods: Sequence[Anonymizer]) -> list[str]:
     return lines
 
 
-def _percent(share: float) -> str:
-    return f"{fixed(100 * share, 1)}%"
-
-
 def _rows(numbers: Mapping[str, Any]) -> list[str]:
     return [f"{key} = {_written(value)}" for key, value in numbers.items()]
 
@@ -509,4 +538,4 @@ def _rows(numbers: Mapping[str, Any]) -> list[str]:
 def _written(value: Any) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_written(each)}" for key, each in value.items()) + " }"
-    return f"{value:.4f}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    return repr(round(value, 6)) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """Every anonymiser on real speech: how fast, how well it keeps the intonation, how well it hides from attackers.
 
 Run as ``python -m benchmarks.anonymizers [--methods NAME …] [--utterances N] [--wespeaker FILE]``; with ``--parts
-comparison`` and ``semi-informed`` it writes the table that pages and documents show. The speech is that
+comparison``, ``semi-informed`` and ``acceptance`` it writes the table that pages and documents show. The speech is that
 of ``../shared/speech`` (LibriSpeech and VCTK; where it is absent the benchmark says so and ends). Voices are drawn by
 `plan_voices`, one for each speaker and role. Budget: the mean ρF0 of `mcadams-2022`, weighted as in the recipe of 2022
 (LibriSpeech and VCTK alike), lies in the published ranges, and that of the pitch shifters above it.
@@ -27,7 +27,7 @@ from anonymization.methods.contract import Anonymizer, PseudoSpeaker, plans_voic
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import plan_voices
 from benchmarks._attackers import Attacker, Rates, attackers
-from benchmarks._comparison import compare, print_acceptance
+from benchmarks._comparison import compare
 from benchmarks._speech import CORPORA, RATE_HZ, SPEECH, Samples, Speech, Utterance, read_speech
 
 # Of the sets of 2022 by gender, to two decimals.
@@ -306,17 +306,13 @@ def main() -> int:
     if not (SPEECH / "utterances.csv").is_file():
         print(f"skipped: the real speech of {SPEECH} is not here")
         return 0
-    if "acceptance" in options.parts:
-        able = [get_method(name) for name in options.methods] if options.methods else methods()
-        print_acceptance([one for one in able if plans_voices(one)], options.speakers, options.per_speaker)
-        return 0
-    if "comparison" in options.parts or "semi-informed" in options.parts:
+    if kept := [part for part in ("comparison", "semi-informed", "acceptance") if part in options.parts]:
         name, _, values = options.sweep.partition("=")
         sweep = (name, [float(value) for value in values.split(",")]) if name else None
         able = [get_method(name) for name in options.methods] if options.methods else methods()
         able = [one for one in able if not one.missing()]
-        only = "comparison" not in options.parts
-        compare(able, options.speakers, options.per_speaker, sweep, semi_informed=only)
+        for part in kept:
+            compare(able, options.speakers, options.per_speaker, sweep, part)
         return 0
     speech = read_speech(max(4, options.utterances))
     print(f"{len(speech.utterances)} utterances of {len(speech.by_speaker)} speakers, {speech.duration_s / 60:.1f} min")

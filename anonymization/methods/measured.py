@@ -1,6 +1,6 @@
 """What was measured of the built-in methods on real speech, as `benchmarks.anonymizers` wrote it.
 
-All methods were measured on the same utterances with the same recogniser and encoders, so that they can be compared.
+All methods were measured on the same utterances with the same recognisers and encoders, so that they can be compared.
 Conventions: error rates and EERs are shares from 0 to 1; G_VD in dB; work in seconds of processor time for a second of
 speech. A number of another version of a method is not given.
 """
@@ -8,43 +8,83 @@ speech. A number of another version of a method is not given.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from anonymization.methods.contract import Anonymizer
+from common.rounding import fixed
+from speech.encoders import registry as encoders
+from speech.recognizers import registry as recognizers
 
 FILE = Path(__file__).with_name("measured.toml")
+# What has more word errors than so many times those of copies by the vocoder is not intelligible.
+_MOST_WORD_ERRORS = 1.5
+Value = float | None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Of one method.
+    """Of one method, of the original speech or of copies of it; None and no entry where nothing was measured.
 
     Attributes:
         word_errors: by recogniser, as a share of the words.
         ignorant, lazy_informed: EER by encoder; the attacker enrols with original or with anonymised speech.
-        semi_informed: EER of an attacker that was trained on speech that this method anonymised; None where none was.
+        semi_informed: EER of an attacker that was trained on such speech.
         rho_f0: mean pitch correlation with the originals.
         gvd_db: gain of voice distinctiveness.
         naturalness: mean predicted opinion (DNSMOS P.808), 1 to 5.
+        to_given_vector: mean cosine of the vector of a voice and of what was spoken in it, the drift of the synthesis.
+        nearer_than_own, nearer_than_other: shares of the trials that are nearer to the voice that they were given than
+            to recordings of their own speaker, and than to the voice of another trial.
         work_per_second: processor time for a second of speech.
-        to_given_vector: mean cosine of the vector of a voice and of what was spoken in it, the drift of the synthesis;
-            None where voices have no vector.
     """
 
-    version: str
-    word_errors: Mapping[str, float]
-    ignorant: Mapping[str, float]
-    lazy_informed: Mapping[str, float]
-    rho_f0: float
-    gvd_db: float
-    naturalness: float
-    work_per_second: float
-    semi_informed: float | None = None
-    to_given_vector: float | None = None
+    version: str = ""
+    word_errors: Mapping[str, float] = field(default_factory=dict)
+    ignorant: Mapping[str, float] = field(default_factory=dict)
+    lazy_informed: Mapping[str, float] = field(default_factory=dict)
+    semi_informed: Value = None
+    rho_f0: Value = None
+    gvd_db: Value = None
+    naturalness: Value = None
+    to_given_vector: Value = None
+    nearer_than_own: Value = None
+    nearer_than_other: Value = None
+    work_per_second: Value = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of the table: its name in `Measured`, the engine that gave it, title, unit and decimals."""
+
+    name: str
+    title: str
+    unit: str = "%"
+    digits: int = 1
+    engine: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name in files."""
+        return f"{self.name}_{self.engine}" if self.engine else self.name
+
+    @property
+    def head(self) -> str:
+        """Title and unit."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    def read(self, one: Measured | None) -> Value:
+        """Its value; None where it was not measured."""
+        found = getattr(one, self.name, None)
+        return cast("Value", found.get(self.engine) if self.engine and found is not None else found)
+
+    def show(self, one: Measured | None) -> str:
+        """Its value as it is read, shares as percentages."""
+        value = self.read(one)
+        return "–" if value is None else fixed(100 * value if self.unit == "%" else value, self.digits)
 
 
 @dataclass(frozen=True)
@@ -54,8 +94,7 @@ class Measurements:
     Attributes:
         recognizers, encoders: engines; no method uses the first of each.
         trained: what the semi-informed attacker is and was trained on.
-        word_errors, unprotected, semi_informed, naturalness: of the original speech; the last EER is that of an
-            attacker that was trained on original speech.
+        original, copied: of the original speech, and of copies of it by the vocoder of most methods.
     """
 
     date: str
@@ -63,11 +102,31 @@ class Measurements:
     trained: str
     recognizers: tuple[str, ...]
     encoders: tuple[str, ...]
-    word_errors: Mapping[str, float]
-    unprotected: Mapping[str, float]
-    semi_informed: float
-    naturalness: float
+    original: Measured
+    copied: Measured
     methods: Mapping[str, Measured]
+
+    def measures(self) -> Iterator[Measure]:
+        """All that was measured, in the order of tables."""
+        for name in self.recognizers:
+            yield Measure("word_errors", f"Word errors, {recognizers.find_engine(name).title}", engine=name)
+        for name in self.encoders:
+            for attack in ("ignorant", "lazy_informed"):
+                title = f"EER {attack.replace('_', '-')}, {encoders.find_engine(name).title}"
+                yield Measure(attack, title, engine=name)
+        yield Measure("semi_informed", "EER semi-informed")
+        yield Measure("rho_f0", "ρF0", "", 2)
+        yield Measure("gvd_db", "G_VD", "dB")
+        yield Measure("naturalness", "DNSMOS", "", 2)
+        yield Measure("to_given_vector", "Cosine to the given vector", "", 2)
+        yield Measure("nearer_than_own", "Nearer to the given voice than to the own")
+        yield Measure("nearer_than_other", "Nearer to it than to another’s")
+        yield Measure("work_per_second", "Work", "s", 3)
+
+    def is_intelligible(self, one: Measured) -> bool:
+        """Whether speech has at most 1.5 times the word errors of the copies, by the first recogniser."""
+        name = self.recognizers[0]
+        return one.word_errors[name] <= _MOST_WORD_ERRORS * self.copied.word_errors[name]
 
 
 @cache
@@ -78,7 +137,8 @@ def read_measurements() -> Measurements:
         **{name: found[name] for name in ("date", "speech", "trained")},
         recognizers=tuple(found["recognizers"]),
         encoders=tuple(found["encoders"]),
-        **found["original"],
+        original=Measured(**found["original"]),
+        copied=Measured(**found["copied"]),
         methods={name: Measured(**numbers) for name, numbers in found["methods"].items()},
     )
 

@@ -19,13 +19,11 @@ from portal.leaderboard.figures import Drawing, describe_figure, figure_key
 from portal.leaderboard.pages import above_chance_note
 from portal.leaderboard.selectors import ShownAverage
 from speech.encoders import registry as encoders
-from speech.recognizers import registry as recognizers
 
 SLOTS = ("content", "voice", "prosody", "synthesis")
 # Of the attacker, as `Measured` names them.
 ATTACKS = ("ignorant", "lazy_informed")
-_ORIGINAL = "Original speech"
-_NUMBERS = ("semi_informed", "rho_f0", "gvd_db", "naturalness", "to_given_vector", "work_per_second")
+_ORIGINAL, _COPIES = "Original speech", "Copies by HiFi-GAN"
 _WORDS = ShownAverage("wer", WER, "")
 
 
@@ -36,6 +34,7 @@ def methods_page() -> dict[str, Any]:
         "numbers": numbers_table(found),
         "parts": _parts_table(),
         "about": f"Measured {found.date}: {found.speech}. Semi-informed attacker: {found.trained}. "
+        "Not intelligible: more than 1.5 times the word errors of the copies, by the first recogniser. "
         "Work: processor time for a second of speech.",
     }
 
@@ -49,7 +48,7 @@ def list_method_drawings() -> dict[str, Drawing]:
         words = f"{name}: EER {_percent(eer)} %, word errors {_percent(word_errors)} %"
         return SystemPoint(name, 100 * eer, 100 * word_errors, kind, words=words, link="#numbers")
 
-    original = point(_ORIGINAL, found.unprotected[encoder], found.word_errors[recognizer], "original")
+    original = point(_ORIGINAL, found.original.ignorant[encoder], found.original.word_errors[recognizer], "original")
     drawings = {}
     for attack in ATTACKS:
         points = (
@@ -63,56 +62,42 @@ def list_method_drawings() -> dict[str, Drawing]:
 def method_rows() -> Iterator[Sequence[Any]]:
     """Parts and numbers of each method, with every digit; the names of the columns first. Error rates are shares."""
     found = read_measurements()
-    rates = [f"{attack}_{name}" for attack in ATTACKS for name in found.encoders]
+    measures = list(found.measures())
     parts = [name for slot in SLOTS for name in (slot, f"{slot}_state")]
-    words = [f"word_errors_{name}" for name in found.recognizers]
-    yield ("method", "title", "version", "fidelity", "keeps_duration", *parts, *words, *rates, *_NUMBERS)
-    originals = {"semi_informed": found.semi_informed, "naturalness": found.naturalness}
     yield (
-        *(_ORIGINAL, *[None] * (4 + len(parts))),
-        *(found.word_errors[name] for name in found.recognizers),
-        *(*_original_rates(found), *map(originals.get, _NUMBERS)),
+        *("method", "title", "version", "fidelity", "keeps_duration", *parts, "intelligible"),
+        *(measure.key for measure in measures),
     )
+    for name, one in ((_ORIGINAL, found.original), (_COPIES, found.copied)):
+        yield (name, *[None] * (5 + len(parts)), *(measure.read(one) for measure in measures))
     for method in methods():
-        one, own = find_measured(method), _parts(method)
+        measured, own = find_measured(method), _parts(method)
         yield (
             *(method.name, method.title, method.version, getattr(method, "fidelity", ""), keeps_duration(method)),
             *(getattr(own.get(slot), name, None) for slot in SLOTS for name in ("title", "state")),
-            *(one and one.word_errors.get(name) for name in found.recognizers),
-            *(one and getattr(one, attack).get(name) for attack in ATTACKS for name in found.encoders),
-            *(one and getattr(one, name) for name in _NUMBERS),
+            measured and found.is_intelligible(measured),
+            *(measure.read(measured) for measure in measures),
         )
 
 
 def numbers_table(found: Measurements) -> Table:
     """What was measured, the original speech first."""
-    heads = ["Method", *(f"{WER.label}, {recognizers.find_engine(name).title}, %" for name in found.recognizers)]
-    heads += [_attack_title(attack, name) for name in found.encoders for attack in ATTACKS]
-    heads += ["EER semi-informed, %", "ρF0", "G_VD, dB", "DNSMOS", "Cosine to the given voice", "Work, s"]
-    original = [_ORIGINAL, *(_percent(found.word_errors[name]) for name in found.recognizers)]
-    for name in found.encoders:
-        original += [_percent(found.unprotected[name]), "–"]
-    original += [_percent(found.semi_informed), "1", "0", fixed(found.naturalness, 2), "–", "–"]
-    rows = [original, *(_numbers(method, one, found) for method, one in _measured())]
-    return number_table("Measured on the same speech", heads, rows, styles="pin")
+    measures = list(found.measures())
+    rows: list[list[Cell | str]] = [
+        [Cell(name, marks=marks), *(measure.show(one) for measure in measures)]
+        for name, one, marks in (
+            (_ORIGINAL, found.original, ()),
+            (_COPIES, found.copied, ()),
+            *((method.name, one, _marks(found, one)) for method, one in _measured()),
+        )
+    ]
+    return number_table(
+        "Measured on the same speech", ["Method", *(measure.head for measure in measures)], rows, styles="pin"
+    )
 
 
-def _numbers(method: Anonymizer, one: Measured, found: Measurements) -> list[str]:
-    rates = [_percent(getattr(one, attack)[name]) for name in found.encoders for attack in ATTACKS]
-    end = ["–" if one.semi_informed is None else _percent(one.semi_informed)]
-    end += [fixed(one.rho_f0, 2), fixed(one.gvd_db, 1), fixed(one.naturalness, 2)]
-    end += ["–" if one.to_given_vector is None else fixed(one.to_given_vector, 2), fixed(one.work_per_second, 3)]
-    return [method.name, *(_percent(one.word_errors[name]) for name in found.recognizers), *rates, *end]
-
-
-def _attack_title(attack: str, encoder: str) -> str:
-    return f"EER {attack.replace('_', '-')}, {encoders.find_engine(encoder).title}, %"
-
-
-def _original_rates(found: Measurements) -> Iterator[float | None]:
-    for attack in ATTACKS:
-        for name in found.encoders:
-            yield found.unprotected[name] if attack == ATTACKS[0] else None
+def _marks(found: Measurements, one: Measured) -> tuple[str, ...]:
+    return () if found.is_intelligible(one) else ("not intelligible",)
 
 
 def _parts_table() -> Table:

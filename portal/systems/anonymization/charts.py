@@ -13,10 +13,7 @@ from typing import Any
 
 from anonymization.methods.contract import Anonymizer, Block
 from anonymization.methods.measured import find_measured, read_measurements
-from common.tables import Column, number_columns, plain_table
-from portal.core.labels import decimals
-from speech.encoders import registry as encoders
-from speech.recognizers import registry as recognizers
+from common.tables import Column, number_table, plain_table
 
 _WIDTH, _COLUMN, _GAP = 320, 148, 24
 _LINE, _TOP, _PAD, _EDGE = 14, 17, 9, 8
@@ -127,32 +124,16 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
     if method is None or found is None:
         return None
     whole = read_measurements()
-    titles = {name: recognizers.find_engine(name).title for name in whole.recognizers}
-    heads = [Column("what", "Speech"), *number_columns(*(f"Word errors, {title}" for title in titles.values()))]
-    for name in whole.encoders:
-        title = encoders.find_engine(name).title
-        heads += [Column(f"{kind}-{name}", f"EER {kind}, {title}", kind="num") for kind in _KINDS]
-    heads += number_columns("EER semi-informed", "ρF0")
-    heads += [Column("gvd", "G_VD", kind="num", unit="dB"), *number_columns("DNSMOS", "Work")]
-    unprotected = [cell for name in whole.encoders for cell in (_percent(whole.unprotected[name]), "–")]
-    rates = [_percent(kind[name]) for name in whole.encoders for kind in (found.ignorant, found.lazy_informed)]
-    end = ["–" if found.semi_informed is None else _percent(found.semi_informed)]
-    end += [decimals(found.rho_f0, 2), decimals(found.gvd_db, 1)]
-    end += [decimals(found.naturalness, 2), f"{decimals(found.work_per_second, 3)} s"]
-    original = [_percent(whole.semi_informed), "1", "0", decimals(whole.naturalness, 2), "–"]
+    measures = list(whole.measures())
     rows = [
-        ["Original", *(_percent(whole.word_errors[name]) for name in whole.recognizers), *unprotected, *original],
-        [method.title, *(_percent(found.word_errors[name]) for name in whole.recognizers), *rates, *end],
+        [name, *(measure.show(one) for measure in measures)]
+        for name, one in (("Original", whole.original), ("Copies by HiFi-GAN", whole.copied), (method.title, found))
     ]
+    heads = ["Speech", *(measure.head for measure in measures)]
+    caption = f"Measured on real speech, {whole.date}"
+    told = "" if whole.is_intelligible(found) else "Not intelligible: more than 1.5 times the word errors of copies. "
     return {
-        "table": plain_table("Measured on real speech", heads, rows, caption=f"Measured on real speech, {whole.date}"),
-        "about": f"{whole.speech}. Semi-informed attacker: {whole.trained}. Work: processor time for a second of "
+        "table": number_table("Measured on real speech", heads, rows, caption=caption),
+        "about": f"{told}{whole.speech}. Semi-informed attacker: {whole.trained}. Work: processor time for a second of "
         "speech.",
     }
-
-
-_KINDS = ("ignorant", "lazy-informed")
-
-
-def _percent(rate: float) -> str:
-    return f"{decimals(100 * rate, 1)}\u00a0%"

@@ -1,14 +1,17 @@
 """What was measured of the methods: read, shown and documented as the benchmark wrote it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from django.conf import settings
 
 from anonymization.cli.listing import method_as_dict
+from anonymization.methods.contract import PseudoSpeaker
 from anonymization.methods.measured import find_measured, read_measurements
 from anonymization.methods.registry import get_method, methods
+from benchmarks import _comparison as comparison
 from benchmarks._comparison import SLOTS, TARGET_SPEECH, document_recipes, document_rows, keep, plan
 from benchmarks._speech import Speech, Utterance
 from common.rounding import fixed
@@ -47,10 +50,10 @@ def test_page_shows_a_method_beside_the_original_speech():
     [group] = list_measured(get_method("t04"))["table"].groups
     rows = [[cell.text for cell in row.cells] for row in group.rows]
     found = find_measured(get_method("t04"))
-    assert [row[0] for row in rows] == ["Original", get_method("t04").title]
+    assert [row[0] for row in rows] == ["Original", "Copies by HiFi-GAN", get_method("t04").title]
     words = [fixed(100 * found.word_errors[name], 1) for name in ("moonshine-tiny", "whisper-base")]
-    assert rows[1][1:3] == [f"{share}\N{NO-BREAK SPACE}%" for share in words]
-    assert rows[1][3] == f"{fixed(100 * found.ignorant['wespeaker-resnet34'], 1)}\N{NO-BREAK SPACE}%"
+    assert rows[2][1:3] == words
+    assert rows[2][3] == fixed(100 * found.ignorant["wespeaker-resnet34"], 1)
 
 
 def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
@@ -61,7 +64,7 @@ def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
         "trained": "t",
         "recognizers": ["r"],
         "encoders": ["e"],
-        "original": {"word_errors": {"r": 0.1}, "unprotected": {"e": 0.0}},
+        "original": {"word_errors": {"r": 0.1}, "ignorant": {"e": 0.0}},
     }
     numbers = {"version": "1", "word_errors": {"r": 0.25}, "ignorant": {"e": 0.5}}
     keep(file, about, "b", numbers)
@@ -72,6 +75,27 @@ def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
     assert text.count('version = "2"') == 1
     keep(file, {**about, "speech": "other"}, "c", numbers)
     assert "[methods.a]" not in file.read_text()
+
+
+def test_outputs_are_compared_with_the_given_voice_the_own_and_that_of_another_trial(monkeypatch):
+    """Of four speakers two have one voice; the second sounds as before, the third like another's voice."""
+    axes = np.eye(8)
+    sound = np.zeros(16_000, np.int16)
+    sides = [Utterance(f"{name}{number}", name, "F", "librispeech", sound) for name in "abcd" for number in (1, 2)]
+    given = {"a": axes[4], "b": axes[5], "c": axes[6], "d": axes[4]}
+
+    judges = SimpleNamespace(
+        sides={"enrolment": sides[::2], "trial": sides[1::2]},
+        original={"enrolment": {comparison.ENCODERS[0]: axes[:4]}},
+    )
+    monkeypatch.setattr(comparison, "_find_given", lambda _method, _judges, speaker, _voice: given[speaker])
+    voices = {name: PseudoSpeaker(name, {}) for name in given}
+    tried = np.stack([axes[4], axes[1] + 0.1 * axes[5], axes[4] + 0.5 * axes[6], axes[4]])
+    found = comparison.measure_acceptance(None, judges, voices, tried)
+    # Pairs are a and c, b and d: in the second the voices of c and a are compared, in the other those of b and d.
+    assert found == {"nearer_than_own": 0.75, "nearer_than_other": 0.75}
+    given["d"] = given["b"]
+    assert comparison.measure_acceptance(None, judges, voices, tried)["nearer_than_other"] == 0.5
 
 
 @pytest.mark.skipif(not TARGET_SPEECH.is_dir(), reason=f"the speech of {TARGET_SPEECH} is not here")

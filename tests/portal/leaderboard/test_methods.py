@@ -25,23 +25,23 @@ def test_page_shows_parts_and_numbers_of_every_method(client):
 def test_files_have_every_digit_of_what_was_measured(client):
     found = read_measurements()
     answer = client.get(reverse("anonymizers:json")).content
-    [original, *rows] = json.loads(answer)["methods"]
-    assert original["word_errors_moonshine-tiny"] == found.word_errors["moonshine-tiny"]
-    assert (original["ignorant_ge2e"], original["semi_informed"]) == (
-        found.unprotected["ge2e"],
-        found.semi_informed,
-    )
+    [original, copies, *rows] = json.loads(answer)["methods"]
+    for row, one in ((original, found.original), (copies, found.copied)):
+        assert row["word_errors_moonshine-tiny"] == one.word_errors["moonshine-tiny"]
+        assert (row["ignorant_ge2e"], row["semi_informed"]) == (one.ignorant["ge2e"], one.semi_informed)
     by_name = {row["method"]: row for row in rows}
     assert list(by_name) == [method.name for method in methods()]
     for name, one in found.methods.items():
         row = by_name[name]
         assert [row[f"word_errors_{recognizer}"] for recognizer in found.recognizers] == list(one.word_errors.values())
         assert row["lazy_informed_wespeaker-resnet34"] == one.lazy_informed["wespeaker-resnet34"]
-        for kept in ("semi_informed", "rho_f0", "gvd_db", "naturalness", "to_given_vector"):
+        for kept in ("semi_informed", "rho_f0", "gvd_db", "naturalness", "to_given_vector", "nearer_than_own"):
             assert row[kept] == getattr(one, kept)
+        words = one.word_errors["moonshine-tiny"]
+        assert row["intelligible"] == (words <= 1.5 * copies["word_errors_moonshine-tiny"])
     lines = list(csv.DictReader(io.StringIO(client.get(reverse("anonymizers:csv")).content.decode())))
-    assert [line["method"] for line in lines[1:]] == list(by_name)
-    assert [line["fidelity"] for line in lines[1:]] == [by_name[name]["fidelity"] for name in by_name]
+    assert [line["method"] for line in lines[2:]] == list(by_name)
+    assert [line["fidelity"] for line in lines[2:]] == [by_name[name]["fidelity"] for name in by_name]
     assert {row["fidelity"] for row in rows} == {"published", "lite"}
     latex = client.get(reverse("anonymizers:latex")).content.decode()
     assert all(name.replace("_", r"\_") in latex for name in by_name)
@@ -54,7 +54,7 @@ def test_each_attack_has_a_figure_with_the_original_speech_and_every_method():
     for slug, drawing in drawings.items():
         original, *points = drawing.points
         assert original.kind == "original"
-        assert original.eer == 100 * found.unprotected["wespeaker-resnet34"]
+        assert original.eer == 100 * found.original.ignorant["wespeaker-resnet34"]
         rates = {point.name: point.eer for point in points}
         kept = {
             name: 100 * getattr(one, slug.replace("-", "_"))["wespeaker-resnet34"]
