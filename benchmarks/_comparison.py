@@ -496,18 +496,12 @@ def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, An
 
 def document_rows(found: Measurements) -> list[str]:
     """The lines of the table in docs/methods.md, that of the original speech first."""
-    measures = list(found.measures())
-    lines = [
-        f"| {' | '.join(['method', *(measure.head for measure in measures)])} |",
-        "| --- |" + " ---: |" * len(measures),
-    ]
+    heads = found.heads
+    lines = [f"| {' | '.join(['method', *heads])} |", "| --- |" + " ---: |" * len(heads)]
     rows = {"original speech": found.original, "copies by HiFi-GAN": found.copied}
     for name, one in found.methods.items():
         rows[f"`{name}`{'' if found.is_intelligible(one) else ' (not intelligible)'}"] = one
-    return [
-        *lines,
-        *(f"| {' | '.join([name, *(measure.show(one) for measure in measures)])} |" for name, one in rows.items()),
-    ]
+    return [*lines, *(f"| {' | '.join([name, *found.row(one)])} |" for name, one in rows.items())]
 
 
 SLOTS = ("content", "voice", "prosody", "synthesis")

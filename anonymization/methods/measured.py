@@ -123,6 +123,15 @@ class Measurements:
         yield Measure("nearer_than_other", "Nearer to it than to another’s")
         yield Measure("work_per_second", "Work", "s", 3)
 
+    def row(self, one: Measured) -> list[str]:
+        """All its numbers, as they are read."""
+        return [measure.show(one) for measure in self.measures()]
+
+    @property
+    def heads(self) -> list[str]:
+        """What stands above them."""
+        return [measure.head for measure in self.measures()]
+
     def is_intelligible(self, one: Measured) -> bool:
         """Whether speech has at most 1.5 times the word errors of the copies, by the first recogniser."""
         name = self.recognizers[0]

@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -76,7 +75,7 @@ class WaveTraining(Training[R, N]):
     @classmethod
     def begin(cls, speech: Speech, recipe: R, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
         waves, decoder = read_waves(speech.utterances), load_decoder(speech.decoder)
-        recipe = recipe.read_content(decoder.shape.bottleneck)
+        recipe = recipe.fit(decoder.shape)
         return cls(speech.features, recipe, seed, checkpoint, key, decoder=decoder, waves=waves, device=device)
 
     def read_content(self, batch: Batch) -> Tensor:
@@ -214,14 +213,6 @@ class GeneratorTraining(AdversarialTraining[GeneratorRecipe, JointGenerator]):
 
 class HifiGanTraining(AdversarialTraining[HifiGanRecipe, JointHifiGan]):
     """A decoder and HiFi-GAN, which go on learning as one network."""
-
-    @classmethod
-    def begin(
-        cls, speech: Speech, recipe: HifiGanRecipe, seed: int, checkpoint: Path, key: str, device: Device
-    ) -> Self:
-        decoder = load_decoder(speech.decoder).shape
-        shape = replace(recipe.shape, width=decoder.width, blocks=min(recipe.shape.blocks, decoder.blocks))
-        return super().begin(speech, replace(recipe, shape=shape), seed, checkpoint, key, device)
 
     def make_generator(self) -> JointHifiGan:
         return JointHifiGan(deepcopy(self.decoder), load_generator(find(WEIGHTS)), self.recipe.shape)

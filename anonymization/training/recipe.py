@@ -107,11 +107,11 @@ class NetworkRecipe(Recipe):
     def needs_card(self) -> bool:
         return self.shape == cast("NetworkRecipe", read_sizes(self.name)["full"]).shape
 
-    def read_content(self, numbers: int) -> Self:
-        """The recipe for a decoder whose frames of content have so many numbers, where a network reads them."""
+    def fit(self, decoder: DecoderShape) -> Self:
+        """The recipe for the decoder whose content is learnt from: a network reads as many numbers a frame."""
         if not hasattr(self.shape, "content"):
             return self
-        return replace(self, shape=replace(cast("Any", self.shape), content=numbers))
+        return replace(self, shape=replace(cast("Any", self.shape), content=decoder.bottleneck))
 
 
 @dataclass(frozen=True)
@@ -189,6 +189,11 @@ class HifiGanRecipe(AdversarialRecipe):
     begins_from: ClassVar[tuple[str, ...]] = ("hifigan-universal",)
 
     shape: JointHifiGanShape
+
+    def fit(self, decoder: DecoderShape) -> Self:
+        """The recipe for a decoder that learns on itself, with all of its blocks where it has no more."""
+        blocks = min(self.shape.blocks, decoder.blocks)
+        return replace(self, shape=replace(self.shape, width=decoder.width, blocks=blocks))
 
 
 @dataclass(frozen=True)

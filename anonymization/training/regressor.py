@@ -66,7 +66,7 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
             by_part[utterance.source in unheard].append(one)
         learnt, held_out = by_part
         decoder = load_decoder(speech.decoder)
-        recipe = recipe.read_content(decoder.shape.bottleneck)
+        recipe = recipe.fit(decoder.shape)
         return cls(learnt, recipe, seed, checkpoint, key, decoder=decoder, held_out=held_out, device=device)
 
     def make_network(self) -> F0Regressor:

@@ -4,11 +4,11 @@
 the VoicePrivacy 2024 challenge); `b1-lite` takes the bottleneck as it is and gives the mean of speakers who are far
 from the own voice (after baseline B1 of 2020 and 2022). `b1a` does so with a source-filter vocoder and `b1b` with one
 network to samples, as B1.a and B1.b of 2022 have them; `joint-hifigan` has a decoder and a vocoder that learnt as one
-network; `ssl-content` has soft units in place of the bottleneck. The
-networks and the pool are trained by `python -m anonymization train`. Timing stays; F0 keeps its course and takes mean
-and spread of the voice, but that of `t40` (after system T40 of 2022) is estimated from codes and voice by the network
-of `f0-regressor`. `t18-noise` moves the own vector, and `t18-asr` expects one from features of a recogniser, by the map
-of `recognizer-map` (parts (i) and (ii) of system T18 of 2022). Conventions: samples are int16, mono, 16 kHz.
+network; `ssl-content` has soft units in place of the bottleneck. The networks and the pool are trained by `python -m
+anonymization train`. Timing stays; F0 keeps its course and takes mean and spread of the voice, but that of `t40` (after
+system T40 of 2022) is estimated from codes and voice by the network of `f0-regressor`. `t18-noise` moves the own
+vector, and `t18-asr` expects one from features of a recogniser, by the map of `recognizer-map` (parts (i) and (ii) of
+system T18 of 2022). Conventions: samples are int16, mono, 16 kHz.
 """
 
 from __future__ import annotations

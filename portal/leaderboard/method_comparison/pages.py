@@ -82,18 +82,15 @@ def method_rows() -> Iterator[Sequence[Any]]:
 
 def numbers_table(found: Measurements) -> Table:
     """What was measured, the original speech first."""
-    measures = list(found.measures())
     rows: list[list[Cell | str]] = [
-        [Cell(name, marks=marks), *(measure.show(one) for measure in measures)]
+        [Cell(name, marks=marks), *found.row(one)]
         for name, one, marks in (
             (_ORIGINAL, found.original, ()),
             (_COPIES, found.copied, ()),
             *((method.name, one, _marks(found, one)) for method, one in _measured()),
         )
     ]
-    return number_table(
-        "Measured on the same speech", ["Method", *(measure.head for measure in measures)], rows, styles="pin"
-    )
+    return number_table("Measured on the same speech", ["Method", *found.heads], rows, styles="pin")
 
 
 def _marks(found: Measurements, one: Measured) -> tuple[str, ...]:

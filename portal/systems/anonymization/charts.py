@@ -124,16 +124,14 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
     if method is None or found is None:
         return None
     whole = read_measurements()
-    measures = list(whole.measures())
     rows = [
-        [name, *(measure.show(one) for measure in measures)]
+        [name, *whole.row(one)]
         for name, one in (("Original", whole.original), ("Copies by HiFi-GAN", whole.copied), (method.title, found))
     ]
-    heads = ["Speech", *(measure.head for measure in measures)]
     caption = f"Measured on real speech, {whole.date}"
     told = "" if whole.is_intelligible(found) else "Not intelligible: more than 1.5 times the word errors of copies. "
     return {
-        "table": number_table("Measured on real speech", heads, rows, caption=caption),
+        "table": number_table("Measured on real speech", ["Speech", *whole.heads], rows, caption=caption),
         "about": f"{told}{whole.speech}. Semi-informed attacker: {whole.trained}. Work: processor time for a second of "
         "speech.",
     }

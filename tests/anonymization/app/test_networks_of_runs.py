@@ -243,13 +243,18 @@ def test_decoder_stays_while_a_system_or_a_training_is_for_it(learnt):
     assert find_problems(decoder.training.corpus) == []  # both go with it
 
 
+def mix_voice(run):
+    """Of two speakers whom the networks heard."""
+    mixture = {"speech_train-1": 0.5, "speech_train-2": 0.5}
+    run.voices = {"tones-s0": {"key": "k", "parameters": {}, "mixture": mixture}}
+    run.save()
+
+
 def test_networks_for_a_decoder_are_erased_with_a_speaker_of_it(learnt):
     decoder = learnt(names=("speech_train-0", "speech_train-1", "speech_train-2"))
     network = learnt(recipe="f0-regressor", own=decoder, corpus=make_material("more").corpus)
     run = start(network, method="t40")
-    mixture = {"speech_train-1": 0.5, "speech_train-2": 0.5}
-    run.voices = {"tones-s0": {"key": "k", "parameters": {}, "mixture": mixture}}
-    run.save()
+    mix_voice(run)
     speaker = decoder.training.corpus.speakers.get(name="speech_train-1")
     with pytest.raises(NotPossible, match="works with a network that learnt from it"):
         erase_speech(speaker)
@@ -270,9 +275,7 @@ def test_networks_for_a_decoder_are_erased_with_a_speaker_of_it(learnt):
 def test_network_that_was_erased_with_a_speaker_is_told(learnt, client):
     network = learnt(names=("speech_train-0", "speech_train-1", "speech_train-2"))
     run = start(network)
-    mixture = {"speech_train-1": 0.5, "speech_train-2": 0.5}
-    run.voices = {"tones-s0": {"key": "k", "parameters": {}, "mixture": mixture}}
-    run.save()
+    mix_voice(run)
     speaker = network.training.corpus.speakers.get(name="speech_train-1")
     with pytest.raises(NotPossible, match="works with a network that learnt from it"):
         erase_speech(speaker)
