@@ -124,14 +124,12 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
     if method is None or found is None:
         return None
     whole = read_measurements()
-    rows = [
-        [name, *whole.row(one)]
-        for name, one in (("Original", whole.original), ("Copies by HiFi-GAN", whole.copied), (method.title, found))
-    ]
+    kinds = {"Original": whole.original, "Copies by HiFi-GAN": whole.copied, "This method": found}
+    rows = zip(whole.heads, *(whole.row(one) for one in kinds.values()), strict=True)
     caption = f"Measured on real speech, {whole.date}"
     told = "" if whole.is_intelligible(found) else "Not intelligible: more than 1.5 times the word errors of copies. "
     return {
-        "table": number_table("Measured on real speech", ["Speech", *whole.heads], rows, caption=caption),
+        "table": number_table("Measured on real speech", ["Measure", *kinds], rows, caption=caption),
         "about": f"{told}{whole.speech}. Semi-informed attacker: {whole.trained}. Work: processor time for a second of "
         "speech.",
     }
