@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
 from anonymization.methods.content_decoder.method import SHAPES, Shape
+from anonymization.methods.content_decoder.retrained import READ_DECODER
 from common.errors import MetricInputError
 from speech.conversion.shape import (
     DecoderShape,
@@ -28,17 +29,21 @@ _FILE = Path(__file__).with_name("recipes.toml")
 class Recipe:
     """What every training has: name and title, as listed.
 
-    needs_texts: whether it learns from the words of the utterances, too. reads_decoder: whether from the content that a
-    decoder makes. reads_waves: whether from samples. begins_from: models that it begins from.
+    needs_texts: whether it learns from the words of the utterances, too. reads_waves: whether from samples.
+    begins_from: models that it begins from.
     """
 
     needs_texts: ClassVar[bool] = False
-    reads_decoder: ClassVar[bool] = False
     reads_waves: ClassVar[bool] = False
     begins_from: ClassVar[tuple[str, ...]] = ()
 
     name: str
     title: str
+
+    @property
+    def reads_decoder(self) -> bool:
+        """Whether it learns from the content that a decoder makes."""
+        return self.name in READ_DECODER
 
     @property
     def needs_card(self) -> bool:
@@ -145,8 +150,6 @@ class RegressorRecipe(NetworkRecipe):
         held_out: share of the speakers of whom nothing is learnt, and on whom the network is measured.
     """
 
-    reads_decoder: ClassVar[bool] = True
-
     held_out: float
     shape: RegressorShape
 
@@ -162,7 +165,6 @@ class AdversarialRecipe(NetworkRecipe):
             their judgement.
     """
 
-    reads_decoder: ClassVar[bool] = True
     reads_waves: ClassVar[bool] = True
 
     adversarial_from: int
@@ -202,7 +204,6 @@ class VocoderRecipe(NetworkRecipe):
     F0 and vector. They are smoother than those of the recordings, which the vocoder has to expect.
     """
 
-    reads_decoder: ClassVar[bool] = True
     reads_waves: ClassVar[bool] = True
 
     shape: SourceFilterShape

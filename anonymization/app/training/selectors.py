@@ -183,6 +183,19 @@ def list_material(corpus: Corpus) -> list[Material]:
     ]
 
 
+def list_warnings(training: NetworkTraining) -> list[str]:
+    """What a reader of evaluations must know of the networks of a training, and of the decoder that it is for."""
+    learnt = [("", training)]
+    if training.decoder is not None:
+        learnt.append((f"Its decoder, of training {training.decoder.training_id}: ", training.decoder.training))
+    return [
+        f"{whose}{one.warning}"
+        for whose, each in learnt
+        for one in list_material(each.corpus)
+        if one.data_set.name in each.data_sets and one.warning
+    ]
+
+
 def warn_of_speakers(network: NetworkSeed, corpus: Corpus) -> list[str]:
     """Where a network, or the decoder that it is for, heard speakers who are enrolled or tried in a corpus: a sentence
     each. Those of another corpus are known by their names."""

@@ -43,7 +43,8 @@ _SLOTS = {
     HIFIGAN: ("synthesis",),
     MAP: ("voice",),
 }
-_READ_DECODER = (REGRESSOR, GENERATOR, SOURCE_FILTER, HIFIGAN)
+# The recipes whose networks read the content that a decoder makes.
+READ_DECODER = (REGRESSOR, GENERATOR, SOURCE_FILTER, HIFIGAN)
 _SPEAKER_ENCODER = "ge2e"
 _FEWEST_SPEAKERS = 2
 # How many rows they have is what the speech has of speakers.
@@ -238,7 +239,7 @@ def _list_mismatches(method: ContentMethod, trainings: Mapping[str, FinishedTrai
     own = trainings.get(DECODER)
     decoder = own.files["decoder"] if own else method.networks.decoder
     found = []
-    for recipe in (each for each in _READ_DECODER if each in method.trained_by):
+    for recipe in (each for each in READ_DECODER if each in method.trained_by):
         training = trainings.get(recipe)
         if training is None and own is not None:
             found.append(

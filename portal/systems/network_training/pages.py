@@ -18,7 +18,7 @@ from anonymization.app.networks import list_readers
 from anonymization.app.training.selectors import (
     find_change,
     list_jobs,
-    list_material,
+    list_warnings,
     may_see_decoder,
     read_recipe,
     sum_up_state,
@@ -136,7 +136,7 @@ def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
         "can_continue": has_stopped and not change,
         "change": change,
         "settings": _settings(user, training),
-        "warnings": [one.warning for one in list_material(training.corpus) if _is_used(one.data_set, training)],
+        "warnings": list_warnings(training),
         "cards": cards_table([one for one in seeds if one.card]),
         "is_judged": any(
             name in one.card.get("held_out", {}) for one in seeds for name in ("rmse_semitones", "cosine")
@@ -156,10 +156,6 @@ def _list_readers(user: Any, training: NetworkTraining, ended: Sequence[NetworkS
         "needing_another": list(refused) if training.recipe == DECODER else [],
         "for_it": trainings_for(user).filter(decoder__training=training).order_by("pk"),
     }
-
-
-def _is_used(data_set: Any, training: NetworkTraining) -> bool:
-    return data_set.name in training.data_sets
 
 
 def live_part(training: NetworkTraining) -> dict[str, Any]:

@@ -117,6 +117,20 @@ def test_form_offers_decoders_of_trainings_that_one_may_see(organizer):
     assert set(decoders.values()) == {None}
 
 
+def test_page_warns_of_speakers_of_the_evaluation_whom_training_and_decoder_heard(organizer):
+    of_decoder, own = make_material("speech"), make_material()
+    [decoder] = make_network_training(of_decoder.corpus, recipe="content-decoder").seeds.all()
+    training = make_network_training(own.corpus, decoder=decoder)
+    page = f"{LIST}{training.pk}/"
+    assert "also enrolled or tried" not in text_of(organizer.get(page))
+    for data_set in (of_decoder, own):
+        data_set.utterances.add(data_set.corpus.data_sets.get(role=Role.ENROLMENT).utterances.first())
+    told = text_of(organizer.get(page))
+    whose = f"Its decoder, of training {decoder.training_id}: "
+    assert told.count("One of its speakers is also enrolled or tried.") == 2
+    assert told.count(f"{whose}One of its speakers is also enrolled or tried.") == 1
+
+
 def test_form_says_what_no_machine_has(organizer, monkeypatch):
     data_set = make_material()
     monkeypatch.setattr(services, "find_missing", lambda **_: "A training needs a package: install it.")
