@@ -19,7 +19,7 @@ PROCESSES := tests/portal/processes tests/listening/processes tests/portal/brows
 # anything is asked of it, and those that wait until a reader has used its processor time up.
 ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
 	tests/portal/teams/test_at_once.py tests/portal/corpora/test_import_corpus.py \
-	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) tests/portal/manage/test_backup.py \
+	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) tests/portal/operations/test_backup.py \
 	$(addprefix tests/portal/submissions/test_,uploads.py intake.py) $(addprefix tests/listening/monitor/test_,exclusions.py \
 	exports.py monitoring.py) $(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py \
 	farming.py codes.py withdrawal.py) \

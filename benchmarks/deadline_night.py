@@ -350,7 +350,7 @@ class _Simulation:
 
 def _make_edition(teams: int) -> tuple[Any, list[Any]]:
     """An edition that the portal evaluates, by an attacker and a recogniser, and its teams."""
-    from evaluation.protocols.evaluators import Evaluation
+    from evaluation.protocols.evaluation_table import Evaluation
     from evaluation.protocols.recipe_making import Choices, SpeakerShare, SpeechSet, make_recipe, write_recipe
     from tests.portal.factories import make_corpus, make_edition, make_team
 

@@ -61,7 +61,7 @@ def _evaluate_baselines() -> None:
     from portal.challenges.models import Corpus
     from portal.demo.challenge import make_demo_edition, select_demo_submissions, start_demo_baselines
     from portal.demo.terminal import Screen
-    from portal.manage.services import DEMO_CORPUS
+    from portal.removal.services import DEMO_CORPUS
     from portal.submissions.models import Submission
 
     screen = Screen(lambda text: print(text, end="", flush=True), moves=False)

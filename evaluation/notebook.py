@@ -16,8 +16,8 @@ from evaluation.figures.style import ImageFormat, Theme, make_figure
 from evaluation.metrics.catalogue import DETECTION_METRICS, format_heading
 from evaluation.metrics.detection import DetectionMetrics, Estimator, detection_metrics
 from evaluation.metrics.pitch import compare_pitch
-from evaluation.scoring.recomputation import join_files, measure_scores
-from evaluation.scoring.results.folders import read_results
+from evaluation.objective_results.recomputation import join_files, measure_scores
+from evaluation.objective_results.results.folders import read_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

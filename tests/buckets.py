@@ -79,7 +79,7 @@ class Store:
         """Django's storages with the portal's files in the bucket."""
         options = {"bucket_name": BUCKET, "location": "portal", "endpoint_url": self.endpoint}
         options |= {"region_name": "us-east-1", "access_key": "test", "secret_key": "test"}
-        files = {"BACKEND": "portal.core.buckets.BucketStorage", "OPTIONS": options}
+        files = {"BACKEND": "portal.core.s3_storage.BucketStorage", "OPTIONS": options}
         return settings.STORAGES | {"default": files}
 
 

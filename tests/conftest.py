@@ -20,7 +20,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.internal.conjecture import providers
 
-from portal.core import probes
+from portal.core import storage_probes
 from tests.browsing import (  # noqa: F401
     browser,
     check_page,
@@ -50,7 +50,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A server that a test starts within its own process would go on writing to whatever database a later test has.
-probes.keep_writing = lambda: None
+storage_probes.keep_writing = lambda: None
 
 # The garbage collector runs after 10,000 new objects instead of 700, which saves a tenth of the time of all tests.
 gc.set_threshold(10_000)

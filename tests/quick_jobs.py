@@ -10,7 +10,7 @@ import pytest
 from evaluation.app.runs import services
 from evaluation.figures import style
 from evaluation.metrics import naturalness
-from evaluation.scoring import sources
+from evaluation.objective_results import sources
 from listening.analysis.figures import view
 from listening.app.studies import planning
 from listening.app.studies import services as studies

@@ -27,7 +27,7 @@ import pytest
 
 from anonymization.methods.registry import methods
 from evaluation.cli import main as evaluation_commands
-from evaluation.scoring.recomputation import measure_scores
+from evaluation.objective_results.recomputation import measure_scores
 from listening.analysis import cli as analysis_commands
 from listening.design.selection import choose_candidates
 from tests.anonymization.cli.shell import write_kaldi

@@ -29,7 +29,7 @@ MADE_WHILE_RUNNING: dict[str, list[str]] = {
     "evaluation/formats/results.py": [],  # found among what the module holds
     "evaluation/protocols/recipe_making.py": ["_f(?=_|$)"],
     "listening/analysis/figures/labels.py": ["(?<=;) ", "(?<=[.;]) "],
-    "portal/manage/erasure.py": [
+    "portal/removal/erasure.py": [
         r"(?<![0-9A-Za-z_-])(?:tones-1|derived/f0/1)(?![0-9A-Za-z_-])",
         r"(?:\A|(?<=[/\"'“]))1089(?=[/\"'”]|\Z)|(?:^|(?<=[/\"',;\t]))1089(?=[/\"',;\s]|$)",
     ],

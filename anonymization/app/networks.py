@@ -28,7 +28,7 @@ from anonymization.methods.content_decoder.retrained import (
 )
 from anonymization.methods.contract import Anonymizer, MethodError
 from anonymization.methods.registry import get_method, methods
-from anonymization.training.recipe import read_recipes
+from anonymization.network_training.recipe import read_recipes
 from portal.core.storage import read_stored
 from portal.jobs.long_work import working_folder
 from portal.jobs.models import State

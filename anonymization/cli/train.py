@@ -9,7 +9,7 @@ from typing import Any
 
 from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile
 from anonymization.methods.content_decoder.retrained import DECODER, read_training
-from anonymization.training.recipe import Recipe, read_recipes
+from anonymization.network_training.recipe import Recipe, read_recipes
 from common import terminal
 from common.errors import CommandError, MetricInputError
 from common.lock import lock_folder
@@ -83,8 +83,8 @@ def run(options: argparse.Namespace) -> int:
     texts = _read_texts(options.text, recipe, [one.identifier for one in utterances])
     import torch
 
-    from anonymization.training.loop import CURVE
-    from anonymization.training.train import CARD, train
+    from anonymization.network_training.loop import CURVE
+    from anonymization.network_training.train import CARD, train
 
     device = choose_device(["torch"]) if options.device == "auto" else options.device
     if options.threads:

@@ -42,7 +42,7 @@ from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained_attacker import load_trained
 from evaluation.metrics.detection import kaldi_eer
-from evaluation.scoring.attack_strength import AttackStrength, judge_attack
+from evaluation.objective_results.attack_strength import AttackStrength, judge_attack
 from speech.encoders.registry import explain_missing, find_engine, load
 
 SELECTION = "same-gender"

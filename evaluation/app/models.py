@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from evaluation.scoring.values import BASES, Basis
+from evaluation.objective_results.values import BASES, Basis
 from portal.challenges.models import DataSet
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, SubmittedFile

@@ -32,7 +32,7 @@ from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import AttackModel, Gender, Speech
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, EXTRA_METRICS, find_metric, format_heading, format_value
 from evaluation.metrics.detection import kaldi_eer
-from evaluation.scoring.attack import (
+from evaluation.objective_results.attack import (
     attacks_of_training,
     average_models,
     choose_scorer,
@@ -40,12 +40,12 @@ from evaluation.scoring.attack import (
     results_folder,
     run_attack,
 )
-from evaluation.scoring.attack_strength import UNHEARD, AttackStrength, Reliability, judge_attack
-from evaluation.scoring.compute import Objective
-from evaluation.scoring.sources import Attacker, Scorer, Sources, Vectors
-from evaluation.scoring.values import Number
-from evaluation.scoring.vector_files import extract_vectors, read_vectors
-from evaluation.scoring.voice_extras import WORTH
+from evaluation.objective_results.attack_strength import UNHEARD, AttackStrength, Reliability, judge_attack
+from evaluation.objective_results.compute import Objective
+from evaluation.objective_results.sources import Attacker, Scorer, Sources, Vectors
+from evaluation.objective_results.values import Number
+from evaluation.objective_results.vector_files import extract_vectors, read_vectors
+from evaluation.objective_results.voice_extras import WORTH
 from speech.encoders import registry
 from speech.encoders.contract import Device, SpeakerEncoder
 

@@ -12,8 +12,8 @@ from evaluation.cli.arguments import require_entries
 from evaluation.formats.kaldi import read_spk2gender, read_utt2spk
 from evaluation.formats.results import AttackModel
 from evaluation.formats.scores import TrialTable, read_trial_table
+from evaluation.objective_results.attack import list_pairs
 from evaluation.protocols.recipes import DataSet, Recipe, Track
-from evaluation.scoring.attack import list_pairs
 
 
 @dataclass(frozen=True)

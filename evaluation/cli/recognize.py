@@ -20,7 +20,7 @@ from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_ut
 from evaluation.metrics.bootstrap import Interval
 from evaluation.metrics.word_errors import AlignedWord
 from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN, WRITTEN_ENGLISH, find_rule, rule_for
-from evaluation.scoring.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
+from evaluation.objective_results.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from speech.audio.files import AudioError, read_pcm16, resample
 from speech.model_files.store import compute_sha256
 from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_language

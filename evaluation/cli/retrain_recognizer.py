@@ -19,8 +19,8 @@ from evaluation.cli.arguments import number_from, require_entries
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import Speech
 from evaluation.metrics.bootstrap import Interval
+from evaluation.objective_results.phones import PhoneComparison, compare_phones
 from evaluation.recognizer_training import frames
-from evaluation.scoring.phones import PhoneComparison, compare_phones
 from speech.recognizers.phone_recipe import PhoneRecipe
 
 DESCRIPTION = (

@@ -28,7 +28,7 @@ from evaluation.metrics.catalogue import (
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
 from evaluation.metrics.exposure import Exposure, Trials, bootstrap_exposure, measure_exposure
 from evaluation.notebook import FIGURE_ENDINGS, save_det
-from evaluation.scoring.recomputation import encode_trials, join_files
+from evaluation.objective_results.recomputation import encode_trials, join_files
 
 DESCRIPTION = (
     "Detection metrics of Kaldi score files: equal error rates by three estimators, C_llr, min C_llr, linkability, "

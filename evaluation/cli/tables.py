@@ -17,8 +17,8 @@ from common.errors import CommandError
 from common.terminal import NONE, print_table, print_text
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, ReportedNumber, Speech
 from evaluation.metrics.catalogue import find_metric, format_heading, format_value
+from evaluation.objective_results.results.folders import SystemResults, read_published, read_results
 from evaluation.protocols.recipes import Recipe, load_recipe, read_recipe
-from evaluation.scoring.results.folders import SystemResults, read_published, read_results
 
 FAMILIES = ("Averages", "Speaker verification", "Speech recognition", "Emotion recognition", "Pitch and voices")
 _GENDERS = {Gender.FEMALE: "f", Gender.MALE: "m", Gender.MIXED: "f and m", Gender.ALL: "all"}

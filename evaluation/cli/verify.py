@@ -20,11 +20,11 @@ from evaluation.formats.results import AVERAGE_DECIMALS, AttackModel, NumberIden
 from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.metrics.averages import AverageError, WeightedAverage, weighted_average
 from evaluation.metrics.catalogue import find_metric, format_heading
+from evaluation.objective_results.recomputation import RecomputedNumber, measure_tests, unlike
+from evaluation.objective_results.results.expected import is_member
+from evaluation.objective_results.results.folders import SystemResults, track_average
 from evaluation.protocols.ranking.conditions import Condition, GateResult, Policy, check_gate, conditions
 from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, Track, shipped_editions
-from evaluation.scoring.recomputation import RecomputedNumber, measure_tests, unlike
-from evaluation.scoring.results.expected import is_member
-from evaluation.scoring.results.folders import SystemResults, track_average
 
 DESCRIPTION = (
     "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "

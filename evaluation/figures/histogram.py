@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.figures.rows import set_value_axis
+from evaluation.figures.row_plots import set_value_axis
 from evaluation.figures.style import SMALL, TEXT, ImageFormat, Look, Palette, Size, Theme, draw_limit, draw_plot
 from evaluation.metrics.averages import Distribution, Summary, distribute
 from evaluation.metrics.catalogue import PITCH_CORRELATION

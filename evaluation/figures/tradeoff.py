@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from common.errors import MetricInputError
-from evaluation.figures.names import Box, place_names
+from evaluation.figures.label_placement import Box, place_names
 from evaluation.figures.style import (
     MARKERS,
     TEXT,

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evaluation.metrics.voice_similarity import LEAST_SPEAKERS
-from evaluation.protocols.evaluators import SEMI_INFORMED, UNTRAINED_ATTACKS, Evaluation
+from evaluation.protocols.evaluation_table import SEMI_INFORMED, UNTRAINED_ATTACKS, Evaluation
 from evaluation.protocols.recipes import (
     Average,
     DataSet,

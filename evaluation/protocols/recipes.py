@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from common.errors import ProblemsError
 from common.toml_files import find_unprintable, parse_toml
-from evaluation.protocols.evaluators import (
+from evaluation.protocols.evaluation_table import (
     BY_TEAMS,
     AveragedMetric,
     Evaluation,

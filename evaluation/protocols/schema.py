@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from evaluation.protocols import recipes
-from evaluation.protocols.evaluators import EVALUATORS, Evaluation
+from evaluation.protocols.evaluation_table import EVALUATORS, Evaluation
 from evaluation.protocols.recipe_making import write_value
 
 # By the name of the table in fields.toml: the dataclass, and the fields that are its key or tables of their own.

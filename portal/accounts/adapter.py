@@ -23,7 +23,7 @@ from django.utils.http import urlencode
 
 from portal.accounts.models import User
 from portal.accounts.services import belongs_to_another, vouch_for_address
-from portal.core.addresses import plain_address
+from portal.core.network_addresses import plain_address
 
 log = logging.getLogger(__name__)
 WRONG = "No account has this e-mail address with this password. Passwords are case-sensitive."

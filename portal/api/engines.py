@@ -30,8 +30,8 @@ from evaluation.app.runs.kinds import (
     describe_engine,
 )
 from evaluation.app.runs.selectors import list_job_chains, list_runs
-from evaluation.scoring.attack_strength import NOT_RELIABLE, RELIABLE
-from evaluation.scoring.values import Number
+from evaluation.objective_results.attack_strength import NOT_RELIABLE, RELIABLE
+from evaluation.objective_results.values import Number
 from portal.api.base import ApiView, Shape, Who, operation
 from portal.api.submissions import JobSerializer
 from portal.api.systems import MissingSerializer, NumberSerializer, VersionQuerySerializer, system_view

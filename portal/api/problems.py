@@ -18,7 +18,7 @@ from rest_framework import exceptions
 from evaluation.protocols.ranking.policy import PolicyError
 from portal.challenges.services import InvalidEdition
 from portal.core.errors import AGAIN_S, FILES_AWAY, error_page, internal_error
-from portal.core.media import STREAM_AGAIN_S, TooManyDownloads
+from portal.core.signed_urls import STREAM_AGAIN_S, TooManyDownloads
 from portal.core.storage import StorageAway
 from portal.jobs.services import NotPossible
 from portal.leaderboard.services import LeaderboardError, VersionError

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from anonymization.app.models import NetworkTraining
-from anonymization.app.training.selectors import list_jobs, sum_up_state, trainings_for
+from anonymization.app.network_training.selectors import list_jobs, sum_up_state, trainings_for
 from portal.api.base import ApiView, Shape, Who, operation
 from portal.api.submissions import JobSerializer
 from portal.jobs.models import State

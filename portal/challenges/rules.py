@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from evaluation.attackers.training.recipe import PRESETS
 from evaluation.metrics.catalogue import UnknownMetricError, find_metric
-from evaluation.protocols.evaluators import KnownEngines
+from evaluation.protocols.evaluation_table import KnownEngines
 from evaluation.protocols.recipes import DataSet, Recipe, RecipeError, list_hash, parse_recipe
 from portal.core.labels import duration
 from speech.encoders import registry as encoders

@@ -10,7 +10,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 
 from portal.config.environment import SettingsError, read_environment
-from portal.core.addresses import own_address
+from portal.core.network_addresses import own_address
 
 # Loading the portal makes 300,000 objects that stay: to look for circles among them takes a sixth of the time. What has
 # loaded it goes back to less (`portal/jobs/apps.py`).
@@ -67,7 +67,8 @@ OWN_APPS = [
     "anonymization.app",
     "evaluation.app",
     "listening.app",
-    "portal.manage",
+    "portal.removal",
+    "portal.operations",
     "portal.api",
     "portal.demo",
 ]
@@ -204,7 +205,7 @@ CELERY_WORKER_MAX_TASKS_PER_CHILD = 100
 FILES = ENVIRONMENT["FILES_URL"]
 STORAGES = {
     "default": {
-        "BACKEND": "portal.core.buckets.BucketStorage",
+        "BACKEND": "portal.core.s3_storage.BucketStorage",
         "OPTIONS": {
             "bucket_name": FILES.bucket,
             "location": FILES.prefix,

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from portal.accounts.access import admin_log_in
-from portal.core import health, media
+from portal.core import health, signed_urls
 from portal.home import views as home_views
 from portal.operations import views as operations_views
 
@@ -34,8 +34,8 @@ urlpatterns = [
     path("api/", include("portal.api.urls")),
     path("corpora/", include("portal.corpora.urls")),
     path("jobs/", include("portal.jobs.urls")),
-    path("manage/", include("portal.manage.urls")),
-    path("media/<str:token>", media.serve_media, name="media"),
+    path("manage/", include("portal.removal.urls")),
+    path("media/<str:token>", signed_urls.serve_media, name="media"),
     path("health/live", health.live, name="live"),
     path("health/ready", health.ready, name="ready"),
     path("admin/", admin.site.urls),

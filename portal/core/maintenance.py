@@ -2,7 +2,7 @@
 
 It is a row of the database, so it holds on all machines and outlasts a restart. A web server looks at it every two
 seconds in a thread of its own, so no request waits for that, and one that loses the database keeps to what it last saw.
-Operators who are logged in still see all pages. Who begins and ends it: `portal.manage.maintenance`.
+Operators who are logged in still see all pages. Who begins and ends it: `portal.operations.maintenance`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `store_bytes` returns the key under which `default_storage` holds the content. A key that exists is complete: a file
 gets its name only when its last byte is on disk. Speech is stored as 16-bit mono samples, int16, shape (n,).
-The storage is a folder (`AtomicFileSystemStorage`) or a bucket (`portal.core.buckets`), as `PORTAL_FILES_URL` says.
+The storage is a folder (`AtomicFileSystemStorage`) or a bucket (`portal.core.s3_storage`), as `PORTAL_FILES_URL` says.
 """
 
 from __future__ import annotations

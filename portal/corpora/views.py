@@ -17,7 +17,7 @@ from portal.accounts.access import organizer_page, organizer_read
 from portal.challenges.models import Corpus, Gender, Utterance
 from portal.challenges.selectors import corpora_for
 from portal.core.fields import posted, show_form
-from portal.core.media import voice_sources
+from portal.core.signed_urls import voice_sources
 from portal.corpora import pages, selectors, services
 from portal.corpora.forms import LAYOUT_NAMES, ImportForm
 from portal.jobs.services import NotPossible

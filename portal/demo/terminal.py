@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from portal.core.addresses import EVERYWHERE, own_address
+from portal.core.network_addresses import EVERYWHERE, own_address
 from portal.jobs.models import Job, State
 from portal.jobs.terminal import failure_report, progress_line
 from portal.submissions.models import Submission, SubmissionEvent

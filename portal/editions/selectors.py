@@ -10,7 +10,7 @@ from django.db.models import Count, Q
 from django.utils.text import slugify
 
 from evaluation.attackers.training.recipe import PRESETS, TRAINING_ENGINE, find_missing_libraries
-from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.recipe_making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
 from evaluation.protocols.recipe_making import write_recipe as write_text
 from evaluation.protocols.recipes import Recipe

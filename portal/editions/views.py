@@ -20,8 +20,8 @@ from portal.challenges.models import DataFile, Edition
 from portal.challenges.services import prepare_data_files
 from portal.core.downloads import as_download, csv_response
 from portal.core.fields import posted, show_form
-from portal.core.media import STREAM_AGAIN_S, TooManyDownloads, attached_response
 from portal.core.panels import make_panels
+from portal.core.signed_urls import STREAM_AGAIN_S, TooManyDownloads, attached_response
 from portal.editions import audit_log, pages
 from portal.editions.forms import CopyForm, EditionForm
 from portal.jobs.services import NotPossible

@@ -1,7 +1,7 @@
 """The files of an archive that are not speech: written to a folder, read as results, and missed where required.
 
-Result and score files are read by `evaluation.scoring.results.folders` with the recipe of the edition. Numbers that
-stand in ``results.txt`` are not missed once more as files of their own.
+Result and score files are read by `evaluation.objective_results.results.folders` with the recipe of the edition.
+Numbers that stand in ``results.txt`` are not missed once more as files of their own.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from anonymization.methods.voices.files import read_targets
 from common.problems import Problem, Severity
 from evaluation.formats.results import NumberIdentity
 from evaluation.formats.scores import TrialTable, read_trial_table
+from evaluation.objective_results.detection import measure_similarity, similarity_sets
+from evaluation.objective_results.results.folders import SystemResults, read_results
+from evaluation.objective_results.results.score_files import TrialLookup
+from evaluation.objective_results.word_errors import hypothesis_files, read_hypotheses
 from evaluation.protocols.recipes import Recipe, RecipeError
-from evaluation.scoring.detection import measure_similarity, similarity_sets
-from evaluation.scoring.results.folders import SystemResults, read_results
-from evaluation.scoring.results.score_files import TrialLookup
-from evaluation.scoring.word_errors import hypothesis_files, read_hypotheses
 from portal.intake.contents import Content, classify, results_directories
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.problem_codes import describe

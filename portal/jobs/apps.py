@@ -7,7 +7,7 @@ from django.apps import AppConfig, apps
 from django.conf import settings
 
 # Modules that register themselves: bodies of jobs, checks of health, work of the scheduler, what can be deleted.
-REGISTERING = ("handlers", "checks", "periodic_tasks", "removal")
+REGISTERING = ("handlers", "receivers", "checks", "periodic_tasks", "removal")
 
 
 class JobsConfig(AppConfig):

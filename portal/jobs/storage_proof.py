@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from portal.core.clock import read_clock
-from portal.core.probes import EVERY_S, Probe, find_probes, find_problem
+from portal.core.storage_probes import EVERY_S, Probe, find_probes, find_problem
 
 AGAIN_S = 10.0  # while it fails
 TRIES = 3  # a file may be written anew between its row and its reading

@@ -21,7 +21,7 @@ from django.utils.safestring import mark_safe
 
 from evaluation.figures import tradeoff
 from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
-from evaluation.figures.described import describe_bars, describe_tradeoff
+from evaluation.figures.json_figures import describe_bars, describe_tradeoff
 from evaluation.figures.style import ImageFormat, Size, Theme, for_page, place_systems
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.protocols.published import PublishedSystem
@@ -48,7 +48,7 @@ FORGOTTEN_AFTER_S = 60
 _not_drawn: dict[str, tuple[float, str]] = {}
 # Tests that look at no figure need not wait for one.
 draws_in_pages = True
-_draughtsman = Draughtsman("evaluation.figures.described", draws_within_s=DRAWING_S)
+_draughtsman = Draughtsman("evaluation.figures.json_figures", draws_within_s=DRAWING_S)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.ranking.entries import Measured
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.models import Edition
 from portal.core.labels import name_language
 

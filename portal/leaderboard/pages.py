@@ -17,12 +17,12 @@ from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Direction
+from evaluation.objective_results.values import SATURATED, is_saturated
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.published_view import is_further, list_tasks
 from evaluation.protocols.ranking.entries import Measured
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import CHANCE_EER
-from evaluation.scoring.values import SATURATED, is_saturated
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings

@@ -26,13 +26,13 @@ from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric
+from evaluation.objective_results.attack_strength import Reliability
+from evaluation.objective_results.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from evaluation.protocols.published import PublishedSystem, is_as_shipped, published_systems
 from evaluation.protocols.ranking.entries import Entry, Measured, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import Average, RecipeError, Track
-from evaluation.scoring.attack_strength import Reliability
-from evaluation.scoring.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.selectors import find_predecessor, find_version, first_version, list_versions, shown_edition

@@ -15,12 +15,12 @@ from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.metrics.catalogue import find_metric
+from evaluation.objective_results.track_averages import averages_differ
+from evaluation.objective_results.values import AVERAGE
 from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
 from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe
 from evaluation.protocols.tracks import narrow_to_track
 from evaluation.protocols.versions import find_obstacles, list_changes
-from evaluation.scoring.track_averages import averages_differ
-from evaluation.scoring.values import AVERAGE
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.rules import read_recipe_text

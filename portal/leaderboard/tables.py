@@ -20,6 +20,7 @@ from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_ta
 from common.tables import Row as TableRow
 from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
+from evaluation.objective_results.attack_strength import NOT_RELIABLE
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.entries import Entry, Measured, Miss, Place, RankingTable, Row
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
@@ -29,7 +30,6 @@ from evaluation.protocols.ranking.ranking import (
     find_missed_by_lower,
     lower_attack_notes,
 )
-from evaluation.scoring.attack_strength import NOT_RELIABLE
 from portal.core.labels import decimals
 from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage

@@ -14,8 +14,8 @@ from portal.accounts.access import open_read
 from portal.challenges.models import Edition
 from portal.core.downloads import csv_response, json_response, latex_response
 from portal.core.drawing import DrawingError, answer_not_drawn
-from portal.core.media import CONTENT_TYPES, secured
 from portal.core.panels import make_panels, panel_data
+from portal.core.signed_urls import CONTENT_TYPES, secured
 from portal.leaderboard import exports, pages, services
 from portal.leaderboard.figures import figure_file
 from portal.leaderboard.selectors import (

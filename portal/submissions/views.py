@@ -18,7 +18,7 @@ from django.utils import timezone
 from portal.accounts.access import member_action, member_page, member_read, organizer_read
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import csv_response
-from portal.core.media import open_stored
+from portal.core.signed_urls import open_stored
 from portal.jobs.services import NotPossible
 from portal.submissions import pages, services
 from portal.submissions.diff import compare_submissions, difference_rows

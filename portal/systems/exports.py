@@ -20,15 +20,15 @@ from django.http import Http404
 from common.tables import Cell, Row, Table, latex_table, latex_text
 from evaluation.app.attacker_training.selectors import list_epochs, make_report
 from evaluation.app.attacks.selectors import AttackValues, judge_attacks, list_attacks
-from evaluation.app.attacks.trained_attackers import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
+from evaluation.app.attacks.stored_attackers import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
 from evaluation.app.audio_measures.selectors import list_finished_runs, select_measures
 from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.app.objective_results.selectors import estimator_of
 from evaluation.app.runs.context import track_of
 from evaluation.attackers.training.trained_attacker import MEASURES
 from evaluation.metrics.catalogue import METRICS
-from evaluation.scoring.attack_strength import Reliability
-from evaluation.scoring.values import BASES, Number, letter_of
+from evaluation.objective_results.attack_strength import Reliability
+from evaluation.objective_results.values import BASES, Number, letter_of
 from portal.submissions.models import Submission, System
 from portal.systems.objective_results.pages import list_reasons, load_numbers, read_standing, summarize
 from portal.systems.objective_results.tables import TableMaker

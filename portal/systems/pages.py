@@ -29,7 +29,7 @@ from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Gender, Role
 from portal.challenges.selectors import corpora_for, passes_speech_on
 from portal.core.labels import moment_cell, time_left
-from portal.core.media import signed_address, voice_sources
+from portal.core.signed_urls import signed_address, voice_sources
 from portal.core.storage import read_stored
 from portal.corpora.selectors import summaries
 from portal.jobs.models import Job, State

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.kinds import CHAINED_KINDS, MEASURES
 from evaluation.app.runs.selectors import list_runs
-from evaluation.scoring.values import ObjectiveValues
+from evaluation.objective_results.values import ObjectiveValues
 from portal.challenges.data_files import gives_transcripts
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import shown_edition

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from anonymization.app.training.selectors import find_network
+from anonymization.app.network_training.selectors import find_network
 from anonymization.app.voice_assignment import find_targets, list_assignments
 from anonymization.methods.voices.files import write_targets_csv, write_voices
 from evaluation.app.attacker_training.selectors import find_training
@@ -27,7 +27,7 @@ from portal.accounts.access import member_action, member_page, member_read, open
 from portal.core.clock import read_clock
 from portal.core.downloads import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
-from portal.core.media import CONTENT_TYPES, open_stored, secured
+from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
 from portal.jobs.services import NotPossible
 from portal.submissions.removal import may_manage

@@ -266,8 +266,8 @@ OBJECTS: dict[tuple[str, tuple[str, ...]], Callable[[int], list[Values]]] = {
         ),
         pk="pk",
     ),
-    ("manage", ("kind", "key")): _managed,
-    ("manage", ("pk",)): _fixed(),  # receipts: nothing of a demo was deleted
+    ("removal", ("kind", "key")): _managed,
+    ("removal", ("pk",)): _fixed(),  # receipts: nothing of a demo was deleted
     ("studies", ("study",)): _rows(_studies, study="name"),
     ("studies", ("study", "language")): _own_words,
     ("studies", ("study", "session")): _rows(_sessions, study="study__name", session="pk"),

@@ -35,7 +35,7 @@ NEEDED = {
     "studies:new": "title",
     "studies:edit": "title",
     "studies:import": "title",
-    "manage:thing": "title",
+    "removal:thing": "title",
     "listen:withdraw-by-code": "code",
 }
 # Addresses that no object tells, by the role that sees them.

@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from evaluation.app.attacks.selectors import archive_key, list_attacks, similarity_key
-from evaluation.app.attacks.trained_attackers import attack_parameters
+from evaluation.app.attacks.stored_attackers import attack_parameters
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective_results.selectors import det_key
 from evaluation.app.recognition.selectors import words_key
@@ -15,7 +15,7 @@ from evaluation.app.runs.kinds import RETRAINED
 from evaluation.app.runs.services import make_row
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
-from evaluation.scoring.values import ATTACKS, Basis, Number
+from evaluation.objective_results.values import ATTACKS, Basis, Number
 from portal.core.storage import replace_named, store_bytes
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers

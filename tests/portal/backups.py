@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from portal.accounts.tokens import create_token
-from portal.manage.backup.services import make_backup
+from portal.operations.backup.services import make_backup
 from portal.submissions.models import Upload
 from portal.submissions.resumable_uploads import upload_path
 from tests.listening.factories import make_session, make_study

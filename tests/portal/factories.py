@@ -13,7 +13,7 @@ import soundfile
 from django.db.models import Count
 from django.utils import timezone
 
-from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.recipe_making import Choices, SpeakerShare, SpeechSet, make_recipe, write_recipe
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, TrialList, Utterance

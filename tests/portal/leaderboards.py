@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
-from evaluation.scoring.values import Basis, average_identity
+from evaluation.objective_results.values import Basis, average_identity
 from portal.submissions.models import System
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective import make_objective_run, ranked_numbers

@@ -12,7 +12,7 @@ from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.runs.selectors import list_newest_finished
 from evaluation.app.runs.services import make_row
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
-from evaluation.scoring.values import MEASURES, Basis, Number, average_identity, required_numbers, with_speech
+from evaluation.objective_results.values import MEASURES, Basis, Number, average_identity, required_numbers, with_speech
 from portal.core.storage import store_bytes
 from portal.intake.contents import classify
 from portal.jobs.models import Job, State

@@ -16,10 +16,10 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
-from evaluation.app.attacks.trained_attackers import ENCODER_FILES, encoder_key
+from evaluation.app.attacks.stored_attackers import ENCODER_FILES, encoder_key
 from evaluation.app.audio_measures.services import start_measures
 from listening.app.models import ScreeningResult, Session, Study, Trial
-from listening.app.sessions.clip_addresses import clip_names
+from listening.app.sessions.clip_urls import clip_names
 from listening.app.sessions.pre_screening import sound_names
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
@@ -99,13 +99,13 @@ MATRIX = {
     "docs:recipe-fields": OPEN,
     "downloads:page": OPEN,
     "downloads:file": OPEN,
-    "manage:index": FOR_MEMBERS,  # each sees their own
-    "manage:receipt": FOR_NOBODY_HERE,  # of nothing that was deleted: manage/test_removal
-    "manage:thing": FOR_OPERATORS,  # of an edition; each kind for each role: manage/test_removal
-    "manage:archive": FOR_OPERATORS,
-    "manage:restore": (LOGIN, 405, 405, 405),
-    "manage:delete": FOR_OPERATORS,
-    "manage:remove-demo": (LOGIN, 404, 404, 405),
+    "removal:index": FOR_MEMBERS,  # each sees their own
+    "removal:receipt": FOR_NOBODY_HERE,  # of nothing that was deleted: removal/test_removal
+    "removal:thing": FOR_OPERATORS,  # of an edition; each kind for each role: removal/test_removal
+    "removal:archive": FOR_OPERATORS,
+    "removal:restore": (LOGIN, 405, 405, 405),
+    "removal:delete": FOR_OPERATORS,
+    "removal:remove-demo": (LOGIN, 404, 404, 405),
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:import-demo": (LOGIN, 404, 405, 404),
@@ -502,11 +502,11 @@ POSTS = {
     "api:continue-run": API_FOR_NOBODY_HERE,
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
-    "manage:thing": (LOGIN, 404, 404, 422),  # no title is given
-    "manage:archive": (LOGIN, 404, 404, 302),
-    "manage:restore": (LOGIN, 404, 404, 302),
-    "manage:delete": (LOGIN, 404, 404, 422),
-    "manage:remove-demo": (LOGIN, 404, 404, 302),  # there is none
+    "removal:thing": (LOGIN, 404, 404, 422),  # no title is given
+    "removal:archive": (LOGIN, 404, 404, 302),
+    "removal:restore": (LOGIN, 404, 404, 302),
+    "removal:delete": (LOGIN, 404, 404, 422),
+    "removal:remove-demo": (LOGIN, 404, 404, 302),  # there is none
     "corpora:import": (LOGIN, 404, 422, 404),
     "corpora:import-demo": FOR_ORGANIZERS_TO_DO,
     "corpora:share": FOR_ORGANIZERS_TO_DO,
@@ -638,8 +638,8 @@ def addresses() -> dict[str, str]:
     arguments |= {"network-trainings:list": [], "network-trainings:new": ["little"]}
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
-    arguments |= {name: ["editions", "little-edition"] for name in MATRIX if name.startswith("manage:")}
-    arguments |= {"manage:index": [], "manage:remove-demo": [], "manage:receipt": [1]}
+    arguments |= {name: ["editions", "little-edition"] for name in MATRIX if name.startswith("removal:")}
+    arguments |= {"removal:index": [], "removal:remove-demo": [], "removal:receipt": [1]}
     arguments |= _of_a_team()
     somebody = User.objects.create_user("somebody@example.org", "pw").pk
     arguments |= {name: [somebody] for name in MATRIX if name.startswith("people:")}

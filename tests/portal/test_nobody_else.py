@@ -16,7 +16,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from portal.core.media import signed_address
+from portal.core.signed_urls import signed_address
 from portal.leaderboard.figures import list_drawings
 from portal.leaderboard.selectors import leaderboard_for
 from portal.submissions.models import Submission
@@ -30,7 +30,7 @@ OF_NO_TEAM = {
     "accounts": "one's own account; another's token: accounts/test_tokens",
     "people": "everybody's account, for operators alone: test_access, accounts/test_people",
     "corpora": "corpora of organizers: tests/portal/corpora/test_sharing",
-    "manage": "each kind of thing for each role: manage/test_removal",
+    "removal": "each kind of thing for each role: removal/test_removal",
     "docs": "the documentation and the shipped recipes",
     "downloads": "the program vp, the same for everybody",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from evaluation.app.attacks.trained_attackers import REPORT
+from evaluation.app.attacks.stored_attackers import REPORT
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from portal.challenges.models import Corpus

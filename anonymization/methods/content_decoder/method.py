@@ -194,7 +194,7 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
     network and a vocoder. Timing, pauses and the course of the melody stay.
     """
 
-    # networks: its files; trained_by: the recipes of `anonymization.training` whose files it reads.
+    # networks: its files; trained_by: the recipes of `anonymization.network_training` whose files it reads.
     # _stages: how many codes describe a frame where no option says it; 0 takes the bottleneck as it is.
     networks: Networks = field(default=SHIPPED, repr=False, kw_only=True)
     trained_by: ClassVar[tuple[str, ...]] = ("content-decoder",)

@@ -29,7 +29,7 @@ from common.errors import MetricInputError
 from common.memory import available_bytes
 from evaluation.app.attacker_training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
 from evaluation.app.attacker_training.services import ANY_DEVICE
-from evaluation.app.attacks.trained_attackers import (
+from evaluation.app.attacks.stored_attackers import (
     REPORT,
     checkpoint_key,
     encoder_key,

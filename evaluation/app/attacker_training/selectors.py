@@ -18,7 +18,7 @@ from django.http import Http404
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.voice_assignment import find_targets
-from evaluation.app.attacks.trained_attackers import REPORT
+from evaluation.app.attacks.stored_attackers import REPORT
 from evaluation.app.models import EvaluationRun, TrainingEpoch
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.attackers.training.recipe import Network, TrainingRecipe

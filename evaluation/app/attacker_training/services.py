@@ -19,7 +19,7 @@ from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import TargetRequest, find_targets
 from evaluation.app.attacker_training.selectors import Material, list_material
 from evaluation.app.attacks.services import start_attack
-from evaluation.app.attacks.trained_attackers import list_scorings, list_seeds, speech_of_training
+from evaluation.app.attacks.stored_attackers import list_scorings, list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.one_at_a_time import find_under_way

@@ -20,7 +20,7 @@ import numpy as np
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.attacks.selectors import matrices_key, scores_key, similarity_key
-from evaluation.app.attacks.trained_attackers import load_back_end, load_encoder, read_own_eer
+from evaluation.app.attacks.stored_attackers import load_back_end, load_encoder, read_own_eer
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective_results.services import draw_det_figures
 from evaluation.app.runs import feature_cache
@@ -33,8 +33,8 @@ from evaluation.attackers.trial_scores import PRESETS
 from evaluation.figures import similarity
 from evaluation.formats.results import Speech
 from evaluation.metrics.voice_similarity import VoiceDistinctiveness
-from evaluation.scoring.attack import choose_scorer, results_folder, run_attack
-from evaluation.scoring.sources import Attacker
+from evaluation.objective_results.attack import choose_scorer, results_folder, run_attack
+from evaluation.objective_results.sources import Attacker
 from portal.challenges.models import DataSet
 from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind

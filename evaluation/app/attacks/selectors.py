@@ -20,10 +20,10 @@ from evaluation.app.runs.portal_results import archive_key
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity, Speech
+from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
+from evaluation.objective_results.results.expected import detection_name
+from evaluation.objective_results.values import Missing, Number, ObjectiveValues, read_missing
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.attack_strength import AttackStrength, Reliability, judge_attack
-from evaluation.scoring.results.expected import detection_name
-from evaluation.scoring.values import Missing, Number, ObjectiveValues, read_missing
 from portal.submissions.models import Submission
 
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from common.errors import MetricInputError
-from evaluation.app.attacks.trained_attackers import attack_parameters, has_back_end, name_attacker
+from evaluation.app.attacks.stored_attackers import attack_parameters, has_back_end, name_attacker
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, describe_engine
 from evaluation.app.runs.services import choose_sets, find_engine, start_engine_run
 from evaluation.formats.results import Speech
-from evaluation.scoring.attack import choose_scorer, is_usual_preset, require_preset
+from evaluation.objective_results.attack import choose_scorer, is_usual_preset, require_preset
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
@@ -36,7 +36,7 @@ def start_attack(
         trained: a training run, with its `seed`, in place of an engine; semi-informed where it was trained on
             anonymised speech.
         data_sets: names of trial sets; all that can be attacked where none is named.
-        options: `preset`, how vectors are scored (`evaluation.scoring.attack`).
+        options: `preset`, how vectors are scored (`evaluation.objective_results.attack`).
         after: the job that the chain follows.
 
     Raises:

@@ -31,9 +31,9 @@ from evaluation.metrics.averages import Summary, pool
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from evaluation.metrics.word_errors import normalise_transcript, split_words
 from evaluation.metrics.word_normalization import find_rule
+from evaluation.objective_results.values import with_speech
+from evaluation.objective_results.word_errors import hypothesis_identity
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.values import with_speech
-from evaluation.scoring.word_errors import hypothesis_identity
 from portal.challenges.models import DataSet, Gender, Role
 from portal.core.labels import decimals
 from portal.jobs.models import State

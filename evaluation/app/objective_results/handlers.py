@@ -26,11 +26,11 @@ from evaluation.metrics.catalogue import (
     PITCH_CORRELATION_REALIGNED,
     PITCH_CORRELATION_UNRELATED,
 )
+from evaluation.objective_results.compute import Objective, compute_objective, put_beside
+from evaluation.objective_results.recomputation import MeasuredTest
+from evaluation.objective_results.sources import Sources, UtteranceValues
+from evaluation.objective_results.values import PREDICTED
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.compute import Objective, compute_objective, put_beside
-from evaluation.scoring.recomputation import MeasuredTest
-from evaluation.scoring.sources import Sources, UtteranceValues
-from evaluation.scoring.values import PREDICTED
 from portal.challenges.models import Role
 from portal.intake.documents import read_submitted_results
 from portal.jobs.kinds import job_kind

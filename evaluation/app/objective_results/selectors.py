@@ -23,9 +23,8 @@ from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.detection import DetCurve, DetectionMetrics, Estimator, det_curve, detection_metrics
-from evaluation.protocols.recipes import Recipe, Track
-from evaluation.scoring.track_averages import average_again, list_averages
-from evaluation.scoring.values import (
+from evaluation.objective_results.track_averages import average_again, list_averages
+from evaluation.objective_results.values import (
     ATTACKS,
     AVERAGE,
     NOT_COMPUTED,
@@ -38,6 +37,7 @@ from evaluation.scoring.values import (
     required_numbers,
     select_complete,
 )
+from evaluation.protocols.recipes import Recipe, Track
 from portal.challenges.models import Edition, RecipeVersion
 from portal.jobs.models import State
 from portal.submissions.models import Submission

@@ -36,9 +36,9 @@ from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det, exposure
 from evaluation.formats.results import AttackModel
+from evaluation.objective_results.values import ObjectiveValues, read_missing
 from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.values import ObjectiveValues, read_missing
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition, RecipeVersion
 from portal.challenges.selectors import stored_recipe

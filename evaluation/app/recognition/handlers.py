@@ -26,8 +26,8 @@ from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.bootstrap import Replicates, weighted_sum
 from evaluation.metrics.word_errors import WordErrorCounts
 from evaluation.metrics.word_normalization import find_rule
-from evaluation.scoring.recognition import GroupErrors, RecognitionReport, recognition_report
-from evaluation.scoring.values import AVERAGE, Basis, Number
+from evaluation.objective_results.recognition import GroupErrors, RecognitionReport, recognition_report
+from evaluation.objective_results.values import AVERAGE, Basis, Number
 from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue

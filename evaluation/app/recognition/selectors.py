@@ -12,7 +12,7 @@ from evaluation.app.runs.kinds import RECOGNITION, EngineText, describe_engine
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.metrics.word_errors import AlignedWord, align_words, split_words
 from evaluation.metrics.word_normalization import RULES, find_rule
-from evaluation.scoring.values import Number
+from evaluation.objective_results.values import Number
 from portal.core.storage import read_stored
 from portal.submissions.models import Submission
 

@@ -30,9 +30,9 @@ from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
 from evaluation.metrics.bootstrap import Interval, Replicates, weighted_sum
+from evaluation.objective_results.phones import PhoneComparison, compare_phones
+from evaluation.objective_results.values import AVERAGE, Basis, Number
 from evaluation.recognizer_training import frames
-from evaluation.scoring.phones import PhoneComparison, compare_phones
-from evaluation.scoring.values import AVERAGE, Basis, Number
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio, read_stored, replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind

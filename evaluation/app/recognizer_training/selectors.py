@@ -20,7 +20,7 @@ from evaluation.app.runs.kinds import PHONES_TEXT, RETRAINED, EngineText
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.formats.results import Speech
 from evaluation.metrics.averages import AverageError, weighted_average
-from evaluation.scoring.values import AVERAGE, Number
+from evaluation.objective_results.values import AVERAGE, Number
 from portal.challenges.models import Edition
 from portal.submissions.models import Submission
 

@@ -19,9 +19,9 @@ from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.metrics.word_normalization import TextRule, rule_for
+from evaluation.objective_results.sources import Sources
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from evaluation.protocols.recipes import Recipe, Track
-from evaluation.scoring.sources import Sources
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
 from portal.challenges.selectors import find_trials
 from portal.submissions.models import Submission

@@ -147,7 +147,7 @@ def describe_engine(run: EvaluationRun) -> EngineText:
     key = run.parameters.get("engine_key", run.engine)
     if run.kind == RETRAINED.kind:
         return PHONES_TEXT
-    if "trained" in run.parameters:  # as `evaluation.app.attacks.trained_attackers.attack_parameters` describes it
+    if "trained" in run.parameters:  # as `evaluation.app.attacks.stored_attackers.attack_parameters` describes it
         training = Speech(run.parameters.get("trained_on", Speech.ANONYMISED))
         return EngineText(
             run.engine,

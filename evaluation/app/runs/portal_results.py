@@ -21,11 +21,11 @@ from evaluation.app.runs.feature_cache import hypothesis_cache
 from evaluation.app.runs.kinds import describe_engine
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_normalization import TextRule, find_rule
+from evaluation.objective_results.attack import NO_VECTORS, attacks_of_training, results_folder
+from evaluation.objective_results.results.expected import detection_name
+from evaluation.objective_results.results.folders import ScoreFile, SystemResults
+from evaluation.objective_results.values import ATTACKS, read_missing
 from evaluation.protocols.recipes import DataSet
-from evaluation.scoring.attack import NO_VECTORS, attacks_of_training, results_folder
-from evaluation.scoring.results.expected import detection_name
-from evaluation.scoring.results.folders import ScoreFile, SystemResults
-from evaluation.scoring.values import ATTACKS, read_missing
 from portal.challenges.models import Utterance
 
 

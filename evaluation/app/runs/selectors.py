@@ -16,7 +16,7 @@ from django.db.models import Q
 from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.app.runs.kinds import CHAINED_JOBS, ENGINE_KINDS, EngineText, RunKind, describe_engine, name_preset
 from evaluation.formats.results import Gender, NumberIdentity, Speech
-from evaluation.scoring.values import Basis, Number
+from evaluation.objective_results.values import Basis, Number
 from portal.jobs.models import Job, State
 from portal.jobs.rules import can_cancel, can_run_again, is_ending
 from portal.jobs.selectors import with_estimates

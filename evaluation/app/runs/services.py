@@ -22,10 +22,10 @@ from evaluation.app.runs.selectors import FACTS, GENDERS, list_jobs
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.figures.style import ImageFormat, Plot, Theme, draw_files
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity
+from evaluation.objective_results.compute import Objective
+from evaluation.objective_results.recomputation import MeasuredTest
+from evaluation.objective_results.values import Number
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.compute import Objective
-from evaluation.scoring.recomputation import MeasuredTest
-from evaluation.scoring.values import Number
 from portal.core import audit
 from portal.core.storage import replace_named, store_bytes
 from portal.core.version import code_version

@@ -22,11 +22,11 @@ from evaluation.app.runs.portal_results import PortalResults
 from evaluation.app.submission_evaluation.selectors import ORIGINALS, list_parts
 from evaluation.app.submission_evaluation.services import key_of_engine
 from evaluation.formats.results import AttackModel, Speech
+from evaluation.objective_results.attack import average_models, choose_scorer, list_pairs, score_trials_into
+from evaluation.objective_results.compute import compute_objective
+from evaluation.objective_results.results.folders import ScoreFile
+from evaluation.objective_results.values import ATTACKS, AVERAGE
 from evaluation.protocols.recipes import DataSet
-from evaluation.scoring.attack import average_models, choose_scorer, list_pairs, score_trials_into
-from evaluation.scoring.compute import compute_objective
-from evaluation.scoring.results.folders import ScoreFile
-from evaluation.scoring.values import ATTACKS, AVERAGE
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 
 from evaluation.app.attacker_training.services import ANY_DEVICE
-from evaluation.app.attacks.trained_attackers import attack_parameters, list_scorings, name_attacker, speech_of_training
+from evaluation.app.attacks.stored_attackers import attack_parameters, list_scorings, name_attacker, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective_results.services import edition_of, recipe_hash, start_missing_measures, start_objective
 from evaluation.app.runs.context import EvaluationContext, SetState

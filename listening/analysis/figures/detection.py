@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.figures.det import Curve, DetPlot, spread_curves
-from evaluation.figures.rows import HOLLOW, Marks, RowPanel, RowPlot, Rows
+from evaluation.figures.row_plots import HOLLOW, Marks, RowPanel, RowPlot, Rows
 from listening.analysis.figures.labels import interval, listed, percent, sentence, short_group
 from listening.analysis.figures.view import (
     ALL_FORMATS,

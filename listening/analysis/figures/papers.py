@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from evaluation.figures.points import Cloud, Measure, ScatterPlot
-from evaluation.figures.rows import HOLLOW
+from evaluation.figures.row_plots import HOLLOW
+from evaluation.figures.scatter_plots import Cloud, Measure, ScatterPlot
 from listening.analysis.figures.labels import count, interval, listed, number, sentence
 from listening.analysis.figures.ratings import CELLS, MEASURES, make_measure, violin_figures
 from listening.analysis.figures.view import Figure, Record, View

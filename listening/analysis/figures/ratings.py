@@ -14,8 +14,8 @@ import numpy as np
 
 from common.arrays import Floats
 from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
-from evaluation.figures.points import CountPlot, Measure
-from evaluation.figures.rows import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
+from evaluation.figures.row_plots import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
+from evaluation.figures.scatter_plots import CountPlot, Measure
 from listening.analysis.figures.labels import count, interval, listed, number, percent, sentence, short_group
 from listening.analysis.figures.view import Figure, Record, View, find_limits, group_rows, has_interval, ordered
 from listening.analysis.reading.inputs import ORIGINAL

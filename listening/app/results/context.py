@@ -41,7 +41,7 @@ from listening.app.results.tables import Shape, chosen_sorting
 from listening.app.sessions.selectors import read_screening
 from listening.app.studies.rules import describe_published_results
 from portal.core.downloads import as_download, latex_response
-from portal.core.media import CONTENT_TYPES, secured
+from portal.core.signed_urls import CONTENT_TYPES, secured
 from portal.submissions.models import SubmittedFile
 from portal.submissions.rules import Part as SystemPart
 from portal.submissions.selectors import systems_for

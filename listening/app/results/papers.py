@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
 from common.tables import Cell, Column, Table, plain_table
-from evaluation.figures.described import describe_plot
+from evaluation.figures.json_figures import describe_plot
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.protocols.published import PublishedCorrelation, load_published_correlations
 from listening.analysis.figures.labels import sentence
@@ -28,8 +28,8 @@ from listening.app.results.figures import FORMATS, list_numbers
 from listening.app.results.labels import ORIGINAL_LABEL, SCORES, label_of
 from listening.app.results.pages import chosen_scores
 from listening.app.results.selectors import Shown, list_shown_analyses, shown_analysis_for
-from portal.core.media import CONTENT_TYPES, secured
 from portal.core.panels import Panel
+from portal.core.signed_urls import CONTENT_TYPES, secured
 from portal.leaderboard.figures import draw_file, figure_key
 
 PAPER = "2022"

@@ -20,9 +20,9 @@ from django.http import Http404
 
 from listening.app.models import ItemSample, Serve, Session
 from listening.app.sessions import selectors
-from listening.app.sessions.clip_addresses import can_be_name, is_clip_name
+from listening.app.sessions.clip_urls import can_be_name, is_clip_name
 from portal.core.clock import read_clock
-from portal.core.media import CONTENT_TYPES
+from portal.core.signed_urls import CONTENT_TYPES
 
 CHUNK_BYTES = 16 << 10  # small, so that little of what a broken connection never carried counts as sent
 MOST_REQUESTS = 30_000

@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
 from listening.app.models import Answer, Item, Session, Stimulus, Study, Trial
-from listening.app.sessions.clip_addresses import clip_address
+from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
 from listening.app.sessions.sql import Statement
 from listening.app.studies.rules import seconds_of_trial

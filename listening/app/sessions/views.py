@@ -33,9 +33,9 @@ from listening.app.sessions.selectors import describe_state, session_for
 from listening.app.studies.interface_words import speak
 from listening.app.studies.selectors import expected_effort
 from listening.app.studies.settings import parse_platform
-from portal.core.addresses import plain_address
 from portal.core.clock import read_clock
-from portal.core.media import ranged_response, secured
+from portal.core.network_addresses import plain_address
+from portal.core.signed_urls import ranged_response, secured
 
 View = Callable[..., HttpResponse]
 Step = Session.Step

@@ -18,7 +18,7 @@ from django.http import QueryDict
 from django.utils.functional import cached_property
 
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.ranking.policy import MOST_CONDITIONS
 from evaluation.protocols.recipe_making import (
     ESTIMATORS,

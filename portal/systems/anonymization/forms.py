@@ -19,10 +19,10 @@ from django.forms.boundfield import BoundField, BoundWidget
 from django.utils.functional import cached_property
 
 from anonymization.app.models import AnonymizationRun, NetworkSeed
+from anonymization.app.network_training.selectors import warn_of_speakers
 from anonymization.app.networks import list_readers
 from anonymization.app.selectors import Pace, label_of, list_paces, list_unfinished_trials
 from anonymization.app.services import start_trials
-from anonymization.app.training.selectors import warn_of_speakers
 from anonymization.app.voice_assignment import BY_ROLE, TargetRequest
 from anonymization.methods.contract import (
     Anonymizer,

@@ -21,7 +21,7 @@ from evaluation.app.attacker_training.selectors import (
     warn_of_tested,
 )
 from evaluation.app.attacker_training.services import ANY_DEVICE
-from evaluation.app.attacks.trained_attackers import (
+from evaluation.app.attacks.stored_attackers import (
     describe_scoring,
     list_scorings,
     list_seeds,
@@ -34,7 +34,7 @@ from evaluation.app.runs.selectors import list_runs
 from evaluation.attackers.training.recipe import VARIANTS, TrainingRecipe, target_weights
 from evaluation.attackers.training.report import Spread, spread
 from evaluation.formats.results import Speech
-from evaluation.scoring.values import AVERAGE
+from evaluation.objective_results.values import AVERAGE
 from portal.core.labels import decimals, duration
 from portal.jobs.models import State
 from portal.jobs.rules import can_cancel, can_run_again

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.attacker_training.selectors import TrainingReport
-from evaluation.app.attacks.trained_attackers import list_seeds, speech_of_training
+from evaluation.app.attacks.stored_attackers import list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import VARIANTS
 from evaluation.attackers.training.report import Spread

@@ -29,9 +29,9 @@ from evaluation.app.runs.selectors import (
 )
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
-from evaluation.scoring.attack_strength import Reliability
-from evaluation.scoring.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
-from evaluation.scoring.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
+from evaluation.objective_results.attack_strength import Reliability
+from evaluation.objective_results.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
+from evaluation.objective_results.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
 from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Note, Rung, read_ladders
 from portal.systems.engines.forms import list_unfinished
 from portal.systems.objective_results import tables

@@ -11,8 +11,8 @@ from django.forms.boundfield import BoundWidget
 from django.utils.functional import cached_property
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
-from anonymization.app.training.selectors import Material, list_decoders, list_material
-from anonymization.app.training.services import (
+from anonymization.app.network_training.selectors import Material, list_decoders, list_material
+from anonymization.app.network_training.services import (
     LARGEST_SEED,
     MOST_SEEDS,
     explain_no_training,
@@ -24,7 +24,7 @@ from anonymization.app.training.services import (
     needs_card,
     start_training,
 )
-from anonymization.training.recipe import Recipe, read_recipes
+from anonymization.network_training.recipe import Recipe, read_recipes
 from portal.challenges.models import Corpus, DataSet
 from portal.core.clock import read_clock
 from portal.core.fields import LineField, RadioField, RowField, RowsField, disable

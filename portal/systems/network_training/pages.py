@@ -14,8 +14,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
-from anonymization.app.networks import list_readers
-from anonymization.app.training.selectors import (
+from anonymization.app.network_training.selectors import (
     find_change,
     list_jobs,
     list_warnings,
@@ -24,8 +23,9 @@ from anonymization.app.training.selectors import (
     sum_up_state,
     trainings_for,
 )
+from anonymization.app.networks import list_readers
 from anonymization.methods.content_decoder.retrained import DECODER
-from anonymization.training.recipe import read_recipes
+from anonymization.network_training.recipe import read_recipes
 from common.errors import MetricInputError
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Role

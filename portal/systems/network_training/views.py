@@ -11,8 +11,8 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from anonymization.app.training.selectors import find_training, seed_for, training_for
-from anonymization.app.training.services import cancel_training, continue_training
+from anonymization.app.network_training.selectors import find_training, seed_for, training_for
+from anonymization.app.network_training.services import cancel_training, continue_training
 from portal.accounts.access import organizer_page, organizer_read
 from portal.core.downloads import as_download, csv_response
 from portal.core.fields import posted, show_form

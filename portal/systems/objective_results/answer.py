@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from evaluation.formats.results import AttackModel, Speech, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
+from evaluation.objective_results.values import Number, ObjectiveValues
 from evaluation.protocols.ranking.entries import Place
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.recipes import Track
-from evaluation.scoring.values import Number, ObjectiveValues
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard, find_lower_attack, judge_average
 from portal.leaderboard.tables import limit_in_words

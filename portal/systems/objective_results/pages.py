@@ -26,8 +26,8 @@ from evaluation.app.runs.context import pitch_minimum, track_of
 from evaluation.figures import exposure
 from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
+from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.ranking.unranked import reasons_against
-from evaluation.scoring.values import ObjectiveValues
 from portal.challenges.models import Edition
 from portal.challenges.selectors import shown_edition
 from portal.core.panels import make_panels

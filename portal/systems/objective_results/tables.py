@@ -14,14 +14,9 @@ from common.tables import Cell, Column, Group, Row, Table
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.metrics.linkability import FEW_TARGETS, TARGETS_PER_BIN
-from evaluation.protocols.ranking.conditions import Condition, GateResult, conditions
-from evaluation.protocols.ranking.conditions import check_gate as hold_gate
-from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.protocols.ranking.ranking import CHANCE_EER
-from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
-from evaluation.scoring.attack_strength import Reliability
-from evaluation.scoring.results.checks import BASELINE_TOLERANCE
-from evaluation.scoring.values import (
+from evaluation.objective_results.attack_strength import Reliability
+from evaluation.objective_results.results.checks import BASELINE_TOLERANCE
+from evaluation.objective_results.values import (
     AVERAGE,
     BEYOND,
     DETECTION,
@@ -34,6 +29,11 @@ from evaluation.scoring.values import (
     number_words,
     published_value,
 )
+from evaluation.protocols.ranking.conditions import Condition, GateResult, conditions
+from evaluation.protocols.ranking.conditions import check_gate as hold_gate
+from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.ranking.ranking import CHANCE_EER
+from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import address_of_metric
 from speech.predictors.dnsmos import WORTH

@@ -34,9 +34,9 @@ from evaluation.app.runs.kinds import RECOGNITION, RETRAINED
 from evaluation.app.runs.selectors import NumbersOfRuns
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_errors import AlignedWord
-from evaluation.scoring.values import AVERAGE, Number
+from evaluation.objective_results.values import AVERAGE, Number
 from portal.core.labels import decimals
-from portal.core.media import voice_sources
+from portal.core.signed_urls import voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.systems.engines.forms import list_unfinished
 from portal.systems.objective_results.tables import SPEECHES, number_group, number_row, number_table

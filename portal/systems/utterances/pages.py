@@ -41,7 +41,7 @@ from portal.challenges.selectors import may_see_corpus
 from portal.core.downloads import csv_response
 from portal.core.drawing import DrawingError, answer_not_drawn, draughtsman
 from portal.core.labels import decimals
-from portal.core.media import CONTENT_TYPES, secured, voice_sources
+from portal.core.signed_urls import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import ACCEPTED, relations_to

@@ -11,10 +11,10 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
+from anonymization.app.network_training import handlers, services
+from anonymization.app.network_training.selectors import find_change, list_jobs, list_material, sum_up_state
+from anonymization.app.network_training.services import cancel_training, continue_training, start_training
 from anonymization.app.networks import make_method
-from anonymization.app.training import handlers, services
-from anonymization.app.training.selectors import find_change, list_jobs, list_material, sum_up_state
-from anonymization.app.training.services import cancel_training, continue_training, start_training
 from portal.challenges.models import Role
 from portal.core.models import AuditEvent
 from portal.core.removal import find_kind
@@ -22,7 +22,7 @@ from portal.core.storage import content_key, store_bytes
 from portal.jobs.models import JobEvent, State
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, release_job
-from portal.manage import services as management
+from portal.removal import services as management
 from tests.evaluation.engines import require_model_file
 from tests.portal.factories import make_corpus, make_organizer
 from tests.portal.network_trainings import add_training_set, make_material, make_network_training
@@ -45,7 +45,7 @@ def machine(monkeypatch):
 @pytest.fixture
 def read(monkeypatch):
     """What is read of speech is drawn by the name of the utterance; how often each was read."""
-    from anonymization.training import features
+    from anonymization.network_training import features
 
     counts = {}
 

@@ -21,8 +21,8 @@ from portal.core.storage import content_key, store_bytes
 from portal.jobs.models import State
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible, request_cancel, run_again
-from portal.manage import services as management
-from portal.manage.erasure import erase_speech
+from portal.removal import services as management
+from portal.removal.erasure import erase_speech
 from portal.submissions.models import SubmittedFile, System
 from portal.submissions.services import create_baseline
 from tests.anonymization.methods.test_retrained import train

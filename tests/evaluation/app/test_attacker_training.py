@@ -22,7 +22,7 @@ from evaluation.app.attacker_training.selectors import (
     read_recipe_of_run,
 )
 from evaluation.app.attacker_training.services import start_training, train_and_attack
-from evaluation.app.attacks.trained_attackers import (
+from evaluation.app.attacks.stored_attackers import (
     REPORT,
     checkpoint_key,
     encoder_key,

@@ -9,7 +9,7 @@ from django.core.files.storage import default_storage
 
 from evaluation.app.attacks.selectors import list_attacks, matrices_key
 from evaluation.app.attacks.services import start_attack
-from evaluation.app.attacks.trained_attackers import engine_key
+from evaluation.app.attacks.stored_attackers import engine_key
 from evaluation.app.models import EvaluationRun, SpeakerVector
 from evaluation.app.objective_results.selectors import det_key, group_curves, read_objective_values
 from evaluation.app.runs.context import EvaluationContext
@@ -17,9 +17,9 @@ from evaluation.app.runs.feature_cache import vector_cache
 from evaluation.app.runs.selectors import list_jobs, measure_pace
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.scoring.attack import is_usual_preset
-from evaluation.scoring.results.folders import read_results
-from evaluation.scoring.values import Basis
+from evaluation.objective_results.attack import is_usual_preset
+from evaluation.objective_results.results.folders import read_results
+from evaluation.objective_results.values import Basis
 from portal.challenges.models import TrialList
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute

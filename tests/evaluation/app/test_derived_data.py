@@ -4,7 +4,7 @@ import pytest
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from evaluation.app.derived_data.handlers import delete_orphans
+from evaluation.app.derived_data.receivers import delete_orphans
 from evaluation.app.models import Hypothesis, SpeakerVector
 from evaluation.app.recognition.selectors import read_utterances
 from portal.challenges.models import Utterance

@@ -6,8 +6,8 @@ import pytest
 
 from evaluation.app.objective_results.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
+from evaluation.objective_results.values import Basis
 from evaluation.protocols.ranking.conditions import check_gate, conditions
-from evaluation.scoring.values import Basis
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
 from portal.jobs.models import State

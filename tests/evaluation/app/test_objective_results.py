@@ -31,9 +31,9 @@ from evaluation.metrics.bootstrap import (
 )
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.voice_similarity import diagonal_dominance
+from evaluation.objective_results import sources
+from evaluation.objective_results.values import Basis
 from evaluation.protocols.ranking.conditions import check_gate
-from evaluation.scoring import sources
-from evaluation.scoring.values import Basis
 from portal.core.storage import default_storage
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute

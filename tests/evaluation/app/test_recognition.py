@@ -10,7 +10,7 @@ from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.selectors import list_jobs
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Gender, Speech
-from evaluation.scoring.values import Basis
+from evaluation.objective_results.values import Basis
 from portal.challenges.models import Utterance
 from portal.core.health import beat
 from portal.jobs.models import State

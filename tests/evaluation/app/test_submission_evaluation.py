@@ -12,7 +12,7 @@ from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from evaluation.app.attacker_training.handlers import _Turn
 from evaluation.app.attacks import handlers as attacks
-from evaluation.app.attacks.trained_attackers import REPORT
+from evaluation.app.attacks.stored_attackers import REPORT
 from evaluation.app.audio_measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.objective_results.selectors import list_score_sets, list_version_runs
@@ -20,7 +20,7 @@ from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.scoring.values import Basis
+from evaluation.objective_results.values import Basis
 from portal.challenges.models import Utterance
 from portal.core.health import beat
 from portal.jobs.models import Job, State

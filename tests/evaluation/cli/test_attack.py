@@ -16,8 +16,8 @@ from common.lock import lock_folder
 from evaluation.cli.attack import LOCK
 from evaluation.formats.scores import read_scores
 from evaluation.metrics.detection import detection_metrics
-from evaluation.scoring import vector_files
-from evaluation.scoring.vector_files import read_vectors, write_vectors
+from evaluation.objective_results import vector_files
+from evaluation.objective_results.vector_files import read_vectors, write_vectors
 from speech.encoders import long_term_spectrum, registry
 from tests.evaluation.formant_speech import RATE_HZ, voice
 from tests.evaluation.reference import SHARED, needs_shared

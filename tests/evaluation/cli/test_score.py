@@ -19,7 +19,7 @@ from common.terminal import PROBLEMS_PER_KIND, format_problems, print_json, prin
 from evaluation.metrics.bootstrap import bootstrap_detection, draw_speakers
 from evaluation.metrics.catalogue import DETECTION_METRICS
 from evaluation.metrics.exposure import measure_exposure
-from evaluation.scoring.recomputation import encode_trials, join_files, measure_scores
+from evaluation.objective_results.recomputation import encode_trials, join_files, measure_scores
 from tests.evaluation.commands import SPEAKERS, refusal, write_test
 from tests.evaluation.reference import SHARED
 

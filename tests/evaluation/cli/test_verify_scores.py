@@ -10,11 +10,11 @@ from evaluation.formats.results import CATEGORIES, AttackModel, Speech
 from evaluation.formats.scores import write_scores
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.detection import detection_metrics
+from evaluation.objective_results.recomputation import join_files
+from evaluation.objective_results.results.expected import ResultKind, detection_name
+from evaluation.objective_results.results.folders import read_results
+from evaluation.objective_results.results.results_2022 import make_reported_number, read_result_file
 from evaluation.protocols.recipes import load_recipe
-from evaluation.scoring.recomputation import join_files
-from evaluation.scoring.results.expected import ResultKind, detection_name
-from evaluation.scoring.results.folders import read_results
-from evaluation.scoring.results.results_2022 import make_reported_number, read_result_file
 from tests.evaluation.commands import refusal, write_test
 from tests.evaluation.formats.published import R2022
 from tests.evaluation.formats.writing import write_result_file, write_single_files

@@ -11,8 +11,8 @@ import pytest
 
 from common.errors import MetricInputError
 from evaluation.figures.bars import SystemBar, describe_systems, draw_system_bars
-from evaluation.figures.described import describe_bars, describe_tradeoff, draw_described
 from evaluation.figures.drawing_process import LENGTH_BYTES
+from evaluation.figures.json_figures import describe_bars, describe_tradeoff, draw_described
 from evaluation.figures.style import PALETTES
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff, letters_for
 from evaluation.metrics.catalogue import GAIN_OF_VOICE_DISTINCTIVENESS, PITCH_CORRELATION
@@ -109,7 +109,7 @@ def test_described_figures_are_drawn_by_a_process_one_line_after_another():
             BARS, metric="pitch_correlation", estimator="praat", minimum=0.3, theme="dark", image_format="pdf"
         ),
     ]
-    command = [sys.executable, "-m", "evaluation.figures.described"]
+    command = [sys.executable, "-m", "evaluation.figures.json_figures"]
     answer = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True, timeout=120)
     files = [draw_described(line) for line in lines]
     assert answer.stdout == b"".join(len(each).to_bytes(LENGTH_BYTES, "big") + each for each in files)

@@ -18,7 +18,7 @@ from evaluation.figures.histogram import (
     draw_histogram,
     make_pitch_plot,
 )
-from evaluation.figures.points import CountPlot, Measure
+from evaluation.figures.scatter_plots import CountPlot, Measure
 from evaluation.figures.style import PALETTES, draw_plot
 from evaluation.metrics.averages import distribute
 

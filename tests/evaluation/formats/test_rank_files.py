@@ -12,9 +12,9 @@ import pytest
 from common.problems import Severity
 from evaluation.formats.results import AttackModel, Gender, Speech
 from evaluation.metrics.averages import AverageError
+from evaluation.objective_results.results.folders import read_results, track_average
+from evaluation.objective_results.results.rank_files import read_rank_file
 from evaluation.protocols.recipes import load_recipe
-from evaluation.scoring.results.folders import read_results, track_average
-from evaluation.scoring.results.rank_files import read_rank_file
 from tests.evaluation.formats.published import GENDERS, LETTER, R2024, R2026, needs_results, table
 
 pytestmark = needs_results

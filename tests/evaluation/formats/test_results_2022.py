@@ -15,10 +15,10 @@ import pytest
 from common.problems import Severity
 from evaluation.formats.results import AttackModel, Gender, Speech, print_zebra
 from evaluation.metrics.averages import AverageError
+from evaluation.objective_results.results.expected import ResultKind
+from evaluation.objective_results.results.folders import read_results, track_average
+from evaluation.objective_results.results.results_2022 import make_reported_number, read_result_file
 from evaluation.protocols.recipes import load_recipe
-from evaluation.scoring.results.expected import ResultKind
-from evaluation.scoring.results.folders import read_results, track_average
-from evaluation.scoring.results.results_2022 import make_reported_number, read_result_file
 from tests.evaluation.formats.published import R2022, SHARED, needs_results, table, table_rows
 from tests.evaluation.formats.writing import ResultWriteError, write_result_file
 

@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from common.problems import Severity
-from evaluation.scoring.results.folders import read_published, read_results
-from evaluation.scoring.results.results_2022 import read_result_file
+from evaluation.objective_results.results.folders import read_published, read_results
+from evaluation.objective_results.results.results_2022 import read_result_file
 from tests.evaluation.commands import RANK_FILE
 from tests.evaluation.formats.published import R2022, needs_results
 

@@ -17,7 +17,7 @@ from common.errors import MetricInputError
 from common.problems import Severity
 from evaluation.formats import scores as module
 from evaluation.formats.scores import join_scores, list_score_problems, read_scores, read_trial_table, write_scores
-from evaluation.scoring.recomputation import join_files, measure_scores
+from evaluation.objective_results.recomputation import join_files, measure_scores
 
 REAL = Path("../shared/vpc-librispeech")
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason=f"{REAL} is not here")

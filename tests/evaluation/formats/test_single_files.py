@@ -7,14 +7,14 @@ import io
 import pytest
 
 from common.problems import ProblemList
-from evaluation.protocols.recipes import load_recipe
-from evaluation.scoring.results.expected import ResultKind
-from evaluation.scoring.results.results_2022 import (
+from evaluation.objective_results.results.expected import ResultKind
+from evaluation.objective_results.results.results_2022 import (
     make_reported_number,
     read_result_file,
     read_single_file,
     single_files,
 )
+from evaluation.protocols.recipes import load_recipe
 from tests.evaluation.formats.published import R2022, needs_results
 from tests.evaluation.formats.writing import ResultWriteError, write_single_file, write_single_files
 

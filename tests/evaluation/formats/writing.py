@@ -8,9 +8,9 @@ from typing import TextIO
 
 from evaluation.formats.results import KINDS, Entry, NumberIdentity, Recognition, ReportedNumber
 from evaluation.metrics.averages import weighted_average
+from evaluation.objective_results.results.expected import ExpectedLine, ResultKind, expected_lines, is_member
+from evaluation.objective_results.results.results_2022 import SingleFile, make_reported_number, single_files
 from evaluation.protocols.recipes import Recipe
-from evaluation.scoring.results.expected import ExpectedLine, ResultKind, expected_lines, is_member
-from evaluation.scoring.results.results_2022 import SingleFile, make_reported_number, single_files
 
 
 class ResultWriteError(ValueError):

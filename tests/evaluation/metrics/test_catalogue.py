@@ -8,10 +8,10 @@ from evaluation.formats.results import KINDS
 from evaluation.metrics.bootstrap import DETECTION_MEASURES
 from evaluation.metrics.catalogue import ALL_METRICS, METRICS, Direction, UnknownMetricError, find_metric
 from evaluation.metrics.detection import detection_metrics
+from evaluation.objective_results.results.expected import ResultKind, expected_lines
+from evaluation.objective_results.results.folders import read_results
+from evaluation.objective_results.results.rank_files import read_rank_file
 from evaluation.protocols.recipes import load_recipe, shipped_editions
-from evaluation.scoring.results.expected import ResultKind, expected_lines
-from evaluation.scoring.results.folders import read_results
-from evaluation.scoring.results.rank_files import read_rank_file
 from tests.evaluation.reference import SHARED
 
 RESULTS = [path for path in (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026)) if path.is_dir()]

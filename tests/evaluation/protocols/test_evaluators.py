@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.protocols.evaluators import Evaluation, KnownEngines
+from evaluation.protocols.evaluation_table import Evaluation, KnownEngines
 from evaluation.protocols.recipes import RecipeError, load_recipe, parse_recipe, shipped_editions
 
 RECIPE = """

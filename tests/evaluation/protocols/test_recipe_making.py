@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.recipe_making import (
     Engines,
     SpeakerShare,

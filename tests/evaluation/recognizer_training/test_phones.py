@@ -12,8 +12,8 @@ from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
 from evaluation.cli.main import main
 from evaluation.formats.results import Speech
+from evaluation.objective_results.phones import compare_phones
 from evaluation.recognizer_training.frames import SpokenText, choose_speech, read_spoken_texts
-from evaluation.scoring.phones import compare_phones
 from speech.audio.files import write_flac16
 from speech.recognizers.phone_recipe import INPUTS, PhoneRecipe
 from speech.recognizers.phones import spell_phones

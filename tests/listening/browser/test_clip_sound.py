@@ -8,7 +8,7 @@ import soundfile
 from django.core.files.storage import default_storage
 
 from listening.app.models import Serve
-from listening.app.sessions.clip_addresses import clip_address
+from listening.app.sessions.clip_urls import clip_address
 from listening.stimuli.making import make_stimulus
 from portal.core.storage import store_bytes
 from tests.browsing import wait_until

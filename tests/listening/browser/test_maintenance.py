@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
 from portal.core import maintenance
-from portal.manage.maintenance import begin_maintenance, end_maintenance
+from portal.operations.maintenance import begin_maintenance, end_maintenance
 from tests.browsing import leap_until
 from tests.listening.browser.trials import (
     answer,

@@ -11,11 +11,11 @@ from django.utils import timezone
 from playwright.sync_api import Error, expect
 
 from listening.app.models import Session
-from listening.app.sessions.clip_addresses import clip_address
+from listening.app.sessions.clip_urls import clip_address
 from listening.stimuli.making import write_wav
 from portal.core import maintenance
 from portal.core.storage import store_bytes
-from portal.manage.maintenance import begin_maintenance, end_maintenance
+from portal.operations.maintenance import begin_maintenance, end_maintenance
 from tests.browsing import leap_until, wait_until
 from tests.listening.browser.trials import (
     answer,

@@ -7,8 +7,8 @@ from evaluation.app.audio_measures.selectors import count_utterance_errors, read
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_errors import count_word_errors
+from evaluation.objective_results.word_errors import hypothesis_identity
 from evaluation.protocols.recipes import load_recipe
-from evaluation.scoring.word_errors import hypothesis_identity
 from listening.app.results.inputs import collect_inputs
 from portal.core.storage import store_bytes
 from portal.submissions.models import SubmittedDocument

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from evaluation.figures.described import draw_described
+from evaluation.figures.json_figures import draw_described
 from evaluation.protocols.published import load_published_correlations
 from listening.analysis.figures.papers import MOST_COLOURS, list_paper_figures
 from listening.analysis.reading.inputs import ORIGINAL

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from listening.app.models import Item, Session, Study
 from listening.app.sessions.block_leases import end_session
-from listening.app.sessions.clip_addresses import clip_address
+from listening.app.sessions.clip_urls import clip_address
 from listening.app.studies import designing, services
 from listening.app.studies.services import best_sets
 from portal.jobs.models import Job, State

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from listening.app.models import Serve, Session, Stimulus
 from listening.app.sessions import media
-from listening.app.sessions.clip_addresses import clip_address
+from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.media import Clip, first_missing, merged, note_sent
 from listening.app.sessions.selectors import sample_seconds
 from portal.core.storage import store_bytes

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from listening.app.models import Serve, Stimulus
-from listening.app.sessions.clip_addresses import clip_address
+from listening.app.sessions.clip_urls import clip_address
 from portal.core.storage import store_bytes
 from tests.listening.factories import make_session, make_study
 

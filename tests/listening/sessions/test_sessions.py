@@ -268,7 +268,7 @@ def test_criterion_14_no_reply_tells_a_control_trial_or_that_it_was_missed(clien
         text = json.dumps(told).replace(session.token, "token")
         for trial in session.block.trials.all():
             for slot in "ab":
-                from listening.app.sessions.clip_addresses import clip_names
+                from listening.app.sessions.clip_urls import clip_names
 
                 text = text.replace(clip_names(session, trial, slot)[0], f"{trial.position}{slot}")
         replies[kind] = re.sub(r'"lease_ends_in_s": \d+', '"lease_ends_in_s": some', text)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from listening import texts
 from listening.app.models import Session, StudyText
-from listening.app.sessions.clip_addresses import clip_address
+from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.forms import language_choices
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
 from listening.tasks import RATED_TASKS, Task

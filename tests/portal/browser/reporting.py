@@ -15,8 +15,8 @@ from evaluation.formats.results import CATEGORIES, Speech
 from evaluation.formats.scores import write_scores
 from evaluation.metrics.catalogue import find_metric
 from evaluation.metrics.detection import detection_metrics
-from evaluation.scoring.results.expected import ResultKind, detection_name, expected_lines
-from evaluation.scoring.results.results_2022 import make_reported_number
+from evaluation.objective_results.results.expected import ResultKind, detection_name, expected_lines
+from evaluation.objective_results.results.results_2022 import make_reported_number
 from portal.demo.archives import RATE_HZ, DemoSubmission, DemoUtterance
 from speech.audio.files import read_pcm16
 from speech.encoders.long_term_spectrum import Floats, score_trials, speaker_vector

@@ -5,7 +5,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from portal.core import maintenance
-from portal.manage.maintenance import begin_maintenance, end_maintenance
+from portal.operations.maintenance import begin_maintenance, end_maintenance
 from tests.portal.factories import make_job, make_user
 
 MESSAGE = "We install a new version and are back at 18:00 UTC."

@@ -14,7 +14,7 @@ from django.urls import resolve
 from evaluation.cli.main import _parser as command_line
 from portal.config.environment import VARIABLES, read_environment
 from portal.core.logs import _OPENS
-from portal.core.media import ACCEL_LOCATION
+from portal.core.signed_urls import ACCEL_LOCATION
 from portal.documentation.manual import manual_page
 
 DEPLOY = settings.BASE_DIR / "deploy"

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from portal.config.environment import SettingsError, read_environment
-from portal.core import health, probes
+from portal.core import health, storage_probes
 from portal.core.models import Pulse
 from portal.jobs import runner, workers
 from portal.jobs.checks import check_workers
@@ -84,16 +84,16 @@ def lose_files(patch, settings):
 
 
 def have_other_files(patch, settings):
-    probes.write_probe()
-    [probe] = probes.find_probes()
+    storage_probes.write_probe()
+    [probe] = storage_probes.find_probes()
     default_storage.delete(probe.key)
-    return probes.find_problem([probe], timezone.now())
+    return storage_probes.find_problem([probe], timezone.now())
 
 
 def have_another_key(patch, settings):
-    probes.write_probe()
+    storage_probes.write_probe()
     settings.SECRET_KEY = "another-key"
-    return probes.find_problem(probes.find_probes(), timezone.now())
+    return storage_probes.find_problem(storage_probes.find_probes(), timezone.now())
 
 
 def take_much_memory(patch, settings):

@@ -7,11 +7,11 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError
 from django.core.signing import BadSignature, Signer
 
-from listening.app.sessions.clip_addresses import clip_names
+from listening.app.sessions.clip_urls import clip_names
 from listening.app.sessions.platforms import person_keys
 from portal.accounts.models import User
-from portal.core import probes
-from portal.core.media import signed_address
+from portal.core import storage_probes
+from portal.core.signed_urls import signed_address
 from tests.listening.answering import hear
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import Visit
@@ -90,11 +90,11 @@ def test_person_who_returns_by_the_link_has_the_same_session(rotate, keeps):
 
 @CASES
 def test_worker_with_the_new_key_starts_beside_a_web_server_with_the_former_one(rotate, keeps):
-    probes.write_probe()
+    storage_probes.write_probe()
     rotate()
     if keeps:
-        probes.require_same_secret()
-        assert probes.find_problem(probes.find_probes(), probes.read_clock()) == ""
+        storage_probes.require_same_secret()
+        assert storage_probes.find_problem(storage_probes.find_probes(), storage_probes.read_clock()) == ""
         return
     with pytest.raises(CommandError, match=r"^PORTAL_SECRET_KEY is not that of the web server"):
-        probes.require_same_secret()
+        storage_probes.require_same_secret()

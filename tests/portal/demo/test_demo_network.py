@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from portal.core.addresses import own_address
+from portal.core.network_addresses import own_address
 from portal.demo import terminal
 
 

@@ -15,7 +15,7 @@ from portal.challenges.models import DataFile, Edition
 from portal.challenges.rules import list_licence_texts
 from portal.challenges.selectors import USUAL_TERMS
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
-from portal.core import media, transfers
+from portal.core import signed_urls, transfers
 from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
 from portal.jobs.models import Job, State
@@ -290,10 +290,10 @@ def test_only_so_many_download_at_a_time(edition, monkeypatch):
         for _ in range(2):  # a refusal keeps nothing
             with transfers.places.upload_of("one") as first_place, transfers.places.upload_of("other") as second_place:
                 assert (first_place, second_place) == (True, False)
-    unread = media._Stream(lambda *_: iter(()), 0, 1)
+    unread = signed_urls._Stream(lambda *_: iter(()), 0, 1)
     for _ in range(2):  # the line broke: closed without being read, however often
         unread.close()
-    assert media._Stream(lambda *_: iter(()), 0, 1)
+    assert signed_urls._Stream(lambda *_: iter(()), 0, 1)
     assert client.get(address(edition, "a\0b")).status_code == 404
     assert client.get(reverse("api:data-file", args=["vpc", "a\0b"])).status_code == 404
 
@@ -328,7 +328,7 @@ def test_owner_states_the_licence_and_the_form_shows_what_teams_accept(client):
     form = unescape(client.get(reverse("editions:edit", args=[edition.name])).content.decode())
     assert "states no licence" in form
     assert f"“{USUAL_TERMS}”" in form
-    address = reverse("manage:thing", args=["corpora", corpus.name])
+    address = reverse("removal:thing", args=["corpora", corpus.name])
     stated = {"name": corpus.name, "licence": "CC BY 4.0", "link": "https://example.org/speech"}
     assert client.post(address, stated | {"link": "javascript:alert(1)"}).status_code == 422
     assert client.post(address, stated).status_code == 302

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils.html import strip_tags
 
-from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.recipes import parse_recipe
 from portal.challenges.models import Corpus, Edition, TrialList
 from portal.core.models import AuditEvent

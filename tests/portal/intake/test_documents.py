@@ -7,9 +7,9 @@ import io
 import pytest
 
 from evaluation.formats.results import Speech
+from evaluation.objective_results.results.expected import ResultKind, detection_name
+from evaluation.objective_results.results.results_2022 import read_result_file
 from evaluation.protocols.recipes import load_recipe
-from evaluation.scoring.results.expected import ResultKind, detection_name
-from evaluation.scoring.results.results_2022 import read_result_file
 from portal.intake.documents import read_submitted_results
 from tests.evaluation.formats.published import R2022
 from tests.evaluation.formats.writing import write_single_files

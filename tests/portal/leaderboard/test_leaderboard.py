@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from common.tables import latex_text
 from evaluation.app.models import EvaluationRun, MetricValue
+from evaluation.objective_results.values import Basis, Missing, number_words
 from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.entries import Place
-from evaluation.scoring.values import Basis, Missing, number_words
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.drawing import DrawingError

@@ -14,7 +14,7 @@ import yaml
 from django.conf import settings
 from django.test import Client, override_settings
 
-from portal.core.media import ACCEL_LOCATION, signed_address
+from portal.core.signed_urls import ACCEL_LOCATION, signed_address
 from portal.core.storage import store_bytes
 from tests.portal.factories import make_user
 from tests.portal.processes.programs import free_port, wait_until

@@ -1,7 +1,7 @@
 """A worker that is killed while it trains an attacker loses the epoch under way and nothing else."""
 
 from evaluation.app.attacker_training.services import start_training
-from evaluation.app.attacks.trained_attackers import list_trained_seeds
+from evaluation.app.attacks.stored_attackers import list_trained_seeds
 from evaluation.app.models import TrainingEpoch
 from portal.jobs.models import Job, State
 from tests.portal.processes.programs import wait_for_end, wait_until

@@ -9,8 +9,8 @@ from django.test import Client, override_settings
 
 from evaluation.app.audio_measures.selectors import figure_key
 from evaluation.app.models import EvaluationRun
-from portal.core.media import signed_address
 from portal.core.models import Pulse
+from portal.core.signed_urls import signed_address
 from portal.core.storage import read_stored, store_bytes
 from portal.jobs.models import Job, State
 from portal.jobs.services import create_job

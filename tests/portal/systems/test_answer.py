@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evaluation.app.runs.context import track_of
-from evaluation.scoring.values import list_averaged_sets
+from evaluation.objective_results.values import list_averaged_sets
 from portal.leaderboard.exports import leaderboard_as_latex, leaderboard_rows
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer as leaderboard_answer

@@ -12,7 +12,7 @@ from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.word_errors import AlignedWord
-from evaluation.scoring.values import Basis, Number
+from evaluation.objective_results.values import Basis, Number
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission

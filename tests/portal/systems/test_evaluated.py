@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evaluation.app.objective_results.selectors import Extent, read_objective_values
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.scoring.values import Basis
+from evaluation.objective_results.values import Basis
 from listening.app.models import Study
 from portal.challenges.selectors import terms_of_data
 from portal.core.models import AuditEvent

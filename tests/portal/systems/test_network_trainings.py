@@ -9,8 +9,8 @@ import pytest
 from django.core.files.storage import default_storage
 
 from anonymization.app.models import NetworkTraining
-from anonymization.app.training import services
-from anonymization.app.training.selectors import find_change
+from anonymization.app.network_training import services
+from anonymization.app.network_training.selectors import find_change
 from portal.challenges.models import Role
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job

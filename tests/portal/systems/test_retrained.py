@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from evaluation.app.derived_data.handlers import FOLDERS
+from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognizer_training import handlers
 from evaluation.app.recognizer_training.selectors import list_retrained

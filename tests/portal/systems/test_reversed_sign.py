@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evaluation.formats.results import AttackModel
-from evaluation.protocols.evaluators import Evaluation
+from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.recipe_making import Choices, make_recipe
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation.app.attacks.trained_attackers import BACK_END_FILE, ENCODER_FILES, encoder_key, engine_key
+from evaluation.app.attacks.stored_attackers import BACK_END_FILE, ENCODER_FILES, encoder_key, engine_key
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.health import beat

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from portal.core.health import require_database
-from portal.core.probes import require_same_secret
 from portal.core.processes import collect_static_files, require_free, web_command
+from portal.core.storage_probes import require_same_secret
 
 
 class Command(BaseCommand):

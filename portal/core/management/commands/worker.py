@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from portal.core.health import require_database
-from portal.core.probes import require_same_secret
 from portal.core.processes import QUEUES, UNTIL_IDLE, worker_command
+from portal.core.storage_probes import require_same_secret
 
 IDLE_S = 60
 

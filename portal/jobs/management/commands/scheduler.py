@@ -13,7 +13,7 @@ from django.db import Error, connection
 
 from portal.core.health import require_database
 from portal.core.maintenance import find_maintenance
-from portal.core.probes import require_same_secret
+from portal.core.storage_probes import require_same_secret
 from portal.jobs.scheduler import start_due_tasks, sweep
 
 log = logging.getLogger(__name__)

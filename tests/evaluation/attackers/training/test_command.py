@@ -11,7 +11,7 @@ import pytest
 from common.lock import lock_folder
 from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained_attacker import load_trained
-from evaluation.scoring.vector_files import read_vectors
+from evaluation.objective_results.vector_files import read_vectors
 from speech.audio.files import write_flac16
 from speech.encoders import registry
 from tests.evaluation.attackers.training.toys import TINY as PRESET

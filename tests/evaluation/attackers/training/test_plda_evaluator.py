@@ -15,8 +15,8 @@ from evaluation.attackers.training.recipe import PRESETS, TrainingRecipe
 from evaluation.attackers.training.train import FEWEST_SPEAKERS, find_back_end_refusal, train
 from evaluation.attackers.training.trained_attacker import BACK_END, load_trained, read_back_end
 from evaluation.attackers.trial_scores import score_pairs
-from evaluation.scoring.attack import average_voices
-from evaluation.scoring.vector_files import read_vectors
+from evaluation.objective_results.attack import average_voices
+from evaluation.objective_results.vector_files import read_vectors
 from speech.audio.files import write_flac16
 from tests.evaluation.attackers.training.toys import TINY_XVECTOR, utterances
 from tests.evaluation.commands import Shell, refusal

@@ -1,0 +1,99 @@
+"""Which averages a track has, which numbers enter each, and the averages of another recipe over numbers at hand.
+
+Conventions: averages are weighted sums of unrounded numbers; beside the EER that ranks stand, by the same weights, the
+ROCCH-EER, what lies beyond the EER, and the predicted naturalness. Public: `list_averages`, `list_identities`,
+`member_of`, `averages_differ`, `average_again`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from evaluation.formats.results import Gender, NumberIdentity, Speech
+from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.objective_results import values
+from evaluation.protocols.recipes import Average, Recipe, Track
+
+
+def list_averages(track: Track) -> Iterator[Average]:
+    """Every average of a track, those that are made beside the EER among them."""
+    for average in track.averages:
+        yield average
+        if average.metric == "eer":
+            if average.estimator != "rocch":
+                yield replace(average, estimator="rocch")
+            for metric in values.AVERAGED_BEYOND:
+                yield replace(average, metric=metric, estimator="")
+            yield replace(average, metric=values.PREDICTED[0], estimator=values.PREDICTED[1])
+
+
+def list_identities(recipe: Recipe, average: Average, split: str) -> list[NumberIdentity]:
+    """An average of a split for each attack model or speech."""
+    if average.metric in values.DETECTION:
+        tests: list[dict[str, object]] = [{"attack_model": one} for one in values.averaged_attacks(recipe)]
+    else:
+        tests = [{"speech": one} for one in Speech]
+    return list(dict.fromkeys(values.average_identity(recipe, average, split, **test) for test in tests))
+
+
+def member_of(recipe: Recipe, average: NumberIdentity, data_set: str) -> NumberIdentity:
+    """The number of a data set that enters an average."""
+    one = recipe.data_sets[data_set]
+    return replace(average, data_set=data_set, gender=Gender(one.gender) if one.role == "trial" else Gender.ALL)
+
+
+def weights_by_average(track: Track) -> dict[tuple[str, str, str], Mapping[str, float]]:
+    """The weights of each average, by metric, estimator and split; the first one counts."""
+    found: dict[tuple[str, str, str], Mapping[str, float]] = {}
+    for one in list_averages(track):
+        for split, weights in one.weights.items():
+            found.setdefault((one.metric, one.estimator, split), weights)
+    return found
+
+
+def averages_differ(one: Track, other: Track) -> bool:
+    """Whether two tracks average other numbers, or the same ones by other weights."""
+    return weights_by_average(one) != weights_by_average(other)
+
+
+def average_again(
+    numbers: Mapping[NumberIdentity, values.Number], recipe: Recipe, track: Track, known: Track
+) -> dict[NumberIdentity, values.Number]:
+    """The numbers with the averages of another recipe on the same data sets.
+
+    An average that both recipes weigh alike stays as it was computed, with its interval. Any other is made from the
+    numbers of its data sets, without one: it needs the resamples of these, which only a new evaluation makes.
+
+    Args:
+        recipe, track: that average now.
+        known: the track by which the averages at hand were computed.
+    """
+    found = {identity: one for identity, one in numbers.items() if not one.is_average}
+    before = weights_by_average(known)
+    for average in list_averages(track):
+        for split, weights in average.weights.items():
+            is_same = before.get((average.metric, average.estimator, split)) == weights
+            for identity in list_identities(recipe, average, split):
+                if identity in found:
+                    continue
+                number = numbers.get(identity) if is_same else _average(numbers, recipe, identity, weights)
+                if number is not None:
+                    found[identity] = number
+    return found
+
+
+def _average(
+    numbers: Mapping[NumberIdentity, values.Number],
+    recipe: Recipe,
+    identity: NumberIdentity,
+    weights: Mapping[str, float],
+) -> values.Number | None:
+    members = [numbers.get(member_of(recipe, identity, name)) for name in weights]
+    present = [one for one in members if one is not None]
+    try:
+        value = weighted_average([(one.identity.data_set, one.value) for one in present], weights).value
+    except AverageError:
+        return None
+    basis = values.Basis.VALUES if all(one.is_recomputed for one in present) else values.Basis.REPORTED
+    return values.Number(identity, value, basis, len(present))

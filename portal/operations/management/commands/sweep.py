@@ -1,0 +1,32 @@
+"""Delete stored files that nothing needs any more; with --dry-run only list them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from portal.core.health import require_database
+from portal.operations import sweep
+from portal.operations.backup.services import describe
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="list the files and their bytes, delete nothing")
+
+    def handle(self, *, dry_run: bool, **_: Any) -> None:
+        require_database()
+        before = sweep.time_of_sweep()
+        if not dry_run:
+            count, freed = sweep.sweep(before)
+            self.stdout.write(f"Deleted {count:,} files that nothing needs: {describe(freed)} are free.")
+            return
+        found = sweep.find_unneeded(before)
+        for one in found:
+            self.stdout.write(f"{one.bytes:>14,} bytes  {one.key}")
+        total = sum(one.bytes for one in found)
+        self.stdout.write(f"Nothing needs {len(found):,} files of {describe(total)} ({total:,} bytes).")
+        self.stdout.write("Nothing was deleted. Repeat it without --dry-run to delete them.")

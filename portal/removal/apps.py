@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class RemovalConfig(AppConfig):
+    name = "portal.removal"
+    label = "removal"

@@ -1,0 +1,584 @@
+"""Trainings of decoder, F0 regressor and map: they learn, go on after a kill to the same weights, and leave a card."""
+
+import copy
+import csv
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+
+from anonymization.cli.main import main
+from anonymization.network_training.recipe import read_recipes, read_sizes
+from common.errors import MetricInputError
+from evaluation.attackers.training.corpus import TrainingUtterance
+from speech.conversion.shape import (
+    DecoderShape,
+    GeneratorShape,
+    JointHifiGanShape,
+    RegressorShape,
+    SoftUnitsShape,
+    SourceFilterShape,
+)
+from tests.evaluation.engines import require_engine, require_model_file
+
+torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
+
+SHAPE = DecoderShape(inputs=6, bottleneck=4, stages=2, codes=8, speaker=3, width=8, blocks=2)
+RECIPE = replace(
+    read_recipes()["content-decoder"], shape=SHAPE, steps=8, batch=4, crop=12, warm_up=2, checkpoint_every=2
+)
+REGRESSION = replace(
+    read_recipes()["f0-regressor"],
+    shape=RegressorShape(content=4, speaker=3, width=16, layers=2),
+    steps=8,
+    batch=8,
+    crop=20,
+    warm_up=2,
+    checkpoint_every=2,
+    learning_rate=0.01,
+)
+GENERATION = replace(
+    read_recipes()["joint-nsf-hifigan"],
+    shape=GeneratorShape(content=4, speaker=3, width=8, blocks=2, channels=16, harmonics=2),
+    steps=8,
+    batch=2,
+    crop=8,
+    warm_up=1,
+    adversarial_from=4,
+    narrower=32,
+    checkpoint_every=2,
+)
+HIFIGAN = replace(
+    read_recipes()["joint-hifigan"],
+    shape=JointHifiGanShape(width=8, blocks=1, groups=2),
+    steps=8,
+    batch=2,
+    crop=8,
+    warm_up=1,
+    narrower=32,
+    checkpoint_every=2,
+)
+UNITS = replace(
+    read_recipes()["soft-units-decoder"],
+    shape=SoftUnitsShape(inputs=6, bottleneck=5, units=4, speaker=3, width=8, blocks=2),
+    steps=8,
+    batch=4,
+    crop=12,
+    warm_up=2,
+    checkpoint_every=2,
+)
+VOCODER = replace(
+    read_recipes()["hn-sinc-nsf"],
+    shape=SourceFilterShape(speaker=3, width=8, blocks=2, hidden=4, filters=2, layers=3),
+    steps=8,
+    batch=2,
+    crop=16,
+    warm_up=1,
+    checkpoint_every=2,
+)
+
+
+@pytest.fixture(scope="module")
+def features():
+    """Of five utterances, one of them shorter than a piece."""
+    from anonymization.network_training.features import Features
+
+    draw = np.random.default_rng(1)
+
+    def utterance(frames):
+        content = draw.standard_normal((2, frames, 6)).astype(np.float16)
+        spectra = draw.standard_normal((round(frames * 1.72), 80)).astype(np.float16)
+        tune = draw.random((len(spectra), 2)).astype(np.float32)
+        return Features(content, spectra, tune, np.full(3, 120, np.float32), np.ones(3, np.float32))
+
+    return [utterance(frames) for frames in (40, 60, 5, 30, 50)]
+
+
+@pytest.fixture(scope="module")
+def decoder():
+    """Of a small shape, whose codes name the four sounds of `speech_of_sounds`."""
+    from speech.conversion.content_decoder import ContentDecoder
+
+    torch.manual_seed(0)
+    network = ContentDecoder(SHAPE)
+    with torch.no_grad():
+        network.get_buffer("codebooks")[0, :4] = network.encode(torch.eye(6)[:4])
+    return network.eval()
+
+
+def speech_of_sounds(octaves, seed, frames=60):
+    """Sounds of 10 frames, of which two are voiced, the second a third of an octave higher; the vector tells the voice.
+
+    octaves: by how much the voice is above 120 Hz.
+    """
+    from anonymization.network_training.features import Features
+    from speech.conversion.content_decoder import intonation, places_of_content
+
+    sounds = np.random.default_rng(seed).integers(0, 4, -(-frames // 10)).repeat(10)[:frames]
+    count = round(frames * 1.72)
+    heard = sounds[np.clip(np.round(places_of_content(count)).astype(int), 0, frames - 1)]
+    hz = np.select([heard == 0, heard == 1], [120.0, 150.0], 0.0) * 2**octaves
+    vector = np.array([octaves, 1, 0], np.float32)
+    layers = np.eye(6, dtype=np.float16)[sounds][None]
+    spectrum = np.zeros((count, 80), np.float16)
+    return Features(layers, spectrum, intonation(hz), hz[hz > 0].astype(np.float32), vector)
+
+
+@pytest.fixture(scope="module")
+def sounds():
+    return [speech_of_sounds(octaves, seed) for seed, octaves in enumerate((0, 0.3, 0.6, 1, 0.8, 0.1, 0.4, 0.9))]
+
+
+def make_training(features, path, recipe=RECIPE, key="key"):
+    from anonymization.network_training.decoder import DecoderTraining
+
+    return DecoderTraining(features, recipe, 1, path, key)
+
+
+@pytest.fixture
+def small_hifigan(monkeypatch):
+    """A generator of few channels in place of the published one."""
+    from anonymization.network_training import generator as module
+    from speech.vocoders.hifigan import Generator
+
+    monkeypatch.setattr(module, "find", lambda name: name)
+    monkeypatch.setattr("anonymization.network_training.train.find", lambda name: name)
+    monkeypatch.setattr(module, "load_generator", lambda _: Generator(16))
+
+
+@pytest.fixture
+def start(request, features, sounds, decoder, small_hifigan):
+    """Starts a training of a kind."""
+
+    def start_decoder(path, key="key", **changes):
+        return make_training(features, path, replace(RECIPE, **changes), key)
+
+    def start_regressor(path, key="key", **changes):
+        from anonymization.network_training.regressor import RegressorTraining
+
+        given = replace(REGRESSION, **changes)
+        return RegressorTraining(sounds[2:], given, 1, path, key, decoder=decoder, held_out=sounds[:2])
+
+    draw = np.random.default_rng(2)
+    waves = [0.05 * draw.standard_normal(256 * len(each.spectrum)).astype(np.float32) for each in features]
+
+    def start_generator(path, key="key", **changes):
+        from anonymization.network_training.generator import GeneratorTraining
+
+        given = replace(GENERATION, **changes)
+        return GeneratorTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
+
+    def start_hifigan(path, key="key", **changes):
+        from anonymization.network_training.generator import HifiGanTraining
+
+        given = replace(HIFIGAN, **changes)
+        return HifiGanTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
+
+    def start_units(path, key="key", **changes):
+        from anonymization.network_training.decoder import SoftUnitsTraining
+
+        return SoftUnitsTraining(sounds, replace(UNITS, **changes), 1, path, key)
+
+    def start_vocoder(path, key="key", **changes):
+        from anonymization.network_training.generator import VocoderTraining
+
+        return VocoderTraining(features, replace(VOCODER, **changes), 1, path, key, decoder=decoder, waves=waves)
+
+    kinds = {
+        "decoder": start_decoder,
+        "regressor": start_regressor,
+        "generator": start_generator,
+        "hifigan": start_hifigan,
+        "units": start_units,
+        "vocoder": start_vocoder,
+    }
+    return kinds[request.param]
+
+
+KINDS = ("decoder", "regressor", "generator", "hifigan", "units", "vocoder")
+each_kind = pytest.mark.parametrize("start", KINDS, indirect=True)
+generator = pytest.mark.parametrize("start", ["generator"], indirect=True)
+regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
+
+
+def weights(training):
+    return {name: tensor.clone() for name, tensor in training.network.state_dict().items()}
+
+
+@each_kind
+def test_training_that_was_killed_goes_on_to_the_same_weights(start, tmp_path):
+    whole = start(tmp_path / "whole.pt")
+    whole.run(lambda *_: None)
+    begun = start(tmp_path / "part.pt")
+
+    def kill(done, _):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begun.run(kill)
+    resumed = start(tmp_path / "part.pt")
+    assert resumed.step == 4
+    resumed.run(lambda *_: None)
+    assert resumed.losses == whole.losses
+    for name, tensor in weights(whole).items():
+        assert torch.equal(tensor, weights(resumed)[name]), name
+
+
+def test_training_learns_spectra_and_every_code_is_used(features, tmp_path):
+    training = make_training(features, tmp_path / "state.pt", replace(RECIPE, steps=60, checkpoint_every=20))
+    training.run(lambda *_: None)
+    first, *_, last = training.losses
+    assert last[1] < first[1]
+    content = training.network.encode(torch.from_numpy(features[1].layers[0].astype(np.float32)))
+    sums, numbers = training.network.quantize(content, 2)
+    errors = [(content - each).square().mean().item() for each in sums]
+    assert errors[1] < errors[0]
+    assert len(numbers[0].unique()) > 2
+
+
+@each_kind
+def test_state_of_another_training_and_a_damaged_one_are_refused(start, tmp_path):
+    start(tmp_path / "state.pt", steps=2).run(lambda *_: None)
+    with pytest.raises(MetricInputError, match="found one of another recipe, seed or speech"):
+        start(tmp_path / "state.pt", key="other")
+    (tmp_path / "state.pt").write_bytes(b"cut")
+    with pytest.raises(MetricInputError, match="found a damaged file"):
+        start(tmp_path / "state.pt")
+
+
+@regressor
+def test_regressor_learns_f0_of_sound_and_voice_for_voices_that_it_does_not_know(start, tmp_path):
+    training = start(tmp_path / "state.pt", steps=160)
+    before = training.tell()["held_out"]
+    training.run(lambda *_: None)
+    found = training.tell()["held_out"]
+    assert found["utterances"] == 2
+    assert found["voicing_error"] < 0.1 < before["voicing_error"]
+    assert found["rmse_semitones"] < 0.7 * found["null_rmse_semitones"] < before["rmse_semitones"]
+    assert found["correlation"] > 0.7
+    first, *_, last = training.losses
+    assert last[1] < first[1]
+    assert last[2] < first[2]
+
+
+@generator
+def test_generator_learns_spectra_first_and_then_from_discriminators(start, tmp_path):
+    training = start(tmp_path / "state.pt", steps=60, adversarial_from=40, checkpoint_every=20, learning_rate=0.01)
+    before = {name: tensor.clone() for name, tensor in training.parts()["discriminators"].state_dict().items()}
+    training.run(lambda *_: None)
+    (_, first, *none), (_, second, *still_none), (_, _, *judged) = training.losses
+    assert second < first
+    assert none == still_none == [0, 0, 0]
+    assert all(loss > 0 for loss in judged)
+    after = training.parts()["discriminators"].state_dict()
+    assert any(not torch.equal(tensor, after[name]) for name, tensor in before.items())
+    # Neither judge changes while the other one learns.
+    assert all(each.requires_grad for each in training.parts()["discriminators"].parameters())
+
+
+@pytest.mark.parametrize("start", ["hifigan"], indirect=True)
+def test_decoder_and_hifigan_learn_together_next_to_the_spectrum_alone(start, decoder, tmp_path):
+    training = start(tmp_path / "state.pt", steps=40, checkpoint_every=20, learning_rate=0.005)
+    before = weights(training)
+    training.run(lambda *_: None)
+    (_, first, *_), (_, second, *_) = training.losses
+    assert second < first
+    changed = {name for name, tensor in weights(training).items() if not torch.equal(tensor, before[name])}
+    assert changed == set(training.learnt())
+    parts = {name.rsplit(".", 1)[0] for name in changed}
+    assert {"decoder.blocks.1.along", "decoder.leave.1", "generator.conv_pre", "generator.ups.1"} <= parts
+    assert not {"decoder.enter", "decoder.blocks.0.along", "generator.ups.2", "generator.conv_post"} & parts
+    # The content that is read stays that of the decoder.
+    assert all(torch.equal(tensor, before[f"decoder.{name}"]) for name, tensor in decoder.state_dict().items())
+
+
+@pytest.mark.parametrize("start", ["units"], indirect=True)
+def test_units_are_the_sounds_and_content_learns_to_name_them(start, sounds, tmp_path):
+    training = start(tmp_path / "state.pt", steps=120, learning_rate=0.01, checkpoint_every=40)
+    training.run(lambda *_: None)
+    for own, units in zip(sounds, training._units, strict=True):
+        frames = own.layers[0].argmax(axis=1)
+        assert len({*zip(frames.tolist(), units.tolist(), strict=True)}) == len(set(frames.tolist()))
+    first, *_, last = training.losses
+    assert last[1] < first[1]
+    assert last[2] < 0.1 < first[2]
+    content = training.network.encode(torch.eye(6)[:4])
+    assert content.norm(dim=1).tolist() == pytest.approx([5**0.5] * 4)
+    assert training.network.name_units(content).argmax(dim=1).unique().numel() == 4
+
+
+@pytest.mark.parametrize("start", ["units"], indirect=True)
+def test_spectra_teach_content_nothing(start, tmp_path):
+    """Else the voice of the original would be learnt to go through it."""
+    training = start(tmp_path / "state.pt")
+    first = training.network.narrow[0].weight
+    batch = training._draw_batch(np.random.default_rng(1))
+    training.descend = lambda loss: loss.backward()
+    training.update(batch, np.random.default_rng(1))
+    both = first.grad.clone()
+    training.network.zero_grad()
+    with training.in_16_bits():
+        scores = training.network.name_units(training.network.encode(batch.layers))
+    named = torch.nn.functional.cross_entropy(scores.float().flatten(0, 1), training._cut_units(batch).flatten())
+    named.backward()
+    assert first.grad.abs().max() > 0
+    assert torch.allclose(both, first.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize("start", ["vocoder"], indirect=True)
+def test_vocoder_learns_spectra(start, tmp_path):
+    training = start(tmp_path / "state.pt", steps=60, checkpoint_every=20, learning_rate=0.01)
+    training.run(lambda *_: None)
+    first, *_, last = training.losses
+    assert last[1] < first[1]
+
+
+def test_distance_of_spectra_is_that_of_their_logarithms():
+    """Half the square of a difference of 2 ln 3 where one is three times the other, and none of the same."""
+    from anonymization.network_training.generator import compare_spectra
+
+    loud = torch.from_numpy(np.random.default_rng(1).standard_normal((2, 8192)).astype(np.float32))
+    assert compare_spectra(loud, loud).item() == 0
+    assert compare_spectra(3 * loud, loud).item() == pytest.approx(0.5 * (2 * np.log(3)) ** 2, rel=1e-3)
+
+
+def test_measures_are_those_of_the_definition(decoder):
+    """An estimate of one value for all is off by what the contours vary, and by how far the means are away."""
+    from anonymization.network_training.regressor import measure
+    from speech.conversion.content_decoder import Converter
+
+    class Constant:
+        def estimate(self, content, speaker):  # noqa: ARG002 - as the regressor has it
+            return np.tile([np.log(240.0), 1.0], (len(content), 1))
+
+    speech = speech_of_sounds(1, 3)
+    found = measure(Constant(), Converter(decoder), 2, [speech])
+    semitones = 12 * np.log2(speech.hz.astype(float) / 240)
+    assert found["rmse_semitones"] == pytest.approx(np.sqrt(np.mean(semitones**2)), abs=1e-3)
+    assert found["null_rmse_semitones"] == pytest.approx(semitones.std(), abs=1e-3)
+    assert found["correlation"] is None
+    assert found["voicing_error"] == pytest.approx(1 - speech.intonation[:, 1].mean(), abs=1e-3)
+    assert measure(Constant(), Converter(decoder), 2, [])["voicing_error"] is None
+
+
+def test_speakers_with_most_speech_are_not_held_out():
+    from anonymization.network_training.regressor import hold_out_speakers
+
+    counts = {f"s{number}": 1 if number < 18 else 30 for number in range(20)}
+    speech = [TrainingUtterance(f"{name}-{n}", name, None) for name, count in counts.items() for n in range(count)]
+    found = hold_out_speakers(speech, 0.2, 1)
+    assert len(found) == 4
+    assert not found & {"s18", "s19"}
+    assert hold_out_speakers(speech[::-1], 0.2, 1) == found
+    assert hold_out_speakers(speech, 0.2, 2) != found
+    assert len(hold_out_speakers(speech[:2], 0.1, 1)) == 1
+
+
+def test_speech_without_voiced_frames_trains_no_regressor(sounds, decoder, tmp_path):
+    from anonymization.network_training.regressor import RegressorTraining
+
+    silent = replace(sounds[0], hz=np.zeros(0, np.float32))
+    with pytest.raises(MetricInputError, match="voiced frames, found none"):
+        RegressorTraining([silent], REGRESSION, 1, tmp_path / "state.pt", "key", decoder=decoder, held_out=[])
+
+
+def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, decoder, tmp_path, monkeypatch):
+    from anonymization.network_training import regressor as regressor_module
+    from anonymization.network_training import train as module
+    from speech.conversion import f0_regressor
+
+    monkeypatch.setattr(module, "read_features", lambda *_: sounds)
+    monkeypatch.setattr(regressor_module, "load_decoder", lambda _: decoder)
+    speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
+    card = module.train(speech, REGRESSION, 1, tmp_path)
+    assert json.loads((tmp_path / "card.json").read_text()) == card
+    assert card["held_out"]["utterances"] == 1
+    assert card["decoder_sha256"] == module.SHIPPED.decoder.sha256
+    assert list(card["sha256"]) == ["weights.safetensors"]
+    assert (tmp_path / "losses.csv").read_text().startswith("step,f0,voicing\n2,")
+    loaded = f0_regressor.load(tmp_path / "weights.safetensors", shape=REGRESSION.shape)
+    hz = loaded.predict(torch.zeros(30, 4), sounds[0].vector)
+    assert hz.shape == (30,)
+    with pytest.raises(MetricInputError, match="found one of another recipe"):
+        module.train(speech, replace(REGRESSION, steps=9), 1, tmp_path)
+
+
+def test_model_that_is_not_here_is_told_before_speech_is_read(tmp_path, monkeypatch):
+    from anonymization.network_training.train import train
+
+    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "none"))
+    with pytest.raises(MetricInputError, match="models fetch hifigan-universal"):
+        train([TrainingUtterance("u", "s", lambda: pytest.fail("was read"))], HIFIGAN, 1, tmp_path)
+
+
+@pytest.mark.usefixtures("small_hifigan")
+def test_files_of_generators_vocoder_and_units_make_speech(features, decoder, tmp_path, monkeypatch):
+    from anonymization.network_training import generator as generator_module
+    from anonymization.network_training import train as module
+    from speech.conversion import content_decoder, joint_generator, source_filter
+    from speech.vocoders.hifigan import Generator
+
+    waves = [np.zeros(256 * len(each.spectrum), np.float32) for each in features]
+    monkeypatch.setattr(module, "read_features", lambda *_: features)
+    monkeypatch.setattr(generator_module, "read_waves", lambda _: waves)
+    monkeypatch.setattr(generator_module, "load_decoder", lambda _: decoder)
+    speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(features))]
+    vocoder_card = module.train(speech, VOCODER, 1, tmp_path / "vocoder")
+    assert vocoder_card["decoder_sha256"] == module.SHIPPED.decoder.sha256
+    assert list(vocoder_card["losses"]) == ["spectrum"]
+    vocoder = source_filter.load(tmp_path / "vocoder" / "weights.safetensors", shape=VOCODER.shape)
+    assert vocoder.synthesize(np.zeros((7, 80), np.float32), np.zeros(7), np.ones(3, np.float32)).shape == (7 * 256,)
+    wide = replace(HIFIGAN, shape=JointHifiGanShape(width=99, blocks=9, groups=5))
+    joint_card = module.train(speech, wide, 1, tmp_path / "joint")
+    assert joint_card["recipe"]["shape"] == {"width": 8, "blocks": 2, "groups": 5}
+    assert joint_card["decoder_sha256"] == module.SHIPPED.decoder.sha256
+    converter, gan = joint_generator.load_hifigan(
+        tmp_path / "joint" / "weights.safetensors",
+        copy.deepcopy(decoder),
+        JointHifiGanShape(**joint_card["recipe"]["shape"]),
+        Generator(16),
+    )
+    [sound] = gan.synthesize([converter.convert(np.zeros((4, 6), np.float32), np.zeros(7), np.ones(3, np.float32), 0)])
+    assert sound.shape == (7 * 256,)
+    units_card = module.train(speech, UNITS, 1, tmp_path / "units")
+    assert list(units_card["sha256"]) == ["weights.safetensors", "voices.safetensors"]
+    converter = content_decoder.load(tmp_path / "units" / "weights.safetensors", shape=UNITS.shape)
+    spectrum = converter.convert(np.zeros((4, 6), np.float32), np.zeros(7), np.ones(3, np.float32), 0)
+    assert spectrum.shape == (7, 80)
+    card = module.train(speech, GENERATION, 1, tmp_path)
+    assert card["decoder_sha256"] == module.SHIPPED.decoder.sha256
+    assert card["device"] == "cpu"
+    assert list(card["losses"]) == ["spectrum", "adversarial", "features", "discriminators"]
+    synthesizer = joint_generator.load(tmp_path / "weights.safetensors", shape=GENERATION.shape)
+    assert synthesizer.synthesize(torch.zeros(7, 4), np.zeros(7), np.ones(3, np.float32)).shape == (7 * 256,)
+
+
+def test_regressor_fits_the_content_of_its_decoder(sounds, tmp_path, monkeypatch):
+    """One of another size: the regressor gets as many numbers a frame as it has."""
+    from anonymization.network_training import regressor as regressor_module
+    from anonymization.network_training import train as module
+    from speech.conversion.content_decoder import ContentDecoder
+
+    wide = replace(SHAPE, bottleneck=7)
+    monkeypatch.setattr(module, "read_features", lambda *_: sounds)
+    monkeypatch.setattr(regressor_module, "load_decoder", lambda file: ContentDecoder(file.shape))
+    speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
+    own = module.NetworkFile(tmp_path / "weights.safetensors", "0" * 64, is_shipped=False, shape=wide)
+    card = module.train(speech, REGRESSION, 1, tmp_path, decoder=own)
+    assert card["recipe"]["shape"]["content"] == 7
+    assert card["decoder_sha256"] == "0" * 64
+
+
+def test_card_beside_the_weights_that_ship_is_theirs():
+    """Recipe, hash and decoder: the command that the documentation names made them."""
+    from anonymization.methods.content_decoder import method as module
+
+    recipes = read_recipes()
+    for path in module.SHA256.keys() - {module.VOICES}:
+        card = json.loads(path.with_name("card.json").read_text())
+        assert card["sha256"][path.name] == module.SHA256[path], path
+        assert card["recipe"] == recipes[card["recipe"]["name"]].as_dict(), path
+        assert card.get("decoder_sha256", module.SHA256[module.WEIGHTS]) == module.SHA256[module.WEIGHTS], path
+
+
+def test_map_is_measured_on_speakers_who_were_held_out_and_its_card_says_so(tmp_path, monkeypatch, capsys):
+    """Each speaker is a level of sound, which features and vectors both tell."""
+    from speech.encoders import registry
+    from speech.features import whisper_layers
+
+    class Level:
+        def encode(self, utterances, rate_hz, layers):  # noqa: ARG002 - as Whisper has it
+            return [np.full((1, -(-one.size // 320), 512), one[0] / 1000, np.float32) for one in utterances]
+
+        def embed(self, utterances, rate_hz):  # noqa: ARG002 - as an encoder has it
+            angle = np.array([one[0] / 1000 for one in utterances])
+            vectors = np.zeros((len(utterances), 256), np.float32)
+            vectors[:, 0], vectors[:, 1] = np.cos(angle), np.sin(angle)
+            return vectors
+
+    monkeypatch.setattr(whisper_layers, "load", Level)
+    monkeypatch.setattr(registry, "load", lambda _: Level())
+    (tmp_path / "speech").mkdir()
+    for number in range(12):
+        folder = tmp_path / "speech" / f"s{number}"
+        folder.mkdir()
+        soundfile.write(folder / f"u{number}.wav", np.full(16_000 * 4, 100 * (number + 1), np.int16), 16_000)
+    call = ["train", "recognizer-map", str(tmp_path / "out"), "--data", str(tmp_path / "speech")]
+    assert main([*call, "--json"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card["data"] == {"utterances": 12, "speakers": 12, "seconds": 48.0, "licence": ""}
+    found = card["held_out"]
+    assert found["pieces"] == 1
+    assert found["cosine"] > 0.99 > found["null_cosine"]
+    weights = (tmp_path / "out" / "weights.safetensors").read_bytes()
+    assert card["sha256"] == {"weights.safetensors": hashlib.sha256(weights).hexdigest()}
+    assert main(call) == 0
+    assert "on 1 pieces of speakers who were held out, the cosine to their vectors is" in capsys.readouterr().out
+    for number in range(4):
+        shutil.rmtree(tmp_path / "speech" / f"s{number}")
+    assert main([*call[:2], str(tmp_path / "few"), "--data", str(tmp_path / "speech")]) == 2
+    assert "found 8. Add recordings of other speakers." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [name for name in read_recipes() if "full" in read_sizes(name)])
+def test_full_size_is_larger_needs_a_card_and_other_values_go_with_it(name):
+    small, full = read_recipes()[name], read_recipes()[name].changed(size="full", steps=7)
+    assert full.steps == 7
+    assert full.shape.width > small.shape.width
+    assert type(full.shape) is type(small.shape)
+    assert full.needs_card
+    assert small.changed(size="small") == small
+    assert small.needs_card == (name == "joint-nsf-hifigan")
+    assert replace(full, shape=small.shape, steps=small.steps).changed() != full
+    with pytest.raises(MetricInputError, match="Expected size as small or full, found “huge”"):
+        small.changed(size="huge")
+
+
+def test_recipe_of_one_size_says_so():
+    with pytest.raises(MetricInputError, match="Expected size as small, found “full”"):
+        read_recipes()["recognizer-map"].changed(size="full")
+
+
+def test_all_values_that_are_none_are_named():
+    with pytest.raises(MetricInputError) as error:
+        RECIPE.changed(step=3, steps="many", decay=1)
+    sentence = str(error.value)
+    assert "found “step”" in sentence
+    assert "steps as a number such as 8, found “many”" in sentence
+    assert "decay within its range, found 1" in sentence
+
+
+def test_command_trains_on_real_speech_and_its_files_make_a_converter(shared, tmp_path, capsys):
+    require_engine("ge2e")
+    require_model_file("whisper-base")
+    with (shared / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["corpus"] == "vctk"]
+    rows.sort(key=lambda row: float(row["duration_s"]))
+    chosen = list({row["speaker"]: row for row in reversed(rows)}.values())[:2]
+    lines = [f"{shared / 'speech' / row['path']},{row['speaker']},{row['gender']}" for row in chosen]
+    (tmp_path / "speech.csv").write_text("\n".join(["path,speaker,gender", *lines]))
+    call = ["train", "content-decoder", str(tmp_path / "out"), "--data", str(tmp_path / "speech.csv"), "--json"]
+    values = ["--set", "steps=2", "batch=1", "crop=8", "warm_up=1", "variants=0", "--licence", "CC BY 4.0, VCTK"]
+    assert main([*call, *values]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card["data"]["speakers"] == 2
+    assert card["data"]["licence"] == "CC BY 4.0, VCTK"
+    for name, digest in card["sha256"].items():
+        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
+    assert (tmp_path / "out" / "losses.csv").read_text().startswith("step,spectrum,codes\n2,")
+    from speech.conversion.content_decoder import load
+
+    converter = load(tmp_path / "out" / "weights.safetensors")
+    layers = np.random.default_rng(1).standard_normal((50, 1536)).astype(np.float32)
+    spectrum = converter.convert(layers, np.full(86, 120.0), np.ones(256, np.float32) / 16, 1)
+    assert spectrum.shape == (86, 80)
+    # Again: what is finished is told, not done; another seed is refused.
+    assert main([*call, *values]) == 0
+    assert json.loads(capsys.readouterr().out) == card
+    assert main([*call, *values, "--seed", "2"]) == 2
+    assert "found one of another recipe, seed or speech" in capsys.readouterr().err

@@ -1,0 +1,146 @@
+"""The report of a recogniser: rates, groups, intervals, originals, what could not be compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import MetricInputError
+from common.progress import ignore_progress
+from evaluation.metrics.bootstrap import bootstrap_ratio
+from evaluation.metrics.word_errors import WordErrorCounts, clip_word_errors, count_word_errors
+from evaluation.objective_results.recognition import recognition_report
+from evaluation.objective_results.results.folders import SystemResults
+from evaluation.objective_results.sources import Sources, Work
+
+REFERENCES = {"a1": "ONE TWO", "a2": "THREE FOUR", "b1": "FIVE", "c1": "SIX SEVEN EIGHT"}
+HYPOTHESES = {"a1": "One, two!", "a2": "three for", "b1": "", "c1": "6, 7, 8"}
+SPEAKERS = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
+GENDERS = {"a": "f", "b": "m", "c": "m"}
+
+
+def report(hypotheses=HYPOTHESES, **options):
+    options = {"speakers": SPEAKERS, "genders": GENDERS} | options
+    return recognition_report(REFERENCES, hypotheses, random=np.random.default_rng(1), **options)
+
+
+def test_rates_are_counted_overall_and_by_gender():
+    found = report()
+    assert [(one.group, one.counts, one.utterances, one.speakers) for one in found.groups] == [
+        ("all", WordErrorCounts(8, 0, 1, 1), 4, 3),
+        ("f", WordErrorCounts(4, 0, 0, 1), 2, 1),
+        ("m", WordErrorCounts(4, 0, 1, 0), 2, 2),
+    ]
+    assert found.rule == "written-english-1"
+    assert [one.utterance for one in found.worst()] == ["b1", "a2"]
+    assert [one.utterance for one in found.worst(1)] == ["b1"]
+    assert any("Of 1 of 4 utterances nothing was recognised" in note for note in found.notes)
+
+
+def test_intervals_hold_the_rate_and_need_two_speakers():
+    overall, women, men = report().groups
+    assert overall.interval.lower <= overall.interval.estimate == overall.counts.error_rate <= overall.interval.upper
+    assert men.interval.lower == 0
+    assert men.interval.upper == 1
+    assert women.interval is None
+    alone = report(speakers=dict.fromkeys(REFERENCES, "a"))
+    assert alone.overall.interval is None
+    assert any("no interval" in note for note in alone.notes)
+    assert report(speakers=None).overall.interval is None
+    assert report(speakers={"a1": "a", "b1": "b"}).overall.interval is None
+
+
+def test_the_same_generator_gives_the_same_report():
+    assert report() == report()
+
+
+def test_a_rate_has_the_interval_that_the_numbers_of_an_edition_have():
+    """Both draw by the names of the speakers, so that no two pages differ."""
+    spoken = {f"{speaker}{n}": " ".join("ABCDEFG"[: n + 3]) for n in range(5) for speaker in "abcdefgh"}
+    heard = {name: " ".join("ABCDEFGH"["aceg".count(name[0]) : int(name[1]) + 3]) for name in spoken}
+    owners = {name: name[0] for name in spoken}
+    found = recognition_report(spoken, heard, speakers=owners)
+    nobody = SystemResults("", "", (), (), (), (), ())
+    work = Work(Path(), nobody, Sources(None, None), ignore_progress, ignore_progress)
+    counted = [one.errors.counts for one in found.utterances]
+    names = [one.speaker for one in found.utterances]
+    ratio = bootstrap_ratio(
+        [one.errors for one in counted], [one.reference_words for one in counted], names, work.draws(names)
+    )
+    assert found.overall.interval == ratio.find_interval()
+    assert found.overall.interval.lower < found.overall.interval.estimate < found.overall.interval.upper < 1
+    other = recognition_report(spoken, heard, speakers=owners, random=np.random.default_rng(1))
+    assert found.overall.interval != other.overall.interval
+
+
+def test_utterances_on_one_side_only_are_named_and_left_out():
+    found = report({"a1": "one two", "z9": "nothing", "c1": "six"})
+    assert found.without_hypothesis == ("a2", "b1")
+    assert found.without_reference == ("z9",)
+    assert found.overall.counts == WordErrorCounts(5, 0, 2, 0)
+    assert found.overall.honest_error_rate == 5 / 8
+    assert [one.utterance for one in found.utterances] == ["a1", "c1"]
+    assert sum("such as a2" in note or "that of z9" in note for note in found.notes) == 2
+
+
+def test_originals_stand_beside_over_the_utterances_that_have_both():
+    found = report(originals={"a1": "one", "c1": "six seven eight", "z9": "x"})
+    overall = found.overall
+    assert overall.original == WordErrorCounts(5, 0, 1, 0)
+    assert overall.difference.estimate == pytest.approx(0 / 5 - 1 / 5)
+    assert overall.difference.lower <= overall.difference.estimate <= overall.difference.upper
+    assert [one.original is None for one in found.utterances] == [False, True, True, False]
+    assert any("2 of 4 utterances have no hypothesis of the original" in note for note in found.notes)
+
+
+def test_equal_speech_differs_by_nothing():
+    difference = report(originals=HYPOTHESES).overall.difference
+    assert (difference.estimate, difference.lower, difference.upper) == (0, 0, 0)
+
+
+def test_a_recogniser_that_goes_on_and_on_is_named_and_clipped():
+    found = report(HYPOTHESES | {"b1": "thank you " * 40})
+    assert [one.utterance for one in found.utterances if one.is_runaway] == ["b1"]
+    assert found.overall.counts.errors == 81
+    assert found.overall.clipped_error_rate == 2 / 8
+    assert any("such as b1, the recogniser repeats" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "runaway"),
+    [
+        ("NO", "no no no no no no no no", True),
+        ("NO", "no no no no no no no", False),
+        ("NO NO NO NO NO NO NO NO NO", "no no no no no no no no", False),
+        ("A", "he said so he said so he said so he said so", True),
+        ("A", "he said so he said so he said so she", False),
+    ],
+)
+def test_only_what_nobody_said_four_times_is_a_loop(said, heard, runaway):
+    found = recognition_report({"u": said}, {"u": heard}, random=np.random.default_rng(0))
+    assert found.utterances[0].is_runaway is runaway
+
+
+@pytest.mark.parametrize(
+    ("references", "hypotheses"),
+    [({}, {"a": "x"}), ({"a": "x"}, {}), ({"a": "x"}, {"b": "x"}), ({"a": "…"}, {"a": "x"}), ({"a": ""}, {"a": ""})],
+)
+def test_nothing_to_compare_is_a_sentence(references, hypotheses):
+    with pytest.raises(MetricInputError, match="A word error rate needs"):
+        recognition_report(references, hypotheses, random=np.random.default_rng(0))
+
+
+words = st.lists(st.sampled_from("AB"), max_size=6).map(" ".join)
+
+
+@given(st.dictionaries(st.sampled_from("uvwxyz"), st.tuples(words, words), min_size=1))
+def test_clipping_never_adds_errors_and_caps_each_utterance(texts):
+    errors = count_word_errors({k: a for k, (a, _) in texts.items()}, {k: b for k, (_, b) in texts.items()})
+    clipped = clip_word_errors(one.counts for one in errors.utterances)
+    expected = sum(min(one.counts.errors, one.counts.reference_words) for one in errors.utterances)
+    assert clipped.errors == expected <= errors.present.errors
+    assert clipped.reference_words == errors.present.reference_words

@@ -1,0 +1,234 @@
+"""Stored files that nothing needs go once they are old; whatever somebody needs, or stores just now, stays."""
+
+import os
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.utils import timezone
+
+from evaluation.app.audio_measures.services import start_measures
+from evaluation.app.models import EvaluationRun
+from portal.challenges.data_files import keep_data_files, make_data_files
+from portal.challenges.models import Edition, Utterance
+from portal.core import storage_probes
+from portal.core.models import Pulse
+from portal.core.removal import find_kind, list_held_files
+from portal.core.storage import AtomicFileSystemStorage, store_bytes
+from portal.jobs.runner import execute
+from portal.operations import sweep
+from portal.operations.periodic_tasks import delete_leftovers
+from portal.removal.services import delete_unneeded_files, remove
+from portal.submissions.models import Submission
+from tests.listening.factories import make_study
+from tests.portal.factories import make_corpus, make_edition, make_job, make_organizer, make_system
+
+pytestmark = pytest.mark.django_db
+SECOND = 1.0
+
+
+@pytest.fixture(autouse=True)
+def folder(settings, tmp_path):
+    """An empty storage of this test."""
+    own = settings.STORAGES["default"] | {"OPTIONS": {"location": tmp_path / "files"}}
+    settings.STORAGES = settings.STORAGES | {"default": own}
+    return tmp_path / "files"
+
+
+def age_all(folder):
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, (SECOND, SECOND))
+
+
+def list_stored(folder):
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
+def swept(key, folder):
+    sweep.sweep(sweep.time_of_sweep())
+    return key not in list_stored(folder)
+
+
+def test_disk_use_falls_to_what_is_needed(folder):
+    """Of two challenges one is deleted, and a job was killed: then the files are those of the other, byte by byte."""
+    study = make_study(name="stays")
+    for name in ("goes", "stays-too"):
+        corpus = make_corpus(name=name, created_by=make_organizer(email=f"{name}@test.example"))
+        edition = make_edition(corpus, name=name)
+        submission = make_system(corpus, name=f"of-{name}").submissions.get()
+        run = start_measures(submission=submission, data_set=corpus.data_sets.filter(role="trial").first())
+        assert execute(run.job.pk).state == "succeeded"
+        keep_data_files(edition, make_data_files(edition, lambda *_: None))
+    lost = store_bytes(b"of a job that was killed before it wrote its row", ".flac")
+    draft = folder / "content" / f".{'0' * 32}.part"
+    draft.write_bytes(b"half of")
+    before = list_stored(folder)
+    going = Edition.objects.get(name="goes")
+    for kind, thing in (("editions", going), ("corpora", going.corpus)):
+        remove(kind=find_kind(kind), thing=thing, by=None, patience_s=0)
+    age_all(folder)
+    delete_unneeded_files()
+    call_command("sweep")
+    after = list_stored(folder)
+    needed = {key for _, key in list_held_files()}
+    drawn = {key for key in after if key.startswith("derived/figures/")}
+    runs = set(map(str, EvaluationRun.objects.values_list("pk", flat=True)))
+    assert {key.split("/")[2] for key in drawn} <= runs
+    assert after.keys() - drawn == needed
+    assert lost in before
+    assert not draft.exists()
+    assert sum(after.values()) < sum(before.values())
+    assert Submission.objects.filter(system__name="of-stays-too").exists()
+    assert study.stimulus_files.exists()
+    call_command("verify")
+
+
+def test_new_files_stay_for_a_day(folder):
+    key = store_bytes(b"new", ".flac")
+    path = folder / key
+    edge = time.time() - sweep.KEPT_S
+    os.utime(path, (edge + 60, edge + 60))
+    assert not swept(key, folder)
+    os.utime(path, (edge - 60, edge - 60))
+    assert swept(key, folder)
+
+
+def test_file_that_is_stored_again_meanwhile_stays(folder, monkeypatch):
+    key = store_bytes(b"again", ".flac")
+    age_all(folder)
+    find = sweep.find_unneeded
+
+    def find_and_store(before):
+        found = find(before)
+        assert [one.key for one in found] == [key]
+        assert store_bytes(b"again", ".flac") == key
+        return found
+
+    monkeypatch.setattr(sweep, "find_unneeded", find_and_store)
+    assert not swept(key, folder)
+
+
+def test_file_whose_row_comes_meanwhile_stays(folder, monkeypatch):
+    utterance = make_corpus().utterances.first()
+    key = store_bytes(b"of a row", ".flac")
+    age_all(folder)
+    find = sweep.find_unneeded
+
+    def find_and_name(before):
+        found = find(before)
+        Utterance.objects.filter(pk=utterance.pk).update(audio=key)
+        return found
+
+    monkeypatch.setattr(sweep, "find_unneeded", find_and_name)
+    assert not swept(key, folder)
+
+
+def test_files_that_a_job_or_an_archive_to_download_names_stay(folder):
+    edition = make_edition(make_corpus())
+    keep_data_files(edition, make_data_files(edition, lambda *_: None))
+    replaced = edition.corpus.utterances.first()
+    listed = replaced.audio
+    Utterance.objects.filter(pk=replaced.pk).update(audio=store_bytes(b"another", ".flac"))
+    of_job = store_bytes(b"of a job", ".zip")
+    job = make_job("waiting", parameters={"files": [of_job]})
+    age_all(folder)
+    sweep.sweep(sweep.time_of_sweep())
+    assert {listed, of_job} <= list_stored(folder).keys()
+    job.delete()
+    edition.data_files.all().delete()
+    sweep.sweep(sweep.time_of_sweep())
+    assert not {listed, of_job} & list_stored(folder).keys()
+
+
+def test_files_of_a_run_stay_as_long_as_the_run(folder):
+    system = make_system(make_corpus())
+    submission = system.submissions.get()
+    run = EvaluationRun.objects.create(
+        kind="attack",
+        submission=submission,
+        recipe="a",
+        recipe_version="1",
+        code_version="1",
+        created_at=timezone.now(),
+    )
+    kept, other = f"derived/attacks/{run.pk}/results.zip", f"derived/attacks/{run.pk + 1}/results.zip"
+    elsewhere = "derived/boards/figure.svg"
+    for key in (kept, other, elsewhere):
+        default_storage.save(key, ContentFile(b"1"))
+    age_all(folder)
+    sweep.sweep(sweep.time_of_sweep())
+    assert {key for key in (kept, other, elsewhere) if default_storage.exists(key)} == {kept, elsewhere}
+
+
+def test_dry_run_lists_files_with_their_bytes_and_deletes_none(folder, capsys):
+    key = store_bytes(b"12345", ".flac")
+    age_all(folder)
+    call_command("sweep", "--dry-run")
+    said = capsys.readouterr().out
+    assert f"5 bytes  {key}\n" in said
+    assert "Nothing needs 1 files of 0.0 MB (5 bytes)." in said
+    assert Path(folder, key).exists()
+    call_command("sweep")
+    assert "Deleted 1 files that nothing needs: 0.0 MB are free." in capsys.readouterr().out
+    assert not Path(folder, key).exists()
+
+
+WRITE_FOR_EVER = """
+import itertools, sys
+from django.conf import settings
+settings.configure()
+from django.core.files.base import File
+from portal.core.storage import AtomicFileSystemStorage
+
+class Endless(File):
+    def chunks(self, chunk_size=None):
+        for _ in itertools.count():
+            yield b"speech" * 1000
+            print("writing", flush=True)
+
+AtomicFileSystemStorage(location=sys.argv[1]).save("content/ab/one.flac", Endless(None, "one.flac"))
+"""
+
+
+def test_half_written_file_of_a_killed_process_is_deleted_a_day_later(tmp_path, settings):
+    command = [sys.executable, "-c", WRITE_FOR_EVER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=settings.BASE_DIR) as process:
+        assert process.stdout.readline() == b"writing\n"
+        process.kill()
+    [draft] = (path for path in tmp_path.rglob("*") if path.is_file())
+    kept = tmp_path / "content" / "ab" / "other.flac"
+    kept.write_bytes(b"kept")
+    os.utime(kept, (0, 0))
+    files = AtomicFileSystemStorage(location=tmp_path)
+    assert (files.delete_drafts(sweep.time_of_sweep()), draft.exists()) == (0, True)
+    os.utime(draft, (0, 0))
+    assert (files.delete_drafts(sweep.time_of_sweep()), draft.exists(), kept.exists()) == (1, False, True)
+
+
+def test_scheduler_deletes_drafts_and_old_probes(folder, settings):
+    now = timezone.now()
+    storage_probes.write_probe()
+    [mine] = storage_probes.find_probes()
+    settings.ADDRESS = "gone.example:8000"
+    storage_probes.write_probe()
+    gone = Pulse.objects.get(name__contains="gone.example")
+    Pulse.objects.filter(pk=gone.pk).update(at=now - timedelta(days=31))
+    names = [mine.key, gone.details["key"], "health/left-by-a-killed-check", "health/young"]
+    for name in names[2:]:
+        default_storage.save(name, ContentFile(b"ok"))
+    draft = Path(default_storage.path("content")) / "ab" / f".{'0' * 32}.part"
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    draft.write_bytes(b"half")
+    for path in (draft, *(default_storage.path(name) for name in names[:3])):
+        os.utime(path, (0, 0))
+    delete_leftovers()
+    assert [default_storage.exists(name) for name in names] == [True, False, False, True]
+    assert not draft.exists()
+    assert [one.details["key"] for one in Pulse.objects.filter(kind=storage_probes.KIND)] == [mine.key]

@@ -1,0 +1,666 @@
+"""What is archived leaves the lists and comes back; what is deleted goes with everything that cannot be without it."""
+
+import os
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluation.app.audio_measures.services import start_measures
+from evaluation.app.models import EvaluationRun
+from listening.app.results.services import start_analysis, unpublish_results
+from listening.app.studies import services as study_services
+from listening.app.studies.rules import heard_problem
+from portal.challenges.models import Corpus, Edition, Utterance
+from portal.core.models import AuditEvent, UnneededFile
+from portal.core.removal import find_kind, find_rows, list_separable, preview_removal, take_pieces
+from portal.core.storage import adopt_file, delete_old, store_bytes
+from portal.jobs.models import Job
+from portal.jobs.runner import JobContext, JobReleased, execute
+from portal.jobs.services import NotPossible, request_cancel
+from portal.leaderboard.figures import figure_key
+from portal.leaderboard.services import LeaderboardError, freeze_leaderboard, publish_leaderboard
+from portal.operations.periodic_tasks import delete_drawings
+from portal.removal import services
+from portal.submissions.models import SharedPart, Submission, SubmittedFile, System, Upload
+from portal.submissions.services import check_again, release_parts
+from portal.teams.models import Team
+from tests.listening.factories import make_study
+from tests.listening.heard import make_draft, make_heard_edition
+from tests.listening.results.answered import make_answered
+from tests.pages import read_page
+from tests.portal.factories import (
+    add_files,
+    make_corpus,
+    make_edition,
+    make_job,
+    make_operator,
+    make_organizer,
+    make_submission,
+    make_system,
+    make_team,
+    make_team_system,
+    make_user,
+    store_tone,
+)
+
+pytestmark = pytest.mark.django_db
+State = Submission.State
+
+
+@pytest.fixture
+def organizer(client):
+    person = make_organizer()
+    client.force_login(person)
+    return person
+
+
+def address(kind, key, action=""):
+    return reverse(f"removal:{action or 'thing'}", args=[kind, key])
+
+
+def started(answer):
+    """The job to whose page an answer leads."""
+    return Job.objects.get(pk=answer.url.rstrip("/").rsplit("/", 1)[-1])
+
+
+def remove(kind, thing, by=None, **given):
+    return services.remove(kind=find_kind(kind), thing=thing, by=by, patience_s=0, **given)
+
+
+def age(*keys):
+    """Stored files as if they had been stored long ago."""
+    for key in keys:
+        os.utime(default_storage.path(key), (0, 0))
+
+
+def make_failed_attempt(organizer):
+    """An edition with a refused submission of a team, a baseline, an upload, jobs and a study in draft."""
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    team = make_team(edition)
+    upload = Upload.objects.create(edition=edition, team=team, file_name="a.zip", size=1, expires_at=timezone.now())
+    refused = make_submission(make_team_system(team), State.REFUSED, upload=upload)
+    refused.documents.create(path="a.pdf", kind="description", key=store_bytes(b"a", ".document"), bytes=1)
+    refused.job = make_job("failed", edition=edition.name, kind="intake")
+    refused.save()
+    make_job("succeeded", edition=edition.name, after=refused.job)
+    baseline = System.objects.create(name="b", label="B", title="B", corpus=edition.corpus, edition=edition)
+    add_files(baseline.submissions.create(version=1), store_tone(300))
+    start_measures(submission=baseline.submissions.get(), data_set=edition.corpus.data_sets.first())
+    make_study(edition=edition, state="draft")
+    return edition
+
+
+def test_failed_challenge_is_deleted_whole(client, organizer, django_capture_on_commit_callbacks):
+    edition = make_failed_attempt(organizer)
+    other = make_submission(make_team_system(make_team(make_edition(edition.corpus))))
+    kept = Utterance.objects.first().audio
+    made = SubmittedFile.objects.first().audio
+    new = store_bytes(b"a", ".document")
+    age(kept, made)
+    page = client.get(address("editions", edition.name, "delete"))
+    assert [label for label, _ in page.context["facts"]][:3] == ["Teams", "Systems", "Submissions"]
+    assert client.post(address("editions", edition.name, "delete"), {"typed": "another"}).status_code == 422
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(address("editions", edition.name, "delete"), {"typed": edition.title})
+    receipt = client.get(answer.url)
+    assert (receipt.status_code, edition.title in receipt.content.decode()) == (200, True)
+    assert list(Edition.objects.all()) == [other.system.edition]
+    assert list(Submission.objects.all()) == [other]
+    assert (Job.objects.count(), Upload.objects.count(), EvaluationRun.objects.count()) == (0, 0, 0)
+    assert Corpus.objects.count() == 1
+    assert [default_storage.exists(key) for key in (kept, made, new)] == [True, False, True]
+    assert "Stored files are deleted within a day" in receipt.content.decode()
+    age(*UnneededFile.objects.values_list("key", flat=True))
+    services.delete_unneeded_files()
+    assert (default_storage.exists(new), UnneededFile.objects.exists()) == (False, False)
+    assert client.get(edition.get_absolute_url()).status_code == 404
+
+
+def test_file_that_another_row_names_is_kept(organizer):
+    system, other = make_system(make_corpus()), make_system(Corpus.objects.get(), "copy")
+    audio = other.submissions.get().files.first().audio
+    remove("systems", system, organizer)
+    age(audio)
+    services.delete_unneeded_files()
+    assert (default_storage.exists(audio), System.objects.get()) == (True, other)
+    assert not UnneededFile.objects.exists()
+
+
+def test_file_that_is_stored_again_is_kept_until_its_rows_come(tmp_path, monkeypatch):
+    """An import finds its file there, writes nothing, and its rows come only at its end."""
+    keys = [store_bytes(content, ".flac") for content in (b"written", b"moved", b"staged long ago", b"of nobody")]
+    UnneededFile.objects.bulk_create(UnneededFile(key=key) for key in keys)
+    age(*keys)
+    store_bytes(b"written", ".flac")
+    staged = tmp_path / "staged"
+    staged.write_bytes(b"moved")
+    adopt_file(staged, keys[1])
+    default_storage.delete(keys[2])
+    staged.write_bytes(b"staged long ago")
+    os.utime(staged, (0, 0))
+    adopt_file(staged, keys[2])
+    monkeypatch.setattr(services, "FILES_AT_ONCE", 1)
+    services.delete_unneeded_files()
+    assert [default_storage.exists(key) for key in keys] == [True, True, True, False]
+    assert UnneededFile.objects.count() == 3
+    assert (delete_old(keys[0], 1.0), default_storage.exists(keys[0])) == (False, True)
+
+
+def test_preview_counts_what_goes(organizer):
+    corpus = make_corpus(speakers=2, utterances=2)
+    make_system(corpus)
+    found = preview_removal(find_rows(corpus))
+    counts = {"systems": 1, "submissions": 1, "data sets": 3, "speakers": 2, "trial lists": 2, "utterances": 8}
+    assert dict(found.counts) == counts | {"anonymised recordings": 8}
+    keys = {one.audio for one in Utterance.objects.all()} | {SubmittedFile.objects.first().audio}
+    assert (found.files, found.bytes) == (len(keys), sum(map(default_storage.size, keys)))
+
+
+def test_many_rows_are_found_by_a_query_and_deleted(organizer, monkeypatch):
+    monkeypatch.setattr("portal.core.removal.KEYS_AT_ONCE", 1)
+    monkeypatch.setattr("portal.core.removal.BATCH", 3)
+    edition = make_failed_attempt(organizer)
+    edition.studies.update(state="draft")
+    remove("editions", edition, organizer)
+    remove("corpora", Corpus.objects.get(), organizer)
+    assert not any(model.objects.exists() for model in (Edition, Corpus, Team, System, SubmittedFile, Job, Utterance))
+
+
+def test_large_thing_is_deleted_by_a_job_that_goes_on_where_it_was_stopped(client, organizer, monkeypatch):
+    monkeypatch.setattr(services, "AT_ONCE_AT_MOST", 10)
+    monkeypatch.setattr("portal.core.removal.BATCH", 3)
+    edition = make_failed_attempt(organizer)
+    remove("editions", edition, organizer)
+    corpus = Corpus.objects.get()
+    Corpus.objects.update(created_by=organizer)
+    make_system(corpus)
+    counts = dict(preview_removal(find_rows(corpus)).counts)
+    job = started(client.post(address("corpora", corpus.name, "delete"), {"typed": str(corpus)}))
+    assert started(client.post(address("corpora", corpus.name, "delete"), {"typed": str(corpus)})) == job
+    assert "It is being deleted" in client.get(address("corpora", corpus.name)).content.decode()
+
+    def stop_at_the_third(*told):
+        if told[2] >= 9:
+            raise JobReleased
+
+    monkeypatch.setattr(JobContext, "progress", stop_at_the_third)
+    assert execute(job.pk).state == "waiting"
+    monkeypatch.undo()
+    rest = sum(dict(preview_removal(find_rows(corpus)).counts).values())
+    assert 0 < rest < sum(counts.values())
+    client.post(address("corpora", corpus.name, "restore"))
+    corpus.refresh_from_db()
+    assert corpus.archived_at is not None, "half of it is gone"
+    ended = execute(job.pk)
+    receipt = AuditEvent.objects.get(pk=ended.result["receipt"])
+    assert (ended.state, receipt.data["counts"], receipt.actor) == ("succeeded", counts, organizer)
+    assert not any(model.objects.exists() for model in (Corpus, System, SubmittedFile, Utterance))
+    assert f"receipts/{receipt.pk}" in client.get(ended.get_absolute_url()).content.decode()
+    Job.objects.update(state="waiting")
+    assert execute(job.pk).result == ended.result, "killed between the receipt and the end of the job"
+    client.force_login(make_organizer())
+    assert client.get(ended.get_absolute_url()).status_code == 404
+
+
+def test_large_deletion_is_told_to_other_organizers_and_undone_before_it_deletes(client, organizer, monkeypatch):
+    monkeypatch.setattr(services, "AT_ONCE_AT_MOST", 0)
+    other = make_organizer()
+    edition = make_edition(make_corpus(), organizers=[organizer, other])
+    submission = make_submission(make_team_system(make_team(edition)), State.REFUSED)
+    asked = (address("editions", edition.name, "delete"), {"typed": edition.title})
+    refused = started(client.post(*asked))
+    client.force_login(other)
+    answer = client.post(*asked, follow=True)
+    assert (answer.status_code, "Show the job" in answer.content.decode()) == (200, False)
+    assert f"{edition} is being deleted." in answer.content.decode()
+    with pytest.raises(NotPossible, match="is being deleted"):
+        check_again(submission=submission, by=other)
+    Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
+    assert execute(refused.pk).state == "failed"
+    Edition.objects.filter(pk=edition.pk).update(published_at=None)
+    client.post(address("editions", edition.name, "restore"))
+    assert (Edition.objects.get().archived_at, Job.objects.count()) == (None, 0)
+    request_cancel(started(client.post(*asked)), by=other)
+    client.post(address("editions", edition.name, "restore"))
+    assert (Edition.objects.get().archived_at, Job.objects.count()) == (None, 0)
+
+
+def test_pieces_leave_the_rows_by_which_jobs_are_found(organizer):
+    edition = make_failed_attempt(organizer)
+    rows = find_rows(edition)
+    pieces = list_separable(rows)
+    assert {Team, SubmittedFile}.intersection(pieces) == {SubmittedFile}
+    assert not {Edition, System, Submission, EvaluationRun}.intersection(pieces)
+    for piece in take_pieces(pieces):
+        for found in piece.values():
+            found.delete()
+    remove("editions", edition, organizer)
+    assert (Job.objects.count(), Upload.objects.count()) == (0, 0)
+
+
+@pytest.mark.parametrize("was", ["published", "unpublished", "accepted", "heard"])
+def test_edition_with_results_is_archived_not_deleted(was, client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    if was == "published":
+        Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
+    elif was == "unpublished":
+        fields = {"subject_type": "challenges.edition", "subject_id": str(edition.pk), "subject": "x"}
+        AuditEvent.objects.create(action="board.published", **fields)
+    elif was == "accepted":
+        make_submission(make_team_system(make_team(edition)), State.ACCEPTED)
+    else:
+        study = make_study(edition=edition, state="closed")
+        study.results_published_at = timezone.now()
+        study.save()
+    answer = client.post(address("editions", edition.name, "delete"), {"typed": edition.title})
+    assert (answer.status_code, Edition.objects.filter(pk=edition.pk).exists()) == (302, True)
+    assert "cannot be deleted" in client.get(answer.url).content.decode()
+
+
+def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer, mailoutbox):
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    team = make_team(edition)
+    asked = client.get(address("editions", edition.name, "archive")).content.decode()
+    assert f"Archive {edition}?" in asked
+    assert "Its systems and listening tests leave the lists with it." in asked
+    assert "<dt>Teams</dt><dd>1</dd>" in asked
+    assert type(edition).objects.get().archived_at is None
+    client.post(address("editions", edition.name, "archive"), follow=True)
+    assert "It is archived already." in client.get(address("editions", edition.name, "archive")).content.decode()
+    lists = [reverse("editions:list"), reverse("studies:new"), "/api/editions/"]
+    assert [edition.title in client.get(one).content.decode() for one in lists] == [False] * 3
+    for one in ("studies:new", "studies:list"):
+        told = client.get(reverse(one)).content.decode()
+        assert "Every edition with a corpus that you organise is archived. Restore one" in told
+        assert 'name="title"' not in told
+    home = client.get(reverse("home")).content.decode()
+    assert ("Archived: <a" in home, "Steps of" in home) == (True, False)
+    assert edition.title in client.get(reverse("removal:index")).content.decode()
+    client.logout()
+    assert client.get(edition.get_absolute_url()).status_code == 200
+    client.force_login(team.memberships.get().user)
+    assert f"{edition}: the edition is archived" in client.get(reverse("home")).content.decode()
+    execute(Job.objects.get(kind="send-notice").pk)
+    [letter] = mailoutbox
+    assert (letter.to, "the edition was archived" in letter.subject) == ([team.memberships.get().user.email], True)
+    assert f"{edition} is archived: it is in no list" in letter.body
+    assert "archived" in client.get(edition.get_absolute_url()).content.decode()
+    client.force_login(organizer)
+    client.post(address("editions", edition.name, "restore"), follow=True)
+    assert [edition.title in client.get(one).content.decode() for one in lists] == [True] * 3
+    assert "Archived: <a" not in client.get(reverse("home")).content.decode()
+
+
+def test_corpus_of_an_edition_stays(client):
+    owner = make_organizer()
+    corpus = make_corpus(created_by=owner)
+    edition = make_edition(corpus)
+    with pytest.raises(NotPossible, match=r"runs on this corpus: .* Delete it first, or archive the corpus\.$"):
+        remove("corpora", corpus, owner)
+    type(edition).objects.update(published_at=timezone.now())
+    with pytest.raises(NotPossible, match=r"runs on this corpus: .* nor can its corpus: archive the corpus instead\.$"):
+        remove("corpora", corpus, owner)
+
+
+def test_delete_page_of_a_corpus_leads_to_its_editions_and_its_list(client, organizer):
+    corpus = make_corpus(created_by=organizer)
+    mine, hidden = make_edition(corpus, organizers=[organizer]), make_edition(corpus, is_listed=False)
+    page = client.get(address("corpora", corpus.name, "delete")).content.decode()
+    assert f'<a href="{mine.get_absolute_url()}">{mine}</a>' in page
+    assert (str(hidden) in page, hidden.get_absolute_url() in page) == (True, False)
+    manage = client.get(address("corpora", corpus.name)).content.decode()
+    assert [f'<li><a href="{reverse("corpora:list")}">Corpora</a></li>' in one for one in (page, manage)] == [True] * 2
+    team = make_team(mine)
+    trail = f'<a href="{mine.get_absolute_url()}">{mine}</a>'
+    assert trail in client.get(address("teams", team.pk)).content.decode()
+
+
+def test_running_job_is_told_to_stop_and_nothing_is_deleted_meanwhile(organizer):
+    system = make_system(make_corpus())
+    run = start_measures(submission=system.submissions.get(), data_set=system.corpus.data_sets.first())
+    Job.objects.filter(pk=run.job_id).update(
+        state="running", claim=run.job_id, heartbeat_at=timezone.now(), started_at=timezone.now()
+    )
+    with pytest.raises(NotPossible, match="told to stop"):
+        remove("systems", system, organizer)
+    assert Job.objects.get().cancel_requested_at is not None
+    Job.objects.update(state="cancelled")
+    remove("systems", system, organizer)
+    assert (Job.objects.count(), System.objects.count()) == (0, 0)
+
+
+def test_only_submission_takes_its_system_along(organizer):
+    edition = make_edition(organizers=[organizer])
+    system = make_team_system(make_team(edition))
+    first, second = make_submission(system, State.REFUSED), make_submission(system, State.REFUSED)
+    remove("submissions", first, organizer)
+    assert System.objects.get() == system
+    remove("submissions", second, organizer)
+    assert not System.objects.exists()
+
+
+def test_submission_that_another_rests_on_stays(organizer):
+    edition = make_edition(organizers=[organizer])
+    first = make_submission(make_team_system(make_team(edition)), State.WITHDRAWN)
+    make_submission(first.system, State.ACCEPTED, inherits=first)
+    with pytest.raises(NotPossible, match="uses its files"):
+        remove("submissions", first, organizer)
+
+
+def test_accepted_submission_of_a_team_is_withdrawn_first(organizer):
+    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))))
+    for kind, thing in (("submissions", submission), ("systems", submission.system), ("teams", submission.system.team)):
+        archived = "its system" if kind == "submissions" else "it"
+        with pytest.raises(NotPossible, match=f"accepted. Archive {archived}, or have the submission withdrawn first."):
+            remove(kind, thing, organizer)
+
+
+def test_deletion_of_a_team_names_what_was_accepted_and_no_files_where_there_are_none(client, organizer):
+    team = make_team(make_edition(organizers=[organizer]))
+    team.data_acceptances.create(edition=team.edition, user=make_user(), text="Terms", accepted_at=timezone.now())
+    page = client.get(address("teams", team.pk, "delete"))
+    assert ("Acceptances of the terms of the data", "1") in page.context["facts"]
+    receipt = client.get(client.post(address("teams", team.pk, "delete"), {"typed": str(team)}).url)
+    assert ["Stored files are deleted" in one.content.decode() for one in (page, receipt)] == [False, False]
+
+
+def test_system_that_is_heard_stays_until_its_study_is_deleted(organizer):
+    study = make_study(organizer=organizer, state="closed")
+    system = study.systems.first().submission.system
+    with pytest.raises(NotPossible, match="is heard in"):
+        remove("systems", system, organizer)
+    remove("studies", study, organizer)
+    remove("systems", system, organizer)
+    assert not System.objects.filter(pk=system.pk).exists()
+
+
+def test_reason_of_what_is_heard_names_the_tests_and_what_can_be_done():
+    assert heard_problem([("A", False)]) == (
+        "It is heard in the listening test “A”. Delete that test first. "
+        "One whose results were ever public cannot be deleted."
+    )
+    assert heard_problem([("A", True)]) == (
+        "It is heard in the listening test “A”. Untick it first, on the page “Edit” of that test."
+    )
+    assert heard_problem([("A", True), ("B", False), ("C", False)]) == (
+        "It is heard in the listening tests “A” and 2 more. Delete these tests first. "
+        "One whose results were ever public cannot be deleted."
+    )
+
+
+def test_what_a_listening_test_plays_does_not_go_with_its_team_or_its_corpus(organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer])
+    submission = make_submission(make_team_system(make_team(edition)), State.WITHDRAWN)
+    study = make_study(organizer=organizer, state="closed")
+    study.systems.create(submission=submission, code="x")
+    with pytest.raises(NotPossible, match="is heard in"):
+        remove("teams", submission.system.team, organizer)
+    corpus = study.edition.corpus
+    Edition.objects.filter(corpus=corpus).update(corpus=None)
+    System.objects.filter(corpus=corpus).update(corpus=None)
+    with pytest.raises(NotPossible, match="is heard in"):
+        remove("corpora", corpus, organizer)
+    study.refresh_from_db()
+    assert study.systems.filter(submission=submission).exists()
+
+
+def test_jobs_of_engines_go_with_the_submission_that_they_work_for(organizer):
+    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))), State.REFUSED)
+    other = make_submission(make_team_system(make_team(make_edition())), State.REFUSED)
+    jobs = []
+    for one in (submission, other):
+        run = EvaluationRun.objects.create(submission=one, kind="asv")
+        jobs.append(make_job("running", kind="vectors", parameters={"run": run.pk}))
+    with pytest.raises(NotPossible, match="told to stop"):
+        remove("teams", submission.system.team, organizer)
+    Job.objects.filter(pk=jobs[0].pk).update(state="cancelled")
+    remove("teams", submission.system.team, organizer)
+    assert list(Job.objects.all()) == [jobs[1]]
+
+
+def test_jobs_that_no_row_names_any_more_go_with_what_they_were_for(organizer):
+    """Earlier checks, designs and analyses, and the notifications to a team."""
+    study, other = (make_study(organizer=organizer, state="draft", name=name) for name in ("one", "other"))
+    analysis = study.analyses.create()
+    jobs = {
+        "studies": [
+            make_job("succeeded", kind="design-study", parameters={"study": study.pk}),
+            make_job("failed", kind="prepare-study", parameters={"study": study.pk}),
+            make_job("succeeded", kind="analyse-study", parameters={"analysis": analysis.pk}),
+        ]
+    }
+    make_job("succeeded", kind="design-study", parameters={"study": other.pk})
+    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))), State.REFUSED)
+    team = submission.system.team
+    jobs["submissions"] = [make_job("failed", kind="intake", parameters={"submission": submission.pk})]
+    jobs["teams"] = [make_job("waiting", kind="send-notice", parameters={"team": team.pk})]
+    make_job("succeeded", kind="send-notice", parameters={"team": team.pk + 1})
+    for kind, thing in (("studies", study), ("submissions", submission), ("teams", team)):
+        remove(kind, thing, organizer)
+        assert not Job.objects.filter(pk__in=[job.pk for job in jobs[kind]]).exists(), kind
+    assert Job.objects.count() == 2
+
+
+def test_figures_of_leaderboards_are_deleted_a_month_after_they_were_drawn():
+    delete_drawings()
+    old, new = (default_storage.save(figure_key(text, "svg"), ContentFile(b"<svg/>")) for text in ("old", "new"))
+    age(old)
+    delete_drawings()
+    assert [default_storage.exists(key) for key in (old, new)] == [False, True]
+
+
+def test_study_whose_results_were_published_is_archived_not_deleted(organizer):
+    study = make_study(organizer=organizer, state="closed")
+    study.published_analysis, study.results_published_at = study.analyses.create(), timezone.now()
+    study.save()
+    fields = {"subject_type": "listening.study", "subject_id": str(study.pk), "subject": "x"}
+    AuditEvent.objects.create(action="study.results_published", **fields)
+    unpublish_results(study=study, by=organizer)
+    for kind, thing in (("studies", study), ("editions", study.edition)):
+        with pytest.raises(NotPossible, match="were published"):
+            remove(kind, thing, organizer)
+
+
+def test_open_study_is_neither_archived_nor_deleted(client):
+    organizer = make_organizer()
+    client.force_login(organizer)
+    study = make_study(organizer=organizer)
+    client.post(address("studies", study.name, "archive"))
+    client.post(address("studies", study.name, "delete"), {"typed": study.title})
+    study.refresh_from_db()
+    assert study.archived_at is None
+
+
+def test_names_change_where_they_may(client, organizer):
+    corpus = make_corpus(created_by=organizer)
+    job = make_job("succeeded", corpus="tones", parameters={"name": "tones"})
+    assert client.post(address("corpora", "tones"), {"name": "two words"}).status_code == 422
+    assert client.post(address("corpora", "tones"), {"name": "voices"}).url == address("corpora", "voices")
+    job.refresh_from_db()
+    assert (Corpus.objects.get().name, job.corpus, job.parameters["name"]) == ("voices", "voices", "voices")
+    system = make_system(corpus)
+    make_system(corpus, "taken")
+    client.post(address("systems", system.name), {"title": "New", "name": "taken"})
+    client.post(address("systems", system.name), {"title": "Newer", "name": "free"})
+    system.refresh_from_db()
+    assert (system.title, system.name) == ("Newer", "free")
+
+
+def test_each_may_do_what_is_theirs(client):
+    organizer, owner, leader, member = make_organizer(), make_organizer(), make_user(), make_user()
+    edition = make_edition(make_corpus(created_by=owner), organizers=[organizer])
+    make_corpus("former", created_by=leader)
+    team = make_team(edition, owner=leader, members=[member])
+    system = make_team_system(team)
+    submission = make_submission(system, State.REFUSED)
+    baseline = make_system(edition.corpus)
+    study = make_study(organizer=organizer, state="draft")
+    things = {
+        "editions": edition.name,
+        "corpora": "tones",
+        "systems": system.name,
+        "submissions": submission.pk,
+        "teams": team.pk,
+        "studies": study.name,
+    }
+    may = {
+        organizer: {"editions", "systems", "submissions", "teams", "studies"},
+        owner: {"corpora"},
+        leader: {"systems"},
+        member: set(),
+        make_organizer(): set(),
+        make_operator(): set(things),
+    }
+    for person, expected in may.items():
+        client.force_login(person)
+        assert {kind for kind, key in things.items() if client.get(address(kind, key)).status_code == 200} == expected
+        deletable = {
+            kind for kind, key in things.items() if client.get(address(kind, key, "delete")).status_code == 200
+        }
+        assert deletable == (set() if person == leader else expected)
+    client.force_login(organizer)
+    assert client.get(address("systems", baseline.name)).status_code == 404
+    client.force_login(leader)
+    assert client.post(address("systems", system.name), {"title": "Ours"}).status_code == 302
+    assert client.post(address("systems", system.name, "archive")).status_code == 404
+    assert client.get(address("nothing", "1")).status_code == 404
+    assert client.get(address("corpora", "former", "delete")).status_code == 404
+
+
+def test_receipt_is_for_who_deleted_and_who_organizes(client, organizer):
+    other = make_organizer()
+    edition = make_edition(organizers=[organizer, other])
+    team = make_team(edition)
+    receipt = remove("teams", team, organizer)
+    found = {}
+    for person in (organizer, other, make_organizer(), make_operator()):
+        client.force_login(person)
+        found[person] = client.get(reverse("removal:receipt", args=[receipt.pk])).status_code
+    assert list(found.values()) == [200, 200, 404, 200]
+    client.force_login(organizer)
+    trail = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
+    assert ("Team: deleted" in trail, "edition pk" in trail) == (True, False)
+    name = edition.name
+    Edition.objects.filter(pk=edition.pk).update(name="renamed")
+    another = make_organizer()
+    make_edition(name=name, organizers=[another])
+    assert "Team: deleted" in client.get(reverse("editions:audit", args=["renamed"])).content.decode()
+    client.force_login(other)
+    assert client.get(reverse("removal:receipt", args=[receipt.pk])).status_code == 200
+    client.force_login(another)
+    assert client.get(reverse("removal:receipt", args=[receipt.pk])).status_code == 404
+    assert "Team: deleted" not in client.get(reverse("editions:audit", args=[name])).content.decode()
+
+
+def test_demo_is_removed_with_its_published_results(client):
+    operator = make_operator()
+    client.force_login(operator)
+    corpus = make_corpus("demo", is_synthetic=True)
+    assert "Remove the demo data" not in client.get(reverse("removal:index")).content.decode()
+    corpus.source = str(services.DEMO_CORPUS)
+    corpus.save()
+    assert "Remove the demo data" not in client.get(reverse("removal:index")).content.decode()  # imported for another
+    edition = make_edition(corpus, name="demo", published_at=timezone.now())
+    make_study(edition=edition)
+    make_submission(make_team_system(make_team(edition)))
+    make_system(corpus)
+    other = make_edition(make_corpus("own"))
+    assert "Remove the demo data" in client.get(reverse("removal:index")).content.decode()
+    client.post(reverse("removal:remove-demo"))
+    assert (list(Edition.objects.all()), list(Corpus.objects.all())) == ([other], [other.corpus])
+    assert "Remove the demo data" not in client.get(reverse("removal:index")).content.decode()
+
+
+@pytest.mark.parametrize("kind", ["editions", "studies"])
+def test_title_of_an_edition_and_of_a_study_is_changed_where_they_are_managed(client, organizer, kind):
+    study = make_study(organizer=organizer)
+    thing = study.edition if kind == "editions" else study
+    client.force_login(organizer)
+    response = client.post(address(kind, thing.name), {"title": "Another title"}, follow=True)
+    assert "The changes are saved." in response.content.decode()
+    thing.refresh_from_db()
+    assert thing.title == "Another title"
+    assert client.post(address(kind, thing.name), {"title": ""}).status_code == 422
+
+
+def test_listening_test_with_the_proposed_title_is_renamed_with_its_edition(client, organizer):
+    study = make_study(organizer=organizer)
+    edition = study.edition
+    client.force_login(organizer)
+    for state, title, found in (
+        ("draft", f"Listening test of {edition.title}", "Listening test of A"),
+        ("draft", "A title of its own", "A title of its own"),
+        ("closed", "Listening test of B", "Listening test of B"),
+    ):
+        type(study).objects.update(state=state, title=title)
+        client.post(address("editions", edition.name), {"title": "B" if edition.title == "A" else "A"})
+        edition.refresh_from_db()
+        study.refresh_from_db()
+        assert study.title == found
+
+
+def test_manage_says_whether_the_name_in_the_address_can_change(client, organizer):
+    study = make_study(organizer=organizer, state="draft", launched_at=None)
+    client.force_login(organizer)
+    fixed = "The name in its address is fixed since the launch."
+    page = read_page(client.get(address("studies", study.name)))
+    assert (fixed in page, "The name in its address can be changed on the page" in page) == (False, True)
+    type(study).objects.update(state="closed", launched_at=timezone.now())
+    page = read_page(client.get(address("studies", study.name)))
+    assert (fixed in page, "can be changed on the page" in page) == (True, False)
+
+
+def test_study_that_is_closed_keeps_its_title_and_says_so(client, organizer):
+    study = make_study(organizer=organizer, state="closed", title="As it was")
+    client.force_login(organizer)
+    page = client.post(address("studies", study.name), {"title": "Another title"}, follow=True).content.decode()
+    assert "cannot be changed" in page
+    study.refresh_from_db()
+    assert study.title == "As it was"
+
+
+@pytest.mark.parametrize("thing", ["submissions", "systems", "teams", "editions", "corpora"])
+def test_nothing_begins_to_use_a_submission_that_is_being_deleted(organizer, thing):
+    edition = make_heard_edition(organizer=organizer)
+    submission = Submission.objects.filter(system__edition=edition).select_related("system").first()
+    system = submission.system
+    system.team = make_team(edition)
+    system.save()
+    study = make_draft(edition)
+    owners = {"submissions": submission.pk, "systems": system.pk, "teams": system.team_id, "editions": edition.pk}
+    number = (owners | {"corpora": edition.corpus_id})[thing]
+    job = make_job(kind="delete", parameters={"thing": thing, "number": number})
+    now = timezone.now()
+    given = {"by": organizer, "now": now}
+    part = SharedPart(submission=submission, file=submission.files.first(), offered_by=organizer)
+    part.save()
+    uses = {
+        "checking": lambda: check_again(submission=submission, by=organizer),
+        "plan": lambda: study_services.create_study(
+            edition=edition, by=organizer, systems=[submission], data_sets=[], name="other", title="Other"
+        ),
+        "design": lambda: study_services.start_design(study, organizer),
+        "evaluation": lambda: start_measures(
+            submission=submission, data_set=edition.corpus.data_sets.filter(role="trial").first(), by=organizer
+        ),
+        "samples": lambda: release_parts(submissions=[submission], **given),
+        "board": lambda: freeze_leaderboard(edition=edition, at=now, **given),
+        "publication": lambda: publish_leaderboard(edition=edition, **given),
+    }
+    for name, use in uses.items():
+        with pytest.raises((NotPossible, LeaderboardError), match=f"^{submission} is being deleted"):
+            use()
+        assert Job.objects.count() == 1, name
+    Job.objects.filter(pk=job.pk).update(state="failed")
+    assert freeze_leaderboard(edition=edition, at=now, **given).frozen_at == now
+
+
+def test_no_analysis_begins_while_a_system_that_was_heard_is_being_deleted(organizer):
+    study = make_answered(evaluators=1, trials=2)
+    submission = study.systems.first().submission
+    make_job(kind="delete", parameters={"thing": "submissions", "number": submission.pk})
+    with pytest.raises(NotPossible, match=f"^{submission} is being deleted"):
+        start_analysis(study, organizer)
