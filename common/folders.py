@@ -30,6 +30,11 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def list_folders(folder: Path) -> list[Path]:
+    """The folders right below one, in order; none where it is no folder."""
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
 def audio_files(folder: Path) -> Iterator[str]:
     """Every WAV and FLAC file below `folder`, as a sorted relative path with forward slashes."""
     for place, folders, files in os.walk(folder):

@@ -248,7 +248,7 @@ def _failure(run: AnonymizationRun, work: job.Work) -> JobFailure:
     time_limit_s=7200,
     comes_first=True,
 )
-def run_trials(context: JobContext) -> dict[str, Any]:
+def measure_speed(context: JobContext) -> dict[str, Any]:
     """Body of the job: seconds of work for a second of speech of each method, or why there are none."""
     utterance = _usual_utterance(context.parameters["corpus"])
     try:

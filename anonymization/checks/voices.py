@@ -19,6 +19,7 @@ import numpy.typing as npt
 from anonymization.methods.contract import Anonymizer, Parameter, plans_voices, takes_targets
 from anonymization.methods.voices.pseudo_speakers import Assignment, Role, validate_parameters, voice_distance
 from common.problems import Problem, ProblemList, Severity
+from common.wording import name_some
 
 # Distances through another rounding, such as of a spreadsheet, may lose this part of themselves.
 _ROUNDING = 1e-9
@@ -245,7 +246,7 @@ def _several_voices(speakers: Mapping[Place, Sequence[Assignment]], file: str) -
     for (role, split, speaker), rows in speakers.items():
         if len(rows) > 1:
             expected = f"one voice for all {role} utterances of the speaker {speaker} in {split}"
-            found = f"{len(rows)} voices, in {_listed([row.utterance or 'all utterances' for row in rows])}"
+            found = f"{len(rows)} voices, in {name_some([row.utterance or 'all utterances' for row in rows], 5)}"
             remedy = "Anonymise these data sets again with one seed, over all speakers of the split."
             yield _error("several-voices", file, expected, found, remedy, rows[1])
 
@@ -258,7 +259,7 @@ def _shared_by_speakers(speakers: Mapping[Place, Sequence[Assignment]], file: st
     for (of_role, of_split, _), rows in shared.items():
         if len(rows) > 1:
             expected = f"a voice of their own for each speaker of {of_role}, {of_split}"
-            found = f"one voice for {len(rows)}: {_listed([row.speaker for row in rows])}"
+            found = f"one voice for {len(rows)}: {name_some([row.speaker for row in rows], 5)}"
             yield _error("shared-voice", file, expected, found, "Draw the voices of the split together.", rows[1])
 
 
@@ -286,7 +287,7 @@ def _shared_by_utterances(rows: Iterable[Assignment], file: str) -> Iterator[Pro
     for sharing in users.values():
         if len(sharing) > 1:
             named = list(sharing.values())
-            found = f"one voice for {len(named)}: {_listed([row.utterance for row in named])}"
+            found = f"one voice for {len(named)}: {name_some([row.utterance for row in named], 5)}"
             remedy = "At utterance level, draw a voice for each utterance."
             yield _error("shared-voice", file, "a voice of its own for each utterance", found, remedy, named[1])
 
@@ -349,11 +350,6 @@ def _name(row: Assignment) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _error(code: str, file: str, expected: str, found: str, remedy: str, row: Assignment) -> Problem:

@@ -76,11 +76,6 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def counted(count: int, one: str, several: str = "") -> str:
-    """``1 utterance``, ``1,200 utterances``."""
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
-
-
 @contextmanager
 def interruption() -> Iterator[Callable[[], bool]]:
     """Within it, a first signal is only noted: the function tells whether one came. A second one interrupts."""

@@ -23,8 +23,8 @@ from typing import IO, Any
 from anonymization.methods.contract import PseudoSpeaker
 from common.atomic_write import write_atomically
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.problems import Problem, Severity
-from speech.model_files.store import compute_sha256
 
 RECORD, JOURNAL, REPORT = "anonymization.json", "anonymization.jsonl", "report.json"
 TARGETS = "targets.csv"

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.cli import arguments, records, voice_assignment
-from anonymization.cli.progress import Progress, counted, format_duration, interruption
+from anonymization.cli.progress import Progress, format_duration, interruption
 from anonymization.cli.records import OutputFolder, Row, write_text
 from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
 from anonymization.cli.work import Settings, Task, outcomes
@@ -22,10 +22,11 @@ from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.voices.files import write_targets_csv
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.problems import Problem, ProblemList, Severity, join_equal
 from common.terminal import PROBLEMS, print_json, print_message, print_problems, print_text, problem_rows
+from common.wording import counted
 from evaluation.formats import kaldi
-from speech.model_files.store import compute_sha256
 
 DESCRIPTION = (
     "Anonymise a folder of WAV or FLAC files (any depth), a Kaldi data directory, or a folder of such directories. "

@@ -18,12 +18,12 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from anonymization.cli.progress import counted
 from anonymization.cli.records import RESERVED
 from anonymization.methods.voices.pseudo_speakers import Role
 from common.errors import CommandError
-from common.folders import AUDIO_SUFFIXES, audio_files, is_file
+from common.folders import AUDIO_SUFFIXES, audio_files, is_file, list_folders
 from common.problems import Problem, ProblemList, Severity, has_errors
+from common.wording import counted
 from evaluation.formats import kaldi
 
 SpeakerFrom = Literal["folder", "prefix"]
@@ -252,14 +252,10 @@ def _refuse_shared_outputs(source: Source) -> None:
 
 def find_directories(folder: Path) -> list[Path]:
     """The data directories: `folder` itself, or those in it, or those in its ``data``; none where it is a plain one."""
-    for places in ([folder], _inside(folder), _inside(folder / "data")):
+    for places in ([folder], list_folders(folder), list_folders(folder / "data")):
         if found := [place for place in places if (place / "wav.scp").is_file()]:
             return found
     return []
-
-
-def _inside(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def read_directories(folder: Path, directories: list[Path], reading: Reading) -> Source:
@@ -284,7 +280,7 @@ def _tell_what_lies_beside(directories: Sequence[Path], source: Source) -> None:
         return
     found = {
         place: files
-        for place in _inside(directories[0].parent)
+        for place in list_folders(directories[0].parent)
         if place not in directories and (files := list(audio_files(place)))
     }
     named = {each.audio.resolve() for each in source.utterances} if found else set()

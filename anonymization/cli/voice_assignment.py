@@ -49,10 +49,10 @@ from anonymization.methods.voices.pseudo_speakers import (
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, plan_targets
 from anonymization.methods.voices.targets import Source as Planned
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.problems import has_errors
 from evaluation.formats.kaldi import read_spk2gender
 from speech.audio.files import AudioError
-from speech.model_files.store import compute_sha256
 
 GENDERS = "spk2gender"
 

@@ -29,9 +29,9 @@ from anonymization.methods.audio_conversion import ConvertedAudio, convert_file
 from anonymization.methods.external.method import watching
 from anonymization.methods.registry import find_method
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.problems import Problem
 from speech.audio.files import AudioError
-from speech.model_files.store import compute_sha256
 
 _OUTSTANDING_PER_JOB = 3
 # What goes through a method at once: external commands start a program for it, and graphics cards gain by it.

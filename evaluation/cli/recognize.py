@@ -12,6 +12,7 @@ from rich.text import Text
 
 from common import terminal
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.problems import Problem
 from evaluation.cli.arguments import finish, number_from, require_entries
 from evaluation.formats.audio_pairs import ENDINGS, list_utterances
@@ -22,7 +23,6 @@ from evaluation.metrics.word_errors import AlignedWord
 from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN, WRITTEN_ENGLISH, find_rule, rule_for
 from evaluation.objective_results.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from speech.audio.files import AudioError, read_pcm16, resample
-from speech.model_files.store import compute_sha256
 from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_language
 from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 

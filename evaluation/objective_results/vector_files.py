@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MetricInputError
+from common.hashes import compute_sha256
 from common.problems import Problem
 from speech.audio.files import AudioError, read_pcm16
 from speech.encoders.contract import SpeakerEncoder
-from speech.model_files.store import compute_sha256
 
 KEPT_EVERY = 50
 

@@ -51,6 +51,7 @@ from math import ceil, floor
 from typing import Literal, TypeVar
 
 from common.errors import ProblemsError
+from common.wording import name_some
 from listening.design.order_rules import LONGEST_RUN, SPEAKER_GAP, longest_run, speaker_gap
 
 VERSION = "2"
@@ -328,9 +329,6 @@ def _limit(
     return most
 
 
-_NAMED = 3
-
-
 def validate_request(request: DesignRequest) -> None:
     """Raise for everything that is wrong with a request.
 
@@ -367,25 +365,27 @@ def _wrong_candidates(request: DesignRequest) -> Iterable[str]:
     candidates = request.candidates
     twice = [key for key, count in Counter(candidate.key for candidate in candidates).items() if count > 1]
     if twice:
-        yield f"Expected every trial once, found twice: {_some(twice)}."
+        yield f"Expected every trial once, found twice: {name_some(twice)}."
     unknown = {candidate.system for candidate in candidates} - {"", *request.systems}
     if unknown:
-        yield f"Expected trials of the systems {', '.join(request.systems)}, found some of {_some(sorted(unknown))}."
+        systems = ", ".join(request.systems)
+        yield f"Expected trials of the systems {systems}, found some of {name_some(sorted(unknown))}."
     sexes = {str(candidate.sex) for candidate in candidates} - {"f", "m"}
     if sexes:
-        yield f"Expected speakers of sex f or m, found {_some(sorted(sexes))}."
+        yield f"Expected speakers of sex f or m, found {name_some(sorted(sexes))}."
     if len({candidate.is_target is None for candidate in candidates}) > 1:
         yield "Expected either all trials with a class (target or non-target) or none, found both."
     unpaired = [one.key for one in candidates if (one.is_target is None) != (not one.enrolment)]
     if unpaired:
-        yield f"Expected an enrolment utterance where voices are compared and only there, not so in {_some(unpaired)}."
+        names = name_some(unpaired)
+        yield f"Expected an enrolment utterance where voices are compared and only there, not so in {names}."
     same = [one.key for one in candidates if one.enrolment and one.source == one.enrolment]
     if same:
-        yield f"Expected two different utterances in a trial, found one only in {_some(same)}."
+        yield f"Expected two different utterances in a trial, found one only in {name_some(same)}."
     of_system = Counter(candidate.system for candidate in candidates)
     without = [system for system in request.systems if not of_system[system]]
     if without and request.anonymised > 0:
-        yield f"Expected trials of every system, found none of {_some(without)}."
+        yield f"Expected trials of every system, found none of {name_some(without)}."
     if (request.originals > 0) != (of_system[""] > 0):
         yield f"Expected original trials as the request has {request.originals} originals, found {of_system['']}."
 
@@ -466,7 +466,7 @@ def _too_often(request: DesignRequest, role: str, limit: int) -> Iterable[str]:
     if worst:
         share = shares[worst[0]] / limit
         yield (
-            f"Repeats: {len(worst)} {role} utterance{'s' if len(worst) > 1 else ''} ({_some(worst)}) would be met"
+            f"Repeats: {len(worst)} {role} utterance{'s' if len(worst) > 1 else ''} ({name_some(worst)}) would be met"
             f" {float(share * limit):.1f} times in a session, where {limit} is allowed. {_shorter(request, share)},"
             f" more {role} utterances of the same speakers, or {role} utterances that may repeat would do."
         )
@@ -475,9 +475,3 @@ def _too_often(request: DesignRequest, role: str, limit: int) -> Iterable[str]:
 def _shorter(request: DesignRequest, share: Fraction) -> str:
     trials = max(1, floor(request.trials / share))
     return f"{trials} trial{'s' if trials > 1 else ''} per evaluator in the same parts"
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(listed[:_NAMED]) + more

@@ -7,7 +7,6 @@ another one of its name.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import shutil
 import time
@@ -19,6 +18,7 @@ from urllib.parse import quote
 
 from common.atomic_write import write_atomically
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.memory import format_size
 from common.problems import Problem, Severity
 from common.terminal import FINE, ProgressBar, print_message, print_text
@@ -221,7 +221,7 @@ def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _Progr
             if size > one.bytes:
                 place.unlink()
             keep_trying(add, patience_s=patience_s)
-        if place.stat().st_size == one.bytes and _hash(place) == one.sha256:
+        if place.stat().st_size == one.bytes and compute_sha256(place) == one.sha256:
             return
         place.unlink()  # of another version of the file, or damaged
         if is_last:
@@ -229,14 +229,6 @@ def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _Progr
                 f"{one.name}: expected the SHA-256 {one.sha256}, found another one, twice. Repeat the command later, "
                 "and tell the organizer if it happens again."
             )
-
-
-def _hash(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while piece := stream.read(PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _unpack(workspace: Workspace, one: DataFile, progress: _Progress) -> list[str]:

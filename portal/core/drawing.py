@@ -41,7 +41,7 @@ def answer_not_drawn(error: DrawingError) -> HttpResponse:
     return response
 
 
-class Draughtsman:
+class DrawingProcess:
     """One process of a module that answers lines, started when first asked and again after it has gone."""
 
     def __init__(self, module: str, *, draws_within_s: float = DRAWING_S, waits_s: float = WAITING_S) -> None:
@@ -142,4 +142,4 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
 
 
-draughtsman = Draughtsman("anonymization.explanation.drawing")
+explanation_process = DrawingProcess("anonymization.explanation.drawing")

@@ -28,6 +28,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from common.wording import first_line
 from portal.core.clock import read_clock
 from portal.core.labels import duration
 from portal.core.maintenance import find_maintenance
@@ -103,7 +104,7 @@ def check_database() -> str | None:
             connection.close()
             connection.ensure_connection()
     except DatabaseError as error:
-        return f"The database does not answer ({_first_line(error)}). Start it or fix PORTAL_DATABASE_URL."
+        return f"The database does not answer ({first_line(error)}). Start it or fix PORTAL_DATABASE_URL."
     return None
 
 
@@ -166,7 +167,7 @@ def check_files() -> str | None:
     except StorageAway as error:
         return f"{error} Files cannot be stored. Start the store, or fix PORTAL_FILES_URL or its keys."
     except OSError as error:
-        return f"Files cannot be stored ({_first_line(error)}). Make room or fix the rights of the data folder."
+        return f"Files cannot be stored ({first_line(error)}). Make room or fix the rights of the data folder."
     return None
 
 
@@ -184,7 +185,7 @@ def check_queue() -> str | None:
         with Connection(settings.CELERY_BROKER_URL, connect_timeout=2, transport_options=options) as broker:
             broker.ensure_connection(max_retries=1, timeout=2)
     except Exception as error:
-        return f"The queue does not answer ({_first_line(error)}). Start it or fix PORTAL_BROKER_URL."
+        return f"The queue does not answer ({first_line(error)}). Start it or fix PORTAL_BROKER_URL."
     return None
 
 
@@ -206,10 +207,6 @@ def last_pulse(name: str) -> datetime | None:
         return None
 
 
-def beat(name: str, *, kind: str = "", **details: Any) -> None:
+def write_heartbeat(name: str, *, kind: str = "", **details: Any) -> None:
     """Leave a heartbeat."""
     Pulse.objects.update_or_create(name=name, defaults={"kind": kind, "at": read_clock(), "details": details})
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

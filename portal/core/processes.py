@@ -27,6 +27,7 @@ from django.db import Error
 from common.child_process import end_with_parent
 from common.cores import count_cores
 from common.memory import total_bytes
+from common.wording import first_line
 
 # What libraries bring and no page asks for; to compress it would take half of the time of a start.
 UNUSED_STATIC_FILES = ["flags", "rest_framework"]
@@ -53,7 +54,7 @@ def prepare() -> None:
         call_command("migrate", verbosity=0)
     except Error as error:
         raise CommandError(
-            f"The database cannot be used ({_first_line(error)}). Start or fix it, or set PORTAL_DATABASE_URL; "
+            f"The database cannot be used ({first_line(error)}). Start or fix it, or set PORTAL_DATABASE_URL; "
             "the SQLite file is portal.sqlite3 in the data folder."
         ) from error
     except OSError as error:
@@ -125,10 +126,6 @@ def require_free(address: str) -> None:
             f"The address {address} cannot be used ({error.strerror}). Choose another, such as 127.0.0.1:8001, with "
             "make demo ADDRESS=… or make run ADDRESS=…"
         ) from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 @dataclass

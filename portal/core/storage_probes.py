@@ -23,7 +23,7 @@ from django.core.management import CommandError
 from django.db import connection
 
 from portal.core.clock import read_clock
-from portal.core.health import beat
+from portal.core.health import write_heartbeat
 from portal.core.keys import keyed_hashes
 from portal.core.models import Pulse
 from portal.core.storage import StorageAway, delete_old, read_stored, replace_named
@@ -70,7 +70,7 @@ def write_probe() -> None:
     writer = _own_name()
     key, number = f"{FOLDER}/probe-{hashlib.sha256(writer.encode()).hexdigest()[:16]}", secrets.token_hex(16)
     replace_named(key, number.encode())
-    beat(writer, kind=KIND, key=key, number=number, secret=secret_fingerprints()[0])
+    write_heartbeat(writer, kind=KIND, key=key, number=number, secret=secret_fingerprints()[0])
 
 
 def _own_name() -> str:

@@ -113,7 +113,7 @@ class Heartbeat(threading.Thread):
 
     def _beat(self) -> None:
         try:
-            if services.keep_alive(self.context.job):
+            if services.write_job_heartbeat(self.context.job):
                 self.context.cancel_wanted.set()
         except services.ClaimLost:
             self.context.claim_lost.set()

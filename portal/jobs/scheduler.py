@@ -23,7 +23,7 @@ from typing import Any
 from django.db import InterfaceError, OperationalError, connection
 
 from portal.core.clock import read_clock
-from portal.core.health import beat
+from portal.core.health import write_heartbeat
 from portal.core.maintenance import find_maintenance
 from portal.jobs import services, workers
 from portal.jobs.lost_jobs import take_back_lost_jobs
@@ -39,7 +39,7 @@ def sweep(now: datetime | None = None) -> int:
     now = now or read_clock()
     touched = take_back_lost_jobs(now)
     workers.forget_silent(now)
-    beat("scheduler")
+    write_heartbeat("scheduler")
     if find_maintenance() is not None:
         return touched
     services.leave_card(now)

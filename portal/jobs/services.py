@@ -149,7 +149,7 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
     return job
 
 
-def keep_alive(job: Job) -> bool:
+def write_job_heartbeat(job: Job) -> bool:
     """Give a heartbeat; tells whether the job is asked to stop.
 
     Raises:

@@ -27,7 +27,7 @@ from portal.jobs.runner import execute, stop_between_items
 from portal.jobs.selectors import is_taken_elsewhere
 from portal.jobs.services import RUN_JOB, send
 from portal.jobs.turns import find_next
-from portal.jobs.workers import become_worker, leave_sign, sign_off, this_capacity, this_worker
+from portal.jobs.workers import become_worker, sign_off, this_capacity, this_worker, write_worker_heartbeat
 
 LOOK_EVERY_S = 60.0
 PASS_ON_S = 1.0
@@ -85,7 +85,7 @@ class Pulse(bootsteps.StartStopStep):
         look_again = now - self.looked_at > LOOK_EVERY_S
         try:
             storage_proof.prove_when_due()
-            leave_sign(queues, consumer.controller.concurrency, look_again=look_again)
+            write_worker_heartbeat(queues, consumer.controller.concurrency, look_again=look_again)
             self.looked_at = now if look_again else self.looked_at
             if os.environ.get(UNTIL_IDLE):
                 self._end_when_idle(list(queues), now)

@@ -22,7 +22,7 @@ from django.db.models import Q
 from common.cores import count_cores
 from common.memory import total_bytes
 from portal.core.clock import read_clock
-from portal.core.health import beat
+from portal.core.health import write_heartbeat
 from portal.core.models import Pulse
 from portal.jobs import storage_proof
 from portal.jobs.kinds import find_engines, kinds_beyond
@@ -118,7 +118,7 @@ def count_threads() -> int:
     return min(THREADS_AT_MOST, cores)
 
 
-def leave_sign(queues: Iterable[str], processes: int, *, look_again: bool = False) -> None:
+def write_worker_heartbeat(queues: Iterable[str], processes: int, *, look_again: bool = False) -> None:
     """Tell that this worker lives.
 
     Args:
@@ -128,7 +128,7 @@ def leave_sign(queues: Iterable[str], processes: int, *, look_again: bool = Fals
     if look_again:
         capacity = replace(capacity, engines=tuple(find_engines()))
     _process.capacity = capacity = replace(capacity, processes=processes)
-    beat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity), **storage_proof.describe())
+    write_heartbeat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity), **storage_proof.describe())
 
 
 def sign_off() -> None:

@@ -28,7 +28,7 @@ from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.conditions import check_gate
 from evaluation.protocols.ranking.entries import Entry
 from evaluation.protocols.recipes import Gate
-from portal.core.drawing import BUSY, Draughtsman, DrawingError
+from portal.core.drawing import BUSY, DrawingError, DrawingProcess
 from portal.core.labels import decimals
 from portal.core.storage import read_stored, replace_named
 from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
@@ -40,15 +40,15 @@ NARROW = "narrow"
 PUBLISHED = "published, not measured here"
 SHAPES = ("", NARROW)
 DRAWING_S = 60
-# Visitors of a new leaderboard wait here: together they ask for more figures than may wait for the draughtsman, and for
-# the same ones.
+# Visitors of a new leaderboard wait here: together they ask for more figures than may wait for the drawing process, and
+# for the same ones.
 _one_at_a_time = threading.Lock()
 # What could not be drawn is not tried again at once: by key, until when and why.
 FORGOTTEN_AFTER_S = 60
 _not_drawn: dict[str, tuple[float, str]] = {}
 # Tests that look at no figure need not wait for one.
 draws_in_pages = True
-_draughtsman = Draughtsman("evaluation.figures.json_figures", draws_within_s=DRAWING_S)
+_drawing_process = DrawingProcess("evaluation.figures.json_figures", draws_within_s=DRAWING_S)
 
 
 @dataclass(frozen=True)
@@ -311,4 +311,4 @@ def _drawn(description: str) -> bytes:
     Raises:
         DrawingError: nothing was drawn.
     """
-    return _draughtsman.draw(description.encode() + b"\n")
+    return _drawing_process.draw(description.encode() + b"\n")

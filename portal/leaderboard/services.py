@@ -33,6 +33,7 @@ from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, release_parts
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
+from portal.teams.services import lock_edition
 
 FROZEN = "The leaderboard is frozen and must not change; unfreeze it before making another policy live."
 NO_SUBMISSION = "Nothing was submitted yet, so the recipe itself can be changed: on the page “Edit” of the edition."
@@ -49,7 +50,7 @@ class LeaderboardError(Exception):
 @transaction.atomic
 def save_draft_policy(*, edition: Edition, policy: LeaderboardPolicy, by: Any) -> Edition:
     """Keep a policy to look at; one that is live already leaves no draft."""
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     is_live = policy == policy_by(edition, edition.leaderboard_policy)
     draft = {} if is_live else _whole(policy, edition)
     return _changed(edition, "board.policy-drafted", by, {"policy": draft}, draft_policy=draft)
@@ -58,7 +59,7 @@ def save_draft_policy(*, edition: Edition, policy: LeaderboardPolicy, by: Any) -
 @transaction.atomic
 def discard_draft_policy(*, edition: Edition, by: Any) -> Edition:
     """Forget the draft."""
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     return _changed(edition, "board.draft-discarded", by, {"policy": edition.draft_policy}, draft_policy={})
 
 
@@ -69,7 +70,7 @@ def make_policy_live(*, edition: Edition, by: Any) -> Edition:
     Raises:
         LeaderboardError: there is no draft, or the leaderboard is frozen.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     if not edition.draft_policy:
         raise LeaderboardError("There is no draft: the policy that you see is live already.")
     if edition.frozen_at is not None:
@@ -89,7 +90,7 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
     Raises:
         LeaderboardError: it is published already, or a submission is being deleted.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     if edition.published_at is not None:
         raise LeaderboardError("The leaderboard is published already.")
     _refuse_removed(edition)
@@ -109,7 +110,7 @@ def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
     Raises:
         LeaderboardError: it is not published.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     if edition.published_at is None:
         raise LeaderboardError("The leaderboard is not published.")
     number = edition.published_number or edition.recipe_number
@@ -125,7 +126,7 @@ def publish_version(*, edition: Edition, now: datetime, by: Any) -> Edition:
     Raises:
         LeaderboardError: it is not published, or by that version already.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     if edition.published_at is None or edition.published_number is None:
         raise LeaderboardError("There is no later version of the recipe to publish the leaderboard with.")
     _refuse_removed(edition)
@@ -155,7 +156,7 @@ def propose_version(*, edition: Edition, text: str = "", protocol: str = "", not
         LeaderboardError: nothing was submitted, there is a draft, or nothing would change.
         VersionError: every reason why the recipe cannot be that of a version.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     versions = list_versions(edition)
     if not has_submissions(edition) and len(versions) == 1:
         raise LeaderboardError(NO_SUBMISSION)
@@ -188,7 +189,7 @@ def adopt_version(*, edition: Edition, number: int, now: datetime, by: Any) -> E
     Raises:
         LeaderboardError: it is no draft, or the leaderboard is frozen and not published.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     version = _draft(edition, number)
     if edition.frozen_at is not None and edition.published_at is None:
         raise LeaderboardError(FROZEN_RECIPE)
@@ -216,7 +217,7 @@ def withdraw_version(*, edition: Edition, number: int, now: datetime, by: Any) -
     Raises:
         LeaderboardError: it is no draft.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     version = _draft(edition, number)
     version.withdrawn_at = now
     version.save(update_fields=["withdrawn_at"])
@@ -272,7 +273,7 @@ def freeze_leaderboard(*, edition: Edition, at: datetime, now: datetime, by: Any
     if at > now:
         raise LeaderboardError(FUTURE)
     _refuse_removed(edition)
-    return _changed(_locked(edition), "board.frozen", by, {"as_of": at.isoformat()}, frozen_at=at)
+    return _changed(lock_edition(edition), "board.frozen", by, {"as_of": at.isoformat()}, frozen_at=at)
 
 
 @transaction.atomic
@@ -282,7 +283,7 @@ def unfreeze_leaderboard(*, edition: Edition, by: Any) -> Edition:
     Raises:
         LeaderboardError: it is not frozen.
     """
-    edition = _locked(edition)
+    edition = lock_edition(edition)
     if edition.frozen_at is None:
         raise LeaderboardError("The leaderboard is not frozen.")
     return _changed(edition, "board.unfrozen", by, {"as_of": edition.frozen_at.isoformat()}, frozen_at=None)
@@ -309,10 +310,6 @@ def _changed(edition: Edition, action: str, by: Any, told: Mapping[str, Any], **
     edition.save(update_fields=list(fields))
     audit.record(action, edition, actor=by, **told)
     return edition
-
-
-def _locked(edition: Edition) -> Edition:
-    return Edition.objects.select_for_update().get(pk=edition.pk)
 
 
 def _teams_on_leaderboard(edition: Edition) -> list[Team]:

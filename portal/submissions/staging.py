@@ -21,6 +21,7 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from numpy.typing import NDArray
 
+from common.hashes import compute_sha256
 from portal.core.storage import CHUNK_BYTES, adopt_file, content_key
 from portal.submissions.models import Submission, SubmittedDocument
 from speech.audio.files import write_flac16
@@ -130,16 +131,11 @@ class Staging:
         for entry in list(os.scandir(self.folder)):
             path = Path(entry.path)
             samples, _, digest = path.stem.rpartition("-")
-            if path.suffix == SPEECH_SUFFIX and _sha256(path) == digest:
+            if path.suffix == SPEECH_SUFFIX and compute_sha256(path) == digest:
                 found[samples] = (path, digest)
             else:
                 path.unlink(missing_ok=True)
         return found
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def copy_documents(documents: Iterable[SubmittedDocument], folder: Path) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
+from common.wording import name_some
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -25,7 +26,6 @@ Renames = Sequence[tuple[str, str]]  # patterns and what takes their place, the 
 Shapes = Mapping[str, tuple[int, ...]]
 
 _COUNTER = "num_batches_tracked"  # of batch normalisation; without it nothing changes where momentum is fixed
-_MOST_NAMES = 8  # of a kind in a sentence
 _LONGEST_HEADER = 10_000_000  # bytes
 
 
@@ -48,7 +48,7 @@ def differences(expected: Shapes, found: Shapes) -> str:
         "unexpected": [name for name in found if name not in expected],
         "of another shape": shapes,
     }
-    return "; ".join(f"{len(names)} {kind}: {_listed(names)}" for kind, names in kinds.items() if names)
+    return "; ".join(f"{len(names)} {kind}: {name_some(names, 8)}" for kind, names in kinds.items() if names)
 
 
 def save_checkpoint(path: Path, module: nn.Module, metadata: Mapping[str, str] | None = None) -> None:
@@ -131,7 +131,9 @@ def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path, only: 
         )
     broken = [name for name, tensor in state.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
     if broken:
-        raise CheckpointError(f"{path.name} holds numbers that are not finite, in {_listed(broken)}. Train it again.")
+        raise CheckpointError(
+            f"{path.name} holds numbers that are not finite, in {name_some(broken, 8)}. Train it again."
+        )
     counters = {name: tensor for name, tensor in expected.items() if name.endswith(_COUNTER)}
     module.load_state_dict(counters | dict(state), strict=only is None)
 
@@ -220,8 +222,3 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 def _shape(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape)) or "one number"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

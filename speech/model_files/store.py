@@ -6,13 +6,13 @@ off or not the published ones. The folder is `PORTAL_MODELS_DIR`, or belongs to 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from enum import StrEnum
 from pathlib import Path
 
 from common.errors import MetricInputError
+from common.hashes import compute_sha256
 from common.packages import python_command
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
 
@@ -102,12 +102,6 @@ def missing_sentence(name: str) -> str:
         f"The model file of {file.title} ({file.size_bytes / 1e6:.3g} MB) is missing."
         f" Fetch it with “{FETCH_COMMAND} {_asked_as(name)}”."
     )
-
-
-def compute_sha256(path: Path) -> str:
-    """The hash of a file, hexadecimal, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_published(file: ModelFile, path: Path) -> bool:

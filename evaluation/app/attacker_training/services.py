@@ -25,7 +25,7 @@ from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.one_at_a_time import find_under_way
 from evaluation.app.runs.services import GONE, start_run
 from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
-from evaluation.attackers.training.train import find_back_end_refusal
+from evaluation.attackers.training.train import find_back_end_problem
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
 from portal.jobs.models import Job
@@ -70,7 +70,7 @@ def start_training(
     """
     chosen, wanted = list(data_sets), list(seeds)
     is_made_first = after is not None
-    refusal = find_refusal(submission, chosen, recipe, wanted, is_made_first=is_made_first, trained_on=trained_on)
+    refusal = find_problem(submission, chosen, recipe, wanted, is_made_first=is_made_first, trained_on=trained_on)
     if refusal:
         raise NotPossible(refusal)
     parameters = {"recipe": json.loads(recipe.to_json()), "variant": variant, "seeds": wanted}
@@ -178,7 +178,7 @@ def _require_another(run: EvaluationRun) -> None:
 # What speaks against it ----------------------------------------------------------------------------
 
 
-def find_refusal(
+def find_problem(
     submission: Submission,
     data_sets: Sequence[DataSet],
     recipe: TrainingRecipe,
@@ -197,27 +197,27 @@ def find_refusal(
         return missing
     if submission.state in GONE:
         return f"{submission} is {submission.get_state_display().lower()}; there is no speech to train on."
-    if refusal := _refused_seeds(seeds):
+    if refusal := _find_seed_problem(seeds):
         return refusal
     material = {one.data_set: one for one in list_material(submission)}
     if not data_sets or any(data_set not in material for data_set in data_sets):
         known = ", ".join(data_set.name for data_set in material) or "none"
         return f"Choose at least one training set of the corpus to train on; it has these: {known}."
     if trained_on is Speech.ORIGINAL:
-        return _refused_originals(data_sets, recipe)
+        return _find_problem_of_originals(data_sets, recipe)
     if is_made_first:
         return ""
     chosen = [material[data_set] for data_set in data_sets]
     files = submission.files.filter(data_set__in=data_sets).order_by()
     speakers = files.values_list("utterance__speaker__name", flat=True) if recipe.back_end == "plda" else ()
     return (
-        _refused_material(chosen)
-        or _refused_targets(submission, chosen, recipe)
-        or find_back_end_refusal(list(speakers), recipe)
+        _find_problem_of_material(chosen)
+        or _find_problem_of_targets(submission, chosen, recipe)
+        or find_back_end_problem(list(speakers), recipe)
     )
 
 
-def _refused_originals(data_sets: Sequence[DataSet], recipe: TrainingRecipe) -> str:
+def _find_problem_of_originals(data_sets: Sequence[DataSet], recipe: TrainingRecipe) -> str:
     if recipe.target_head != "none":
         return "Original speech has no target voice to classify: choose no target classifier."
     utterances = Utterance.objects.filter(data_sets__in=data_sets).order_by()
@@ -226,10 +226,10 @@ def _refused_originals(data_sets: Sequence[DataSet], recipe: TrainingRecipe) -> 
             f"{silent:,} utterances of {', '.join(one.name for one in data_sets)} have no original audio. Import the "
             "corpus again with its audio."
         )
-    return find_back_end_refusal(list(utterances.values_list("speaker__name", flat=True)), recipe)
+    return find_back_end_problem(list(utterances.values_list("speaker__name", flat=True)), recipe)
 
 
-def _refused_seeds(seeds: Sequence[int]) -> str:
+def _find_seed_problem(seeds: Sequence[int]) -> str:
     is_wrong = not 1 <= len(seeds) <= MOST_SEEDS or any(not 0 <= seed <= LARGEST_SEED for seed in seeds)
     if is_wrong or len(set(seeds)) < len(seeds):
         found = ", ".join(map(str, seeds)) or "none"
@@ -237,7 +237,7 @@ def _refused_seeds(seeds: Sequence[int]) -> str:
     return ""
 
 
-def _refused_material(chosen: Sequence[Material]) -> str:
+def _find_problem_of_material(chosen: Sequence[Material]) -> str:
     with_files = [one for one in chosen if one.files]
     if not with_files:
         names = ", ".join(one.data_set.name for one in chosen)
@@ -250,7 +250,7 @@ def _refused_material(chosen: Sequence[Material]) -> str:
     return ""
 
 
-def _refused_targets(submission: Submission, chosen: Sequence[Material], recipe: TrainingRecipe) -> str:
+def _find_problem_of_targets(submission: Submission, chosen: Sequence[Material], recipe: TrainingRecipe) -> str:
     if recipe.target_head == "none":
         return ""
     for one in chosen:

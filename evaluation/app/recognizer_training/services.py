@@ -43,7 +43,7 @@ def start_retraining(
     Raises:
         NotPossible: a sentence that says what is missing, or the same is under way.
     """
-    if refusal := find_refusal(submission):
+    if refusal := find_problem(submission):
         raise NotPossible(refusal)
     try:
         wanted = json.loads((recipe or PhoneRecipe()).changed().to_json())
@@ -83,7 +83,7 @@ def list_test_sets(evaluation: EvaluationContext) -> list[str]:
     return [name for name in ready if name in parts] or ready
 
 
-def find_refusal(submission: Submission) -> str:
+def find_problem(submission: Submission) -> str:
     """Why no recogniser can be trained on a submission, a sentence; empty where one can."""
     if sentence := lacking({PHONES_TEXT.name: missing()})[PHONES_TEXT.name]:
         return sentence

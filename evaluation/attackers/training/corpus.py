@@ -27,6 +27,7 @@ import numpy.typing as npt
 from common.errors import MetricInputError
 from common.progress import Count, ignore_progress
 from common.text_files import read_text_file
+from common.wording import name_some
 from evaluation.attackers.training.recipe import TrainingRecipe
 from speech.audio.files import AudioError, read_pcm16
 
@@ -109,11 +110,11 @@ def require_sound(utterances: Sequence[TrainingUtterance], *, targets: bool) -> 
     twice = [name for name, count in Counter(one.identifier for one in utterances).items() if count > 1]
     if twice:
         problems.append(
-            f"Expected each utterance once, found {_some(twice)} more than once. Give each a name of its own."
+            f"Expected each utterance once, found {name_some(twice)} more than once. Give each a name of its own."
         )
     odd = sorted({one.gender for one in utterances} - {"f", "m", ""})
     if odd:
-        problems.append(f"Expected the genders f, m or none, found {_some(odd)}.")
+        problems.append(f"Expected the genders f, m or none, found {name_some(odd)}.")
     problems += _target_problems(utterances) if targets else []
     if problems:
         raise MetricInputError(" ".join(problems))
@@ -146,7 +147,7 @@ def _read_folder(folder: Path) -> list[TrainingUtterance]:
             found.append(TrainingUtterance(str(place.with_suffix("")), place.parts[0], partial(read_audio, path)))
     if loose:
         raise MetricInputError(
-            f"{folder}: expected the speech of each speaker in a folder of that name, found {_some(loose)} outside "
+            f"{folder}: expected the speech of each speaker in a folder of that name, found {name_some(loose)} outside "
             "any. Move it, or name the speakers in a CSV file."
         )
     # Names of files alone where they are unique, as targets files and score files call them.
@@ -218,11 +219,6 @@ def read_audio(path: Path) -> tuple[Samples, int]:
         return read_pcm16(path)
     except AudioError as error:
         raise MetricInputError(f"{path}: {error}") from error
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 Indices = npt.NDArray[np.int64]

@@ -178,8 +178,8 @@ _VALIDATION_COST = 0.3  # of a row that is only looked at, in rows that are lear
 
 
 @dataclass(frozen=True)
-class Listener:
-    """Who is told how a training goes; whatever they raise ends it.
+class TrainingCallbacks:
+    """What is called while a training goes on; whatever they raise ends it.
 
     Attributes:
         progress: stage, done, total; after each step.
@@ -220,7 +220,7 @@ def fit(
     recipe: TrainingRecipe,
     seed: int,
     folder: Path | None,
-    listener: Listener | None = None,
+    callbacks: TrainingCallbacks | None = None,
 ) -> Fitted:
     """Train, or go on training from the checkpoint in a folder.
 
@@ -241,7 +241,7 @@ def fit(
         )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return _Fitting(make_encoder(), store, segments, recipe, seed, folder, listener or Listener()).run()
+        return _Fitting(make_encoder(), store, segments, recipe, seed, folder, callbacks or TrainingCallbacks()).run()
 
 
 class _Fitting:
@@ -255,7 +255,7 @@ class _Fitting:
         recipe: TrainingRecipe,
         seed: int,
         folder: Path | None,
-        listener: Listener,
+        callbacks: TrainingCallbacks,
     ) -> None:
         device = store.device
         dimension = int(getattr(encoder, "dimension"))  # noqa: B009 (an attribute of the networks, not of nn.Module)
@@ -263,7 +263,7 @@ class _Fitting:
         target = CosineClassifier(dimension, len(segments.targets)).to(device) if wants_targets else None
         self.heads = Heads(build_source_head(recipe, dimension, len(segments.sources)).to(device), target)
         self.trainer = Trainer(encoder.to(device), self.heads, recipe, device)
-        self.store, self.segments, self.recipe, self.listener = store, segments, recipe, listener
+        self.store, self.segments, self.recipe, self.callbacks = store, segments, recipe, callbacks
         self.seed, self.folder = seed, folder
         self.key = training_key(recipe, seed, segments)
         self.records: list[trained_attacker.EpochRecord] = []
@@ -277,7 +277,7 @@ class _Fitting:
     def run(self) -> Fitted:
         self._resume()
         for record in self.records:
-            self.listener.epoch(record)
+            self.callbacks.epoch(record)
         for epoch in range(len(self.records), self.recipe.epochs):
             self._epoch(epoch)
         kept = self.recipe.epochs
@@ -301,7 +301,7 @@ class _Fitting:
         self.records.append(record)
         self._keep_best(record)
         self._save()
-        self.listener.epoch(record)
+        self.callbacks.epoch(record)
 
     def _train_epoch(self, epoch: int, weight: float, random: np.random.Generator) -> dict[str, trained_attacker.Value]:
         rows = random.permutation(self.segments.training_rows)
@@ -312,7 +312,7 @@ class _Fitting:
             if step == _WARM_STEPS:
                 began = time.perf_counter()
             overall = epoch * self.steps + step
-            self.listener.progress("training", overall, total)
+            self.callbacks.progress("training", overall, total)
             rate = learning_rate(self.recipe, overall, total)
             self.trainer.set_learning_rate(rate)
             chosen = rows[step * self.batch : (step + 1) * self.batch]
@@ -322,7 +322,7 @@ class _Fitting:
             sums += torch.stack([part.double() for part in parts])
             if step + 1 in (self.steps, STEPS_TO_JUDGE_BY + _WARM_STEPS) and not self._judged:
                 self._judge(time.perf_counter() - began, step + 1, total - overall - 1)
-        self.listener.progress("training", (epoch + 1) * self.steps, total)
+        self.callbacks.progress("training", (epoch + 1) * self.steps, total)
         mean = (sums / self.steps).tolist()
         if not np.isfinite(mean).all():
             raise MetricInputError(
@@ -342,7 +342,7 @@ class _Fitting:
         self._judged = True
         per_step = seconds / max(1, steps - _WARM_STEPS if steps > _WARM_STEPS else steps)
         looked_at = _VALIDATION_COST * self.segments.held_out.mean() / (1 - self.segments.held_out.mean())
-        self.listener.estimate(trained_attacker.Estimate(per_step, left, per_step * left * (1 + float(looked_at))))
+        self.callbacks.estimate(trained_attacker.Estimate(per_step, left, per_step * left * (1 + float(looked_at))))
 
     def _windows(self, rows: Indices, random: np.random.Generator) -> tuple[Indices, int]:
         """Where the window of each row begins in its piece, and how many frames it has."""

@@ -50,7 +50,7 @@ from speech.encoders.ecapa_voxceleb import LogMelEncoder
 if TYPE_CHECKING:
     from torch import nn
 
-    from evaluation.attackers.training.epochs import Fitted, Listener
+    from evaluation.attackers.training.epochs import Fitted, TrainingCallbacks
     from evaluation.attackers.training.features import FeatureStore
     from speech.encoders.networks import XvectorTdnn
 
@@ -223,12 +223,14 @@ def train(
     """
     trained_attacker.require_torch(device)
     require_sound(utterances, targets=recipe.target_head != "none")
-    if refusal := find_back_end_refusal([one.source for one in utterances], recipe):
+    if refusal := find_back_end_problem([one.source for one in utterances], recipe):
         raise MetricInputError(refusal)
-    from evaluation.attackers.training.epochs import Listener, is_out_of_memory
+    from evaluation.attackers.training.epochs import TrainingCallbacks, is_out_of_memory
 
     try:
-        return _train(utterances, recipe, seed, folder, Listener(progress, on_epoch, on_estimate), device, system)
+        return _train(
+            utterances, recipe, seed, folder, TrainingCallbacks(progress, on_epoch, on_estimate), device, system
+        )
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -243,7 +245,7 @@ def _train(
     recipe: TrainingRecipe,
     seed: int,
     folder: Path,
-    listener: Listener,
+    callbacks: TrainingCallbacks,
     device: Device,
     system: str,
 ) -> trained_attacker.TrainedAttacker:
@@ -253,14 +255,14 @@ def _train(
     from evaluation.attackers.training.features import make_store
     from evaluation.attackers.training.heads import build_encoder
 
-    progress = listener.progress
+    progress = callbacks.progress
     segments = cut(utterances, recipe, seed, partial(progress, "reading"))
     key = training_key(recipe, seed, segments)
     if trained_attacker.is_finished(folder):
-        return _finished(folder, key, device, listener)
+        return _finished(folder, key, device, callbacks)
     told = partial(progress, "features")
     store = make_store(utterances, segments, torch.device(device), told, bands=recipe.mel_bands)
-    fitted = fit(lambda: build_encoder(recipe), store, segments, recipe, seed, folder, listener)
+    fitted = fit(lambda: build_encoder(recipe), store, segments, recipe, seed, folder, callbacks)
     final, mean = measure_finished(fitted, store, segments, recipe, seed, progress)
     used = np.unique(segments.piece_utterance)
     final = replace(final, unused_utterances=len(utterances) - used.size)
@@ -277,7 +279,7 @@ def _train(
     return trained_attacker.load_trained(folder, device)
 
 
-def find_back_end_refusal(speakers: Sequence[str], recipe: TrainingRecipe) -> str:
+def find_back_end_problem(speakers: Sequence[str], recipe: TrainingRecipe) -> str:
     """Why the back end of a recipe cannot be fitted on utterances of these speakers, a sentence; empty where it can."""
     if recipe.back_end != "plda":
         return ""
@@ -327,7 +329,7 @@ def fit_back_end(
             vectors.append(network.embed([samples for _, samples in heard], RATE_HZ))
             speakers += [source for source, _ in heard]
     progress(len(utterances), len(utterances))
-    if refusal := find_back_end_refusal(speakers, recipe):
+    if refusal := find_back_end_problem(speakers, recipe):
         raise MetricInputError(refusal)
     return Plda.fit(
         np.concatenate(vectors).astype(np.float64),
@@ -424,7 +426,7 @@ def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: i
     )
 
 
-def _finished(folder: Path, key: str, device: Device, listener: Listener) -> trained_attacker.TrainedAttacker:
+def _finished(folder: Path, key: str, device: Device, callbacks: TrainingCallbacks) -> trained_attacker.TrainedAttacker:
     if trained_attacker.read_description(folder).key != key:
         raise MetricInputError(
             f"{folder}: expected the result of this training, found one of another recipe, seed or corpus. Choose "
@@ -432,5 +434,5 @@ def _finished(folder: Path, key: str, device: Device, listener: Listener) -> tra
         )
     attacker = trained_attacker.load_trained(folder, device)
     for record in attacker.epochs:
-        listener.epoch(record)
+        callbacks.epoch(record)
     return attacker

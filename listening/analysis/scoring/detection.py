@@ -360,7 +360,7 @@ def _eer_influence(target: Floats, nontarget: Floats) -> tuple[Floats, Floats]:
 
 
 def _auc_influence(target: Floats, nontarget: Floats) -> tuple[Floats, Floats]:
-    """What a target and a nontarget of each distinct score add to the area: how much of the other class they beat."""
+    """What a target and a nontarget of each distinct score add to the area: what of the other class it exceeds."""
     target, nontarget = target / target.sum(), nontarget / nontarget.sum()
     return np.cumsum(nontarget) - nontarget / 2, 1 - np.cumsum(target) + target / 2
 

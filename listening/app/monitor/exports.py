@@ -5,7 +5,7 @@ has those). While a study is open, results are locked: `Blinds` leaves out syste
 The data dictionary (export_dictionary.toml) goes with every archive. A table is sent as it is read; the whole is read
 from one state of the database and written to a temporary file, so tables agree with each other and nothing large is
 held in memory. Texts that a spreadsheet would run are neutralised. Public: `csv_response`,
-`file_response`, `one_state`.
+`file_response`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from django.db import connection, transaction
 from django.db.models import Count, Model, Q, QuerySet
 from django.http import FileResponse, Http404, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
@@ -34,6 +32,7 @@ from listening.app import models
 from listening.app.models import Study
 from listening.app.monitor.selectors import ORIGINAL, standing_exclusion
 from listening.app.studies.rules import LAUNCHED
+from portal.core.one_state import read_one_state
 from portal.core.version import code_version
 
 CHUNK = 2000
@@ -220,7 +219,7 @@ def file_response(study: Study, now: datetime, extension: str) -> HttpResponse:
             an archive of CSV files with README.txt and dictionary.csv.
     """
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the response closes it
-    with one_state():
+    with read_one_state():
         _write_zip(file, study, now) if extension == "zip" else _write_json(file, study)
     file.seek(0)
     name = f"{file_stem(study)}-{now.astimezone(UTC):%Y%m%d-%H%M}.{extension}"
@@ -297,22 +296,3 @@ def _cell(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
-
-
-@contextmanager
-def one_state() -> Iterator[None]:
-    """Read one state of the database, while evaluators go on writing: no lock is taken."""
-    if connection.in_atomic_block:
-        yield
-    elif connection.vendor == "sqlite":
-        # Django's own transactions take the lock of writers at once.
-        with connection.cursor() as cursor:
-            cursor.execute("BEGIN DEFERRED")
-            try:
-                yield
-            finally:
-                cursor.execute("ROLLBACK")
-    else:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield

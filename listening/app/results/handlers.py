@@ -17,13 +17,13 @@ from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Settings, parse_settings
 from listening.analysis.tables import Results
 from listening.app.models import Analysis
-from listening.app.monitor.exports import one_state
 from listening.app.results.importing import IMPORT_JOB, finish_import, forget_import
 from listening.app.results.inputs import collect_inputs, compute_basis
 from listening.app.results.services import ANALYSIS_JOB, delete_unused_files, write_flags
 from listening.app.studies.rules import StudyProblems
 from portal.core import audit
 from portal.core.clock import read_clock
+from portal.core.one_state import read_one_state
 from portal.core.storage import store_bytes
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
@@ -86,7 +86,7 @@ def _load_inputs(analysis: Analysis) -> tuple[Inputs, Settings]:
     """The stored inputs, stored now where they are not there yet."""
     if not analysis.inputs:
         settings = parse_settings(analysis.chosen)
-        with one_state():
+        with read_one_state():
             basis, inputs = compute_basis(analysis.study), collect_inputs(analysis.study)
         key = store_bytes(write_inputs(inputs, settings), ".zip")
         _keep(analysis, basis=basis, inputs=key, fingerprint=compute_fingerprint(inputs, settings))

@@ -215,11 +215,6 @@ def missed_controls(results: Results) -> str:
     return f"{results.counts['controls_missed']:,} of {told:,}" if told else ""
 
 
-def counted(count: int, one: str, several: str = "") -> str:
-    """``1 listener``, ``52 listeners``."""
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
-
-
 def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
     """Names and texts of what a reader needs to know to compute the same, in the order of the page."""
     chosen = results.settings

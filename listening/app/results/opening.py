@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from common.tables import Value
+from common.wording import counted
 from listening.analysis.figures.labels import short_names
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
@@ -202,15 +203,15 @@ def say_basis(results: Results, system: str = "") -> str:
     counts = results.counts
     simulated = "simulated " if results.study.get("is_simulated") else ""
     answers = ((one, counts.get(f"{one}s")) for one in ("rating", "placement", "transcript"))
-    said = labels.listed([labels.counted(count, one) for one, count in answers if count])
-    listeners = labels.counted(counts.get("listeners", 0), f"{simulated}listener")
+    said = labels.listed([counted(count, one) for one, count in answers if count])
+    listeners = counted(counts.get("listeners", 0), f"{simulated}listener")
     listeners += "" if system else _range_of_listeners(results)
     out = counts.get("excluded_sessions", 0)
     basis = "The study rests on" if system else "This rests on"
     rests = f"{basis} {listeners} and {said}" if said else f"{basis} {listeners}"
     own = sum(int(row["n"] or 0) for row in results.records("raw", "summary", system=system, kind="all"))
     rests += f", {own:,} of them of this system" if system and own else ""
-    told = f"{labels.counted(out, 'session')} {'was' if out == 1 else 'were'}" if out else "no session was"
+    told = f"{counted(out, 'session')} {'was' if out == 1 else 'were'}" if out else "no session was"
     missed = "" if system else labels.missed_controls(results)
     return (
         f"{rests}; {told} left out.{f' Control trials missed in the sessions that count: {missed}.' if missed else ''}"

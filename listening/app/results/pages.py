@@ -16,6 +16,7 @@ from django.utils import translation
 from django.utils.translation import gettext
 
 from common.tables import Column, Order, Table, plain_table
+from common.wording import counted
 from listening.analysis.post_screening.rules import RULES
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
@@ -130,9 +131,9 @@ def _asked_in_trials(study: Study, language: str) -> list[str]:
 
 def say_trials(study: Study) -> str:
     """How many trials each session had, and which of them are in no score."""
-    scored = labels.counted(study.trials_per_evaluator, "board" if study.form == Study.Form.LINKABILITY else "trial")
+    scored = counted(study.trials_per_evaluator, "board" if study.form == Study.Form.LINKABILITY else "trial")
     counts = ((study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge"))
-    others = labels.listed([labels.counted(count, f"{kind} trial") for count, kind in counts if count])
+    others = labels.listed([counted(count, f"{kind} trial") for count, kind in counts if count])
     said = f"Each session had {scored}{f' for the scores; {others} beside them are in no score' if others else ''}."
     said += " Control trials have a known answer." if study.gold_trials else ""
     return (
@@ -225,7 +226,7 @@ def _comparison(
     matrix = build_matrix(records, shape, is_rate=is_of_rates)
     told = ""
     if matrix:
-        pairs = labels.counted(matrix["pairs"], "pair")
+        pairs = counted(matrix["pairs"], "pair")
         told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else ": not tested"
     return {
         "name": f"{task}-means" if by and not is_of_rates else task,
@@ -306,7 +307,7 @@ def _left_out(results: Results) -> list[tuple[str, str]]:
         if row["excluded"]:
             reasons.setdefault(str(row["excluded"]), set()).add(str(row["listener"]))
     ordered = sorted(reasons.items(), key=lambda one: (-len(one[1]), one[0]))
-    return [(reason, labels.counted(len(people), "listener")) for reason, people in ordered]
+    return [(reason, counted(len(people), "listener")) for reason, people in ordered]
 
 
 def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -328,7 +329,7 @@ def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[s
 def listeners_in_words(results: Results) -> str:
     """Such as ``52 listeners, 2,704 ratings``."""
     counts = ((one, results.counts.get(f"{one}s")) for one in ("listener", "rating", "placement", "transcript"))
-    return ", ".join(labels.counted(count, one) for one, count in counts if count)
+    return ", ".join(counted(count, one) for one, count in counts if count)
 
 
 # Listeners -----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from django.urls import reverse
 from common.rounding import fixed, round_to_interval
 from common.tables import Cell, Column, Group, Table
 from common.tables import Row as TableRow
+from common.wording import counted
 from evaluation.app.objective_results.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
@@ -29,7 +30,7 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Study, StudySystem
 from listening.app.results.figures import det_plot
-from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, counted, privacy_in_doubt, privacy_in_words
+from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import warn_of_few
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses

@@ -97,7 +97,7 @@ def is_public(study: Study) -> bool:
     )
 
 
-def why_not_publishable(
+def find_publication_problems(
     study: Study, analysis: Analysis | None, *, is_under_way: bool, changes: Sequence[str]
 ) -> list[str]:
     """What keeps an analysis from being published, as sentences.

@@ -31,7 +31,7 @@ from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.monitor.services import create_rule, keep_flags
 from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
-from listening.app.results.rules import why_not_publishable
+from listening.app.results.rules import find_publication_problems
 from listening.app.results.selectors import (
     changes_since,
     current_analysis,
@@ -249,7 +249,7 @@ def publication_problems(study: Study) -> list[str]:
     """What keeps the newest analysis from being published, as sentences."""
     analysis, is_under_way = current_analysis(study), is_being_analysed(study)
     changes = outdating(changes_since(analysis, study)) if analysis is not None and not is_under_way else []
-    return why_not_publishable(study, analysis, is_under_way=is_under_way, changes=changes)
+    return find_publication_problems(study, analysis, is_under_way=is_under_way, changes=changes)
 
 
 def _locked(study: Study) -> Study:

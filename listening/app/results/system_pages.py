@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from common.tables import Cell, Column, Row, Table
+from common.wording import counted
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import BY_SCORES, CONTENTS, Results
 from listening.app.results import labels, tables
@@ -96,12 +97,12 @@ def _number_alone(own: System, task: str) -> str:
     """The number that a task is about, with what it rests on, compared with nothing."""
     if not RATED_TASKS[task].compares_voices:
         number, _ = labels.number_and_span(own.all, tables.find_column(CONTENTS["summary"], "mean"))
-        return f"mean {number} of {labels.counted(int(own.all.get('n') or 0), 'rating')}"
+        return f"mean {number} of {counted(int(own.all.get('n') or 0), 'rating')}"
     number, _ = labels.number_and_span(own.detection, tables.find_column(CONTENTS["detection"], "eer"))
     if not number:
         return labels.NO_RATE_OF_VOICES
     pairs = sum(int(own.detection.get(name) or 0) for name in ("n_target", "n_nontarget"))
-    return f"equal error rate {number} of {labels.counted(pairs, 'rating')}; 50 % is a guess"
+    return f"equal error rate {number} of {counted(pairs, 'rating')}; 50 % is a guess"
 
 
 def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from common.folders import AudioIndex, stated_licence
+from common.folders import AudioIndex, list_folders, stated_licence
 from common.problems import ProblemList, Severity, has_errors
 from common.text_files import read_text_file
 from evaluation.formats import kaldi
@@ -55,7 +55,7 @@ class KaldiSet:
 
 def find_directories(folder: Path) -> list[Path]:
     """The data directories: `folder` itself, or those in it, or those in its ``data``."""
-    for places in ([folder], _inside(folder), _inside(folder / "data")):
+    for places in ([folder], list_folders(folder), list_folders(folder / "data")):
         found = [place for place in places if (place / "utt2spk").is_file()]
         if found:
             return found
@@ -64,14 +64,10 @@ def find_directories(folder: Path) -> list[Path]:
 
 def _half_directories(directories: list[Path]) -> list[Path]:
     """Directories beside the found ones that hold lists of a data directory but no ``utt2spk``."""
-    beside = {path for directory in directories for path in _inside(directory.parent)}
+    beside = {path for directory in directories for path in list_folders(directory.parent)}
     marks = ("wav.scp", "trials", "enrolls", "spk2utt")
     halves = (path for path in beside.difference(directories) if any((path / mark).is_file() for mark in marks))
     return sorted(halves)
-
-
-def _inside(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, without_audio: bool = False) -> CorpusDraft:

@@ -4,7 +4,7 @@ A gzip of JSON lines: for each table its name and columns, then its rows; at the
 read in one transaction that sees the database as it was at one moment and that nobody waits for. The rows are those of
 the models, with the migrations that were applied: `load` brings an empty database to the same ones and fills it;
 `upgrade` applies those that came since.
-Public: `dump`, `load`, `upgrade`, `find_content`, `one_moment`, `as_json`.
+Public: `dump`, `load`, `upgrade`, `find_content`, `as_json`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import islice
@@ -32,27 +31,12 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Model
 
 from common.errors import CommandError
+from portal.core.one_state import read_one_state
 
 ROWS_AT_ONCE = 1000
 # Made by Django itself with every database.
 OF_DJANGO = ("django_content_type", "auth_permission")
 Progress = Callable[[str, int, int], None]
-
-
-@contextmanager
-def one_moment() -> Iterator[None]:
-    """All that is read inside is of one moment; writers go on."""
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            cursor.execute("BEGIN DEFERRED")  # that of Django would keep writers out
-            try:
-                yield
-            finally:
-                cursor.execute("ROLLBACK")
-    else:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield
 
 
 def list_migrations() -> list[list[str]]:
@@ -65,7 +49,7 @@ def dump(path: Path, progress: Progress) -> dict[str, int]:
     """Write the database to a new file; the number of rows of each table."""
     counts: dict[str, int] = {}
     models = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
-    with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) as file, one_moment():
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) as file, read_one_state():
         total, done = sum(model._base_manager.count() for model in models), 0
         for model in models:
             columns = [field.attname for field in model._meta.concrete_fields]

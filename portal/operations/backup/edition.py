@@ -9,7 +9,6 @@ Public: `export_edition`, `import_edition`.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from django.db import transaction
 
 from common.atomic_write import write_atomically
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.problems import Problem
 from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
@@ -33,11 +33,12 @@ from listening.app.models import Analysis, Study
 from listening.app.results.inputs import DIGEST_LENGTH, Changed, changed_parts, compute_basis
 from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialList, Utterance
 from portal.core import audit
+from portal.core.one_state import read_one_state
 from portal.core.removal import Rows, list_files, list_folder
 from portal.core.storage import portal_files, read_stored, replace_named
 from portal.core.version import code_version
 from portal.jobs.models import State
-from portal.operations.backup.database import Progress, one_moment
+from portal.operations.backup.database import Progress
 from portal.operations.backup.edition_rows import AUDIO, Numbers, RowReader, carried_rows, rename_key, write_rows
 from portal.operations.backup.folder import FILES, ContentFolder, Stored, copy_hashed, read_list, write_list
 from portal.submissions.models import SubmittedFile, System
@@ -75,7 +76,7 @@ def export_edition(name: str, place: Path, *, with_audio: bool, now: datetime, p
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise CommandError(f"{place}: expected an empty folder or none, found other files. Name another.")
     folder, done = ContentFolder(place), Exported()
-    with one_moment():
+    with read_one_state():
         rows = carried_rows(edition, with_audio=with_audio)
         _require_rest(edition, rows)
         folder.content.mkdir(mode=0o700, parents=True)
@@ -109,8 +110,8 @@ def export_edition(name: str, place: Path, *, with_audio: bool, now: datetime, p
         "exported_at": now.astimezone(UTC).isoformat(timespec="seconds"),
         "version": code_version(),
         "with_audio": with_audio,
-        "rows": {"sha256": _hash(place / ROWS), "counts": done.rows},
-        "files": {"sha256": _hash(place / FILES), "count": done.files, "bytes": done.bytes},
+        "rows": {"sha256": compute_sha256(place / ROWS), "counts": done.rows},
+        "files": {"sha256": compute_sha256(place / FILES), "count": done.files, "bytes": done.bytes},
         "changed_since_analysis": changes,
     }
     write_atomically(place / SUMMARY, json.dumps(summary, ensure_ascii=False, indent=2).encode())
@@ -135,11 +136,6 @@ def _list_keys(rows: Rows, *, with_audio: bool) -> Iterator[str]:
     for pk in rows[EvaluationRun].values_list("pk", flat=True) if EvaluationRun in rows else ():
         for one in FOLDERS:
             yield from list_folder(f"{one}/{pk}")
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 # Import -------------------------------------------------------------------------------------------
@@ -233,7 +229,7 @@ def _check_folder(folder: ContentFolder, summary: dict[str, Any], progress: Prog
     problems: list[Problem] = []
     for name, part in ((ROWS, "rows"), (FILES, "files")):
         path = folder.place / name
-        found = _hash(path) if path.is_file() else "none"
+        found = compute_sha256(path) if path.is_file() else "none"
         if found != summary[part]["sha256"]:
             problems.append(_changed(name, summary[part]["sha256"], found))
     if problems:

@@ -17,7 +17,7 @@ from evaluation.app.attacker_training.services import (
     LARGEST_SEED,
     MOST_SEEDS,
     explain_no_training,
-    find_refusal,
+    find_problem,
     train_and_attack,
 )
 from evaluation.app.models import EvaluationRun
@@ -210,10 +210,10 @@ class TrainingForm(forms.Form):
         will_be_made = self.can_make and bool(incomplete)
         if self.recipe.target_head != "none" and will_be_made and not self.knows_targets:
             raise forms.ValidationError("The method that makes the training data has no targets to classify.")
-        refusal = find_refusal(self.submission, chosen_sets, self.recipe, cleaned["seeds"], is_made_first=will_be_made)
+        refusal = find_problem(self.submission, chosen_sets, self.recipe, cleaned["seeds"], is_made_first=will_be_made)
         if not refusal and cleaned.get("originals"):
             seeds = cleaned["seeds"]
-            refusal = find_refusal(self.submission, chosen_sets, self.recipe, seeds, trained_on=Speech.ORIGINAL)
+            refusal = find_problem(self.submission, chosen_sets, self.recipe, seeds, trained_on=Speech.ORIGINAL)
         if refusal:
             raise forms.ValidationError(refusal)
 

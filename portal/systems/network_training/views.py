@@ -91,7 +91,7 @@ def losses(request: HttpRequest, training: int, seed: int) -> HttpResponse:
 
 
 @organizer_read
-def archive(request: HttpRequest, training: int, seed: int) -> HttpResponse:
+def download_weights(request: HttpRequest, training: int, seed: int) -> HttpResponse:
     """Weights, card, losses and what else a training of the shell leaves in its folder."""
     found = seed_for(request.user, training, seed)
     packed = pack_files(found.files)

@@ -29,7 +29,7 @@ from evaluation.app.recognition.selectors import (
     read_utterances,
 )
 from evaluation.app.recognizer_training.selectors import RetrainedValues, list_retrained, read_retrained
-from evaluation.app.recognizer_training.services import find_refusal
+from evaluation.app.recognizer_training.services import find_problem
 from evaluation.app.runs.kinds import RECOGNITION, RETRAINED
 from evaluation.app.runs.selectors import NumbersOfRuns
 from evaluation.formats.results import Speech
@@ -220,7 +220,7 @@ def retrained_section(view: View) -> dict[str, Any]:
     return {
         "retrained": [(one, phones_table(one, short=True), phones_table(one)) for one in found],
         "retraining_runs": runs,
-        "retraining_refusal": find_refusal(view.submission) if view.is_organizer else "",
+        "retraining_refusal": find_problem(view.submission) if view.is_organizer else "",
     }
 
 

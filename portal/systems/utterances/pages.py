@@ -39,7 +39,7 @@ from evaluation.metrics.catalogue import (
 )
 from portal.challenges.selectors import may_see_corpus
 from portal.core.downloads import csv_response
-from portal.core.drawing import DrawingError, answer_not_drawn, draughtsman
+from portal.core.drawing import DrawingError, answer_not_drawn, explanation_process
 from portal.core.labels import decimals
 from portal.core.signed_urls import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
@@ -456,7 +456,7 @@ def explanation_file(request: HttpRequest, file: SubmittedFile) -> HttpResponse:
         to_mark=(pair.samples, pair.output) if making.method and has_marks(making.method) else None,
     )
     try:
-        drawn = draughtsman.draw(line)
+        drawn = explanation_process.draw(line)
     except DrawingError as found:
         return answer_not_drawn(found)
     response = HttpResponse(drawn, content_type=CONTENT_TYPES[f".{kind}"])

@@ -12,7 +12,7 @@ from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Gender, Speech
 from evaluation.objective_results.values import Basis
 from portal.challenges.models import Utterance
-from portal.core.health import beat
+from portal.core.health import write_heartbeat
 from portal.jobs.models import State
 from portal.jobs.services import NotPossible
 from portal.submissions.models import SubmittedFile
@@ -188,7 +188,7 @@ def test_real_recogniser_hears_no_words_in_tones(monkeypatch):
 
 @pytest.mark.parametrize(("name", "queue"), [("moonshine-tiny", "cpu"), ("whisper-base", "gpu")])
 def test_words_go_to_a_card_where_the_recogniser_has_a_form_for_one(submission, name, queue):
-    beat("a worker", kind="worker", queues=["gpu"], card="a card")
+    write_heartbeat("a worker", kind="worker", queues=["gpu"], card="a card")
     run = start_recognition(submission=submission, engine=name, data_sets=[TRIALS])
     assert [(job.kind, job.queue, job.engine, job.needs_card) for job in list_jobs(run)] == [
         ("hypotheses", queue, name, False),

@@ -22,7 +22,7 @@ from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.values import Basis
 from portal.challenges.models import Utterance
-from portal.core.health import beat
+from portal.core.health import write_heartbeat
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
 from portal.jobs.selectors import with_estimates
@@ -200,7 +200,7 @@ def test_job_of_the_originals_goes_to_a_worker_that_has_its_engine(recognizer):
     Job.objects.filter(pk=attack.pk).update(state=State.FAILED)
     assert find_next("cpu", without) is None
     assert find_next("cpu", Capacity(engines=(RECOGNIZER,))) == recognition.pk
-    beat("a worker", kind="worker", queues=["cpu"], engines=[SPECTRUM])
+    write_heartbeat("a worker", kind="worker", queues=["cpu"], engines=[SPECTRUM])
     [told] = with_estimates([Job.objects.get(pk=recognition.pk)])
     assert told.wait.startswith(f"No running worker has the engine “{RECOGNIZER}”")
     # What failed is made again by itself.
@@ -373,7 +373,7 @@ def test_job_that_no_worker_takes_is_told(recognizer):
     accept_submission(submission=submission)
     submission.refresh_from_db()
     assert "no worker serves the queue cpu. The operator has to start one that does." in explain_hold(submission)
-    beat("a worker", kind="worker", queues=["cpu", "light"], processes=1)
+    write_heartbeat("a worker", kind="worker", queues=["cpu", "light"], processes=1)
     assert explain_hold(submission) == ""
 
 
@@ -389,7 +389,7 @@ def test_attacker_is_trained_on_the_anonymised_training_set_and_ranks(monkeypatc
     monkeypatch.setattr(_Turn, "go", learn)
     monkeypatch.setattr(attacks, "load_encoder", lambda *_: encoders.load(SPECTRUM, "cpu"))
     # Who starts one worker for all queues has no graphics card by that.
-    beat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
+    write_heartbeat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
     corpus = make_corpus(speakers=4)
     training = corpus.data_sets.create(name="tones_train", role="training", split="train")
     for name in ("learnt-0", "learnt-1"):

@@ -21,10 +21,10 @@ from listening.app.monitor.exports import (
     ROWS,
     TABLES,
     file_stem,
-    one_state,
 )
 from listening.app.monitor.services import flag_sessions
 from portal.core.models import AuditEvent
+from portal.core.one_state import read_one_state
 from tests.listening.watched import (
     add_play,
     answer_trials,
@@ -295,7 +295,7 @@ def test_whole_is_of_one_state_and_nobody_waits_for_it():
         finish(answer_trials(make_session(study)))
         connection.close()
 
-    with one_state():
+    with read_one_state():
         counts.append(len(list(ROWS["answers"](study))))
         evaluator = Thread(target=answer)
         evaluator.start()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.drawing import draughtsman
+from portal.core.drawing import explanation_process
 from tests.browsing import PATIENCE_S, SCREENSHOTS, watch_page
 from tests.portal.browser.journey import COUNT_CLICKS, Notes, ServedPortal
 
@@ -17,8 +17,8 @@ from tests.portal.browser.journey import COUNT_CLICKS, Notes, ServedPortal
 @pytest.fixture(autouse=True)
 def patient_drawing(monkeypatch):
     """No picture is refused because others are drawn first: tests/portal/systems/test_explanation.py is about that."""
-    monkeypatch.setattr(draughtsman, "waits_s", PATIENCE_S)
-    monkeypatch.setattr(draughtsman, "_places", threading.BoundedSemaphore(20))
+    monkeypatch.setattr(explanation_process, "waits_s", PATIENCE_S)
+    monkeypatch.setattr(explanation_process, "_places", threading.BoundedSemaphore(20))
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_clock_that_differs_from_the_databases_is_seen(monkeypatch, ahead_s, sen
 
 @pytest.mark.django_db
 def test_scheduler_that_was_stopped_days_ago_is_told_in_days():
-    health.beat("scheduler")
+    health.write_heartbeat("scheduler")
     assert health.check_scheduler() is None
     Pulse.objects.filter(name="scheduler").update(at=timezone.now() - timedelta(days=2, hours=4))
     assert health.check_scheduler() == "The scheduler has been silent for 2 d 4 h. Start manage.py scheduler."

@@ -50,7 +50,7 @@ def test_job_of_a_worker_with_a_wrong_clock_is_left_alone(skewed, sent):
     job = make()
     with skewed():
         held = services.claim_job(job.pk)
-        services.keep_alive(held)
+        services.write_job_heartbeat(held)
         services.report_progress(held, stage="Working", done=1, total=2)
     assert (sweep(), sent) == (0, [])
     job.refresh_from_db()
@@ -62,7 +62,7 @@ def test_scheduler_with_a_wrong_clock_takes_only_lost_jobs_and_repeats_no_messag
     for job in (living, lost):
         services.claim_job(job.pk)
     services.send(waiting)
-    workers.leave_sign(["cpu"], 1)
+    workers.write_worker_heartbeat(["cpu"], 1)
     silent_since = timezone.now() - timedelta(seconds=settings.JOB_LOST_AFTER_S + 5)
     Job.objects.filter(pk=lost.pk).update(heartbeat_at=silent_since, started_at=silent_since)
     sent.clear()

@@ -141,16 +141,16 @@ def test_process_that_lost_its_job_stops_without_writing(run, settings):
 
 def test_signs_of_life_go_on_after_a_database_error(run, settings, monkeypatch):
     settings.JOB_HEARTBEAT_S = 0.02
-    keep_alive, calls, recovered = services.keep_alive, [], threading.Event()
+    write_job_heartbeat, calls, recovered = services.write_job_heartbeat, [], threading.Event()
 
     def fail_twice(job):
         calls.append(job)
         if len(calls) <= 2:
             raise OperationalError("the server is starting up")
-        keep_alive(job)
+        write_job_heartbeat(job)
         recovered.set()
 
-    monkeypatch.setattr(services, "keep_alive", fail_twice)
+    monkeypatch.setattr(services, "write_job_heartbeat", fail_twice)
     job = run(lambda _: {"recovered": recovered.wait(10)})
     assert (job.state, job.result) == (State.SUCCEEDED, {"recovered": True})
 

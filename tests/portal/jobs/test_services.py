@@ -143,7 +143,7 @@ def test_process_that_lost_its_claim_writes_nothing():
     services.release_job(old, "Lost.")
     new = services.claim_job(job.pk)
     with pytest.raises(services.ClaimLost):
-        services.keep_alive(old)
+        services.write_job_heartbeat(old)
     with pytest.raises(services.ClaimLost):
         services.report_progress(old, stage="Old", done=9, total=9)
     assert not services.finish_job(old, State.SUCCEEDED, result={"from": "old"})
@@ -155,10 +155,10 @@ def test_process_that_lost_its_claim_writes_nothing():
 def test_sign_of_life_tells_of_the_wish_to_cancel():
     job = claimed()
     Job.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert services.keep_alive(job) is False
+    assert services.write_job_heartbeat(job) is False
     assert timezone.now() - Job.objects.get().heartbeat_at < timedelta(seconds=10)
     services.request_cancel(job, by=make_organizer())
-    assert services.keep_alive(job) is True
+    assert services.write_job_heartbeat(job) is True
 
 
 def test_progress_starts_a_new_pace_with_each_stage():

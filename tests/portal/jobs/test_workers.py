@@ -121,8 +121,8 @@ def test_ready_fails_with_the_sentence_of_a_starved_queue(client):
 def test_worker_that_ended_in_order_is_not_missed(monkeypatch):
     monkeypatch.setattr(workers._process, "worker", "")
     name = workers.become_worker()
-    workers.leave_sign({"light": None, "cpu": None}, 2)
-    workers.leave_sign({"light": None, "cpu": None}, 2)
+    workers.write_worker_heartbeat({"light": None, "cpu": None}, 2)
+    workers.write_worker_heartbeat({"light": None, "cpu": None}, 2)
     [worker] = workers.known_workers(timezone.now())
     assert (worker.name, worker.queues, worker.capacity.processes, worker.is_silent) == (
         name,

@@ -16,9 +16,10 @@ from common.errors import CommandError as Unusable
 from listening.app.models import Answer
 from portal.challenges.models import Utterance
 from portal.core.models import AuditEvent
+from portal.core.one_state import read_one_state
 from portal.core.storage import store_bytes
 from portal.operations.backup import database
-from portal.operations.backup.database import load, one_moment
+from portal.operations.backup.database import load
 from portal.operations.backup.services import verify_backup
 from portal.submissions.resumable_uploads import upload_path
 from tests.listening.factories import make_session, make_study
@@ -43,7 +44,7 @@ def empty_storage(settings, tmp_path_factory):
     settings.STORAGES = settings.STORAGES | {"default": own}
 
 
-def test_backup_during_writes_is_ofone_moment(tmp_path):
+def test_backup_during_writes_is_of_one_moment(tmp_path):
     """Each write adds a row and the next one; a backup holds as many of the second as of the first, or one less."""
     study = make_study(evaluators=1, trials=8)
     session = make_session(study)
@@ -89,8 +90,8 @@ def test_backup_during_writes_is_ofone_moment(tmp_path):
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL keeps nobody out who reads")
-def test_reading_ofone_moment_keeps_no_writer_out():
-    with one_moment():
+def test_reading_of_one_moment_keeps_no_writer_out():
+    with read_one_state():
         before = AuditEvent.objects.count()
         failed = []
 

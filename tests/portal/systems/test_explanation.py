@@ -22,7 +22,7 @@ from anonymization.explanation.explain import explain
 from anonymization.methods.registry import get_method
 from evaluation.app.models import UtteranceMeasure
 from evaluation.figures.explanation import draw_explanation, explanation_curves, explanation_numbers
-from portal.core.drawing import Draughtsman, DrawingError
+from portal.core.drawing import DrawingError, DrawingProcess
 from portal.core.storage import keep_audio, load_audio, store_bytes
 from portal.submissions.models import SubmittedFile
 from portal.systems.utterances import pages
@@ -46,17 +46,17 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def patient_draughtsman():
-    draughtsman = Draughtsman("anonymization.explanation.drawing", draws_within_s=600, waits_s=600)
-    yield draughtsman
-    draughtsman.close()
+def patient_drawing_process():
+    explanation_process = DrawingProcess("anonymization.explanation.drawing", draws_within_s=600, waits_s=600)
+    yield explanation_process
+    explanation_process.close()
 
 
 @pytest.fixture(autouse=True)
-def draughtsman(patient_draughtsman, monkeypatch):
+def explanation_process(patient_drawing_process, monkeypatch):
     """Of these tests alone: on a busy machine, or where another test left pictures to draw, it refuses none."""
-    monkeypatch.setattr(pages, "draughtsman", patient_draughtsman)
-    return patient_draughtsman
+    monkeypatch.setattr(pages, "explanation_process", patient_drawing_process)
+    return patient_drawing_process
 
 
 @pytest.fixture
@@ -387,14 +387,14 @@ def test_silence_and_one_sample_have_a_picture_too(organizer, file):
 # The process that draws ----------------------------------------------------------------------------
 
 
-def test_one_process_draws_picture_after_picture(draughtsman):
+def test_one_process_draws_picture_after_picture(explanation_process):
     sound = tone(150)
     request_line = request_drawing(explain(None, sound, sound, 16000), theme="light", image_format="svg")
-    first = draughtsman.draw(request_line)
-    process = draughtsman._process.pid
+    first = explanation_process.draw(request_line)
+    process = explanation_process._process.pid
     assert first.startswith(b"<?xml")
-    assert draughtsman.draw(request_line) == first
-    assert draughtsman._process.pid == process
+    assert explanation_process.draw(request_line) == first
+    assert explanation_process._process.pid == process
 
 
 # Those that follow start a process again and again: one without plotting library.
@@ -404,9 +404,9 @@ PICTURE, OTHER = (json.dumps({"picture": f"<?xml {name}"}).encode() + b"\n" for 
 
 @pytest.fixture(scope="module")
 def echo():
-    draughtsman = Draughtsman("tests.portal.systems.echo", draws_within_s=600, waits_s=600)
-    yield draughtsman
-    draughtsman.close()
+    explanation_process = DrawingProcess("tests.portal.systems.echo", draws_within_s=600, waits_s=600)
+    yield explanation_process
+    explanation_process.close()
 
 
 def test_process_that_died_is_replaced(echo):
@@ -489,8 +489,8 @@ def test_answer_that_nobody_waited_for_is_no_later_ones(echo):
 
 
 def test_picture_that_cannot_be_drawn_now_is_refused_in_a_sentence(organizer, file, monkeypatch):
-    hasty = Draughtsman("anonymization.explanation.drawing", draws_within_s=0)
-    monkeypatch.setattr(pages, "draughtsman", hasty)
+    hasty = DrawingProcess("anonymization.explanation.drawing", draws_within_s=0)
+    monkeypatch.setattr(pages, "explanation_process", hasty)
     response = organizer.get(picture_of(file))
     assert (response.status_code, response["Retry-After"]) == (503, "10")
     assert response["Content-Type"].startswith("text/plain")

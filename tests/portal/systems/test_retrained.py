@@ -11,7 +11,7 @@ from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognizer_training import handlers
 from evaluation.app.recognizer_training.selectors import list_retrained
-from evaluation.app.recognizer_training.services import find_refusal, start_retraining
+from evaluation.app.recognizer_training.services import find_problem, start_retraining
 from evaluation.app.runs.selectors import list_jobs
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Speech
@@ -145,20 +145,20 @@ def test_a_run_is_cancelled_and_goes_on(submission, team):
 def test_each_reason_why_none_can_be_trained_is_a_sentence(submission, monkeypatch):
     corpus = submission.system.corpus
     training = corpus.data_sets.get(name="tones_train")
-    assert find_refusal(submission) == ""
+    assert find_problem(submission) == ""
     submission.files.filter(data_set=training, utterance__name__gte="train-05").delete()
-    assert "has 5 anonymised utterances of tones_train with transcripts; a recogniser learns from 20" in find_refusal(
+    assert "has 5 anonymised utterances of tones_train with transcripts; a recogniser learns from 20" in find_problem(
         submission
     )
     training.utterances.update(transcript="")
-    assert "has no utterance with original audio and transcript" in find_refusal(submission)
+    assert "has no utterance with original audio and transcript" in find_problem(submission)
     training.role = "other"
     training.save()
-    assert find_refusal(submission).startswith("The corpus has no training set.")
+    assert find_problem(submission).startswith("The corpus has no training set.")
     submission.state = "withdrawn"
-    assert "is withdrawn" in find_refusal(submission)
+    assert "is withdrawn" in find_problem(submission)
     monkeypatch.setattr("evaluation.app.recognizer_training.services.missing", lambda: "Whisper is missing.")
-    assert find_refusal(submission) == "Whisper is missing."
+    assert find_problem(submission) == "Whisper is missing."
     with pytest.raises(NotPossible, match=r"Whisper is missing\."):
         start_retraining(submission=submission)
 

@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 from evaluation.app.attacks.stored_attackers import BACK_END_FILE, ENCODER_FILES, encoder_key, engine_key
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
-from portal.core.health import beat
+from portal.core.health import write_heartbeat
 from portal.core.storage import replace_named
 from portal.systems.attacker_training.charts import Level, Series, draw_chart, ticks
 from tests.portal.factories import (
@@ -160,11 +160,11 @@ def test_corpus_without_training_set_is_told(organizer, submission):
 
 @needs_torch
 def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submission):
-    beat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
+    write_heartbeat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
     page = text_of(organizer.get(FORM))
     assert "No worker has a graphics card" in page
     assert 'value="cuda"' not in page
-    beat("another", kind="worker", queues=["gpu"], processes=1, card="a card")
+    write_heartbeat("another", kind="worker", queues=["gpu"], processes=1, card="a card")
     assert 'value="cuda"' in text_of(organizer.get(FORM))
 
 

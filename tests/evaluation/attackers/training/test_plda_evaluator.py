@@ -12,7 +12,7 @@ import pytest
 from common.errors import MetricInputError
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.recipe import PRESETS, TrainingRecipe
-from evaluation.attackers.training.train import FEWEST_SPEAKERS, find_back_end_refusal, train
+from evaluation.attackers.training.train import FEWEST_SPEAKERS, find_back_end_problem, train
 from evaluation.attackers.training.trained_attacker import BACK_END, load_trained, read_back_end
 from evaluation.attackers.trial_scores import score_pairs
 from evaluation.objective_results.attack import average_voices
@@ -119,7 +119,7 @@ def test_other_or_missing_back_end_is_refused(tmp_path, speech):
 )
 def test_too_few_speakers_or_utterances_are_refused_before_anything_is_trained(speakers, each, recipe, said):
     names = [f"s{speaker}" for speaker in range(speakers) for _ in range(each)]
-    found = find_back_end_refusal(names, PRESETS[recipe])
+    found = find_back_end_problem(names, PRESETS[recipe])
     assert said in found if said else not found
 
 
