@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from smtplib import SMTPException
 from typing import Any, ClassVar
 
@@ -12,7 +11,6 @@ from allauth.account.utils import get_next_redirect_url, passthrough_next_redire
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.db import transaction
@@ -21,18 +19,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from portal.accounts.models import User
+from portal.accounts.login_rate_limit import count_attempt, remember_browser
 from portal.accounts.services import belongs_to_another, vouch_for_address
 from portal.core.network_addresses import plain_address
 
 log = logging.getLogger(__name__)
 WRONG = "No account has this e-mail address with this password. Passwords are case-sensitive."
 TOO_MANY = "Too many failed attempts. Wait five minutes, then try again; a new password can be chosen at any time."
-# Wrong passwords: from one address, for an account from one address, for an account from all strange browsers, and for
-# an account from a browser in which it was logged in before, whom nobody else's attempts keep out.
-PER_ADDRESS, PER_PAIR, PER_ACCOUNT, PER_KNOWN_BROWSER = "10/m/ip", "5/5m/key", "20/5m/key", "5/5m/key"
-KNOWN_FOR_S = 365 * 24 * 3600
-_KNOWN = {"salt": "known browser"}
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -65,16 +58,8 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Slow guesses down: those of an address and those on an account, never those in the owner's own browser."""
-        email = credentials.get("email", "").lower()
-        if browser := _known_browser(request, User.objects.filter(email__iexact=email).first()):
-            rates = [(PER_KNOWN_BROWSER, f"browser {browser}")]
-        else:
-            pair = f"{email} from {ratelimit.get_ip(request)}"
-            rates = [(PER_ADDRESS, ""), (PER_PAIR, pair), (PER_ACCOUNT, email)]
         self._login_failed_rl_usage = ratelimit.RateLimitUsage(usage=[])
-        for rate, key in rates:
-            config = {"login_failed": rate}
-            used = ratelimit.consume(request, app="allauth.account", action="login_failed", config=config, key=key)
+        for used in count_attempt(request, credentials.get("email", "")):
             if used is None:
                 raise self.validation_error("too_many_login_attempts")
             self._login_failed_rl_usage.usage += used.usage
@@ -82,9 +67,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def post_login(self, request: HttpRequest, user: Any, **details: Any) -> HttpResponse:
         """The browser is known from now on as one in which this account was logged in."""
         response: HttpResponse = super().post_login(request, user, **details)
-        browser = _known_browser(request, user) or secrets.token_urlsafe(12)
-        flags: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": settings.SESSION_COOKIE_SECURE}
-        response.set_signed_cookie(_known_name(user), browser, max_age=KNOWN_FOR_S, **_KNOWN, **flags)
+        remember_browser(request, response, user)
         return response
 
     def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
@@ -131,17 +114,6 @@ class AccountAdapter(DefaultAccountAdapter):
             super().send_notification_mail(*args, **kwargs)
         except ImmediateHttpResponse:
             log.warning("The owner of an account was not notified of a change.")
-
-
-def _known_name(user: User) -> str:
-    return f"known_{user.pk}"
-
-
-def _known_browser(request: HttpRequest, user: User | None) -> str:
-    """The name of a browser in which this account was logged in within the last year; "" of any other."""
-    if user is None:
-        return ""
-    return request.get_signed_cookie(_known_name(user), default="", max_age=KNOWN_FOR_S, **_KNOWN) or ""
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):

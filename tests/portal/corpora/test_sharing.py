@@ -8,8 +8,7 @@ from portal.accounts.models import User
 from portal.challenges.models import Corpus
 from portal.challenges.selectors import corpora_for
 from portal.core.models import AuditEvent
-from portal.corpora.handlers import save_corpus
-from portal.corpora.services import start_import
+from portal.corpora.services import save_corpus, start_import
 from portal.jobs.kinds import JobFailure
 from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible

@@ -14,8 +14,7 @@ from django.db.models import Q
 
 from portal.accounts.models import User
 from portal.challenges.models import Corpus
-from portal.corpora.handlers import GAINED
-from portal.corpora.services import start_import
+from portal.corpora.services import GAINED, start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout
 from portal.jobs.models import Job, State
