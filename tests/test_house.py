@@ -252,3 +252,32 @@ def test_features_do_not_start_each_other_by_signals():
     """Django's own signals (of its log-in library, of deleted rows) may be listened to; none is made here."""
     made = [module_name(path) for path in python_files() if re.search(r"= (?:\w+\.)?Signal\(", path.read_text())]
     assert made == []
+
+
+def test_docstrings_name_modules_that_exist_and_tell_conventions_once():
+    wrong = []
+    for path in python_files():
+        source = path.read_text()
+        doc = ast.get_docstring(ast.parse(source)) or ""
+        if len(re.findall(r"^Conventions?\b", doc, re.MULTILINE)) > 1:
+            wrong.append(f"{module_name(path)}: conventions twice")
+        named = re.findall(rf"(?<!`)`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`(?!`)", source)
+        wrong += [f"{module_name(path)}: {name}" for name in named if not names_something(name)]
+    assert wrong == []
+
+
+def names_something(name: str) -> bool:
+    """Whether it is one of our modules or packages, or something that one of them defines."""
+    parts = name.split(".")
+    for depth in range(len(parts), 0, -1):
+        place = ROOT.joinpath(*parts[:depth])
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if place.is_dir() or file.is_file():
+            rest = parts[depth:]
+            return not rest or (file.is_file() and re.search(rf"\b{rest[0]}\b", file.read_text()) is not None)
+    return False
+
+
+def test_name_of_nothing_is_found():
+    assert names_something("evaluation.metrics.pitch.pitch_correlation")
+    assert not names_something("evaluation.scoring.compute")

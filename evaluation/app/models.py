@@ -214,7 +214,7 @@ class TrainingEpoch(models.Model):
     """What one epoch of a training run measured; `seed` distinguishes the repetitions of a run.
 
     `values`: by name of the measure, as the live curves show them. The newest checkpoint of a seed lies at
-    `evaluation.app.attacker_training.services.checkpoint_key`.
+    `evaluation.app.attacks.stored_attackers.checkpoint_key`.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="epochs")

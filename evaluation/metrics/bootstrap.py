@@ -1,27 +1,26 @@
 """How far a number would move with other speakers: bootstrap over speakers, paired across systems.
 
-Trials of one speaker are alike, so speakers are drawn, not trials: `draw_speakers` says how often each one occurs in a
-resample, and every measure of every system takes the same draws. Two measures with the same draws may be subtracted, as
-`weighted_sum` does, and what the difference varies by is then the systems alone.
+**Speakers are drawn, not trials**, as trials of one speaker are alike. `draw_speakers` says how often each speaker
+occurs in a resample, and every measure of every system takes the same draws. Two measures with the same draws may be
+subtracted, as `weighted_sum` does; what the difference varies by is then the systems alone.
 
-Conventions: names of speakers are text, or ASCII bytes; rates are shares; a measure of resamples is NaN where it is not
-defined (no target trial drawn, say).
+**Similarity matrices** (G_VD and De-Identification) stay as they were measured on all speakers, calibration included; a
+resample takes the rows and columns of its speakers. A speaker who is drawn twice is two speakers, whose pair with each
+other is left out.
+
+Conventions: names of speakers are text, or ASCII bytes; rates are shares, G_VD is in dB; a measure of resamples is NaN
+where it is not defined (no target trial drawn, say); matrices are speakers × speakers, and a higher similarity says
+"same speaker".
+
 Sources: Bisani & Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004 (word
 errors, paired differences); Bolle, Ratha & Pankanti, "Error analysis of pattern recognition systems: the subsets
 bootstrap", Computer Vision and Image Understanding 93 (2004) (verification, by subject); Efron & Tibshirani, "An
 Introduction to the Bootstrap" (1993), chapters 13 and 14 (intervals); Hesterberg, "What teachers should know about the
 bootstrap", The American Statistician 69 (2015), section 5.3.1 (expanded percentile interval); Owen, "The pigeonhole
 bootstrap", The Annals of Applied Statistics 1 (2007) (resamples of two crossed factors count what their pairs vary by
-three times); Efron & Stein, "The jackknife estimate of variance", The Annals of Statistics 9 (1981) (twice).
-
-G_VD and De-Identification with other speakers: bootstrap over the rows and columns of similarity matrices.
-
-The similarities stay as they were measured on all speakers, calibration included; a resample takes the blocks of its
-speakers. A speaker who is drawn twice is two speakers, whose pair with each other is left out.
-
-Conventions: matrices are speakers × speakers, a higher similarity says "same speaker"; G_VD in dB.
-Source: as `bootstrap`; the measures by Noé et al., "Speech pseudonymisation assessment using voice similarity
-matrices", Interspeech 2020, and the VoicePrivacy 2022 evaluation plan.
+three times); Efron & Stein, "The jackknife estimate of variance", The Annals of Statistics 9 (1981) (twice); Noé et
+al., "Speech pseudonymisation assessment using voice similarity matrices", Interspeech 2020, and the VoicePrivacy 2022
+evaluation plan (measures of matrices).
 """
 
 from __future__ import annotations

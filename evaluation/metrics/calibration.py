@@ -1,18 +1,15 @@
-"""Scores of a speaker verification test, sorted once for every metric that reads them.
+"""Sorted scores, how far they are log-likelihood ratios, and what they could be at best.
 
-A metric that needs the order of the trials takes `SortedScores`; drawing trials again for a bootstrap keeps them
-sorted, so that no resample is sorted again.
+**Sorted scores.** A metric that needs the order of the trials takes `SortedScores`, which are sorted once; drawing
+trials again for a bootstrap keeps them sorted. Among equal scores nontargets come first, as in the official order.
+
+**Calibration.** C_llr is the cost of the scores as they are; min C_llr their cost after the best monotone calibration,
+which pools adjacent violators (PAV). The ROC convex hull, its equal error rate and ZEBRA come from the same pools.
 
 Conventions: a higher score says "same speaker"; target trials compare a speaker with themselves, nontarget trials with
-another one; among equal scores nontargets come first, as in the official order.
+another one; for C_llr scores and LLRs are natural logarithms. C_llr is in bits; a higher C_llr means that an attacker
+learns less.
 
-How far scores are log-likelihood ratios, and what they could be at best.
-
-C_llr is the cost of the scores as they are; min C_llr their cost after the best monotone calibration, which pools
-adjacent violators (PAV). The ROC convex hull, its equal error rate and ZEBRA come from the same pools.
-
-Conventions: scores and LLRs are natural logarithms, a higher one says "same speaker"; C_llr in bits; a higher C_llr
-means that an attacker learns less.
 Source: Brümmer & du Preez, "Application-independent evaluation of speaker detection", Computer Speech & Language 20
 (2006); the details as in the package ``cllr`` of VoicePrivacy 2020 and 2022.
 """

@@ -1,25 +1,18 @@
 """Pitch correlation ρF0 of an original utterance and its anonymised version (VoicePrivacy 2022).
 
-The official form correlates all frames, zeros included, after a rotation by the best lag; the
-described form looks at the jointly voiced frames only, at the same lag. Two unrelated utterances
-reach about 0.25 in the official form.
+**By a lag** (`pitch_correlation`). The official form correlates all frames, zeros included, after a rotation by the
+best lag; the described form looks at the jointly voiced frames only, at the same lag. Two unrelated utterances reach
+about 0.25 in the official form.
 
-Conventions: contours in Hz, 0 is unvoiced; a positive lag moves the anonymised contour later;
-higher is better.
+**By dynamic time warping** (`realigned_pitch_correlation`): how much intonation is left once timing is forgiven. The
+results paper of 2022 (section VI.C, table IV) warps the anonymised contour non-linearly onto the original before it
+correlates. Warping correlates almost anything: without limits two unrelated utterances reach 0.87, with the limits that
+are the default here 0.53. Read a value only beside that floor (`FLOORS_OF_UNRELATED_SPEECH`).
 
-Pitch correlation after dynamic time warping: how much intonation is left once timing is forgiven.
+**From samples** (`compare_pitch`): both sides are tracked by the same estimator.
 
-The results paper of VoicePrivacy 2022 (section VI.C, table IV) warps the anonymised contour
-non-linearly onto the original before correlating. Warping correlates almost anything: without limits
-two unrelated utterances reach 0.87, with the limits that are the default here 0.53. Read a value only
-beside that floor (`FLOORS_OF_UNRELATED_SPEECH`).
-
-Conventions: contours in Hz, 0 is unvoiced, 10 ms steps; higher is better.
-
-Pitch of one utterance pair from its samples to its correlation, with the estimator that was used.
-
-Conventions: samples are mono, int16 or floating point in [-1, 1]; both sides are tracked by the same
-estimator; higher is better.
+Conventions: contours in Hz, 0 is unvoiced, 10 ms steps; samples are mono, int16 or floating point in [-1, 1]; a
+positive lag moves the anonymised contour later; correlations lie in [-1, 1], higher is better.
 """
 
 from __future__ import annotations

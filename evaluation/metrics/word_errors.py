@@ -1,14 +1,10 @@
 """Word error rate as Kaldi's ``compute-wer`` counts it, with the alignment that it counts.
 
-Utterances without a hypothesis are left out by the official recipes (``--mode=present``, printed
-``[PARTIAL]``); the honest count takes all their words as deleted. Both stand side by side.
+Utterances without a hypothesis are left out by the official recipes (``--mode=present``, printed ``[PARTIAL]``); the
+honest count takes all their words as deleted. Both stand side by side.
 
-Conventions: rates are fractions (1.0 is one error per reference word) and may exceed 1; lower is
-better; words are compared as written, so normalise both texts before (`normalise_transcript`).
-
-Transcripts as the challenge scores them (VoicePrivacy 2022 data preparation).
-
-Texts are normalised once, when data are prepared; scoring compares words as they stand.
+Conventions: rates are fractions (1.0 is one error per reference word) and may exceed 1; lower is better; words are
+compared as written, so both texts are normalised before, once, when data are prepared (`normalise_transcript`).
 """
 
 from __future__ import annotations

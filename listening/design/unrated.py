@@ -1,25 +1,22 @@
 """The designs of the two forms of study that are not rated: boards and transcriptions.
 
-Boards: which samples stand on which evaluator's board, when voices are placed by how alike they sound.
+**Boards** (`plan_boards`): which samples stand on which evaluator's board, when voices are placed by how alike they
+sound. A board holds samples of three or four speakers, half of them original enrolment utterances and half trial
+utterances anonymised by one system: what an attacker holds who wants to link them (VoicePrivacy 2020 evaluation plan,
+6.2.2). Speakers of a board are of one sex wherever both sexes have enough of them, for otherwise the sex alone would
+separate them. The number of speakers changes from board to board, so that nobody can know it beforehand. Nobody meets a
+recording twice.
 
-A board holds samples of three or four speakers, half of them original enrolment utterances and half trial utterances
-anonymised by one system: what an attacker holds who wants to link them (VoicePrivacy 2020 evaluation plan, 6.2.2).
-Speakers of a board are of one sex wherever both sexes have enough of them, for otherwise the sex alone would separate
-them. The number of speakers changes from board to board, so that nobody can know it beforehand.
+**Transcriptions** (`plan_transcription`): which utterances each evaluator writes down, in which form (original or one
+system's), and in which order. Every evaluator hears a sentence once only, and from evaluator to evaluator the form
+changes: the same sentences are written down in every form, so that word error rates of systems and originals are
+compared on equal words. Two recordings of the same words, read by two people, count as one sentence.
 
-Conventions: counts are of boards unless they say otherwise; an evaluator's boards stand in the order of presentation
-and the samples of a board in the order in which they are handed out, which is random. Nobody meets a recording twice.
-Public: `plan_boards`, `BoardRequest`, `BoardPlan`; `listening.design.unrated_certificate` checks what is made here.
+`listening.design.unrated_certificate` checks what is made here.
 
-Transcriptions: which utterances each evaluator writes down, in which form (original or one system's), and in which
-order.
-
-Every evaluator hears a sentence once only, as the original or as one system made it, and from evaluator to evaluator
-the form changes: the same sentences are written down in every form, so that word error rates of systems and originals
-are compared on equal words. Two recordings of the same words, read by two people, count as one sentence.
-
-Conventions: a form is the code of a system, or ``""`` for the original; counts are of trials. Public:
-`plan_transcription`, `TranscriptionRequest`, `TranscriptionPlan`; `unrated_certificate` beside it has the checks.
+Conventions: counts are of boards or of transcriptions unless they say otherwise; an evaluator's boards stand in the
+order of presentation and the samples of a board in the order in which they are handed out, which is random; a form is
+the code of a system, or ``""`` for the original.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of each kind of problem in archives and corpora: the tables of ``sentences.toml``, filled in.
+"""What is said of each kind of problem in archives and corpora: the tables of ``problem_codes.toml``, filled in.
 
 A kind is the code of its problems, followed by a slash and a word where several sentences belong to one code. Unless
 its table names another severity it is an error.

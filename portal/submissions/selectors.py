@@ -1,4 +1,4 @@
-"""The only door to systems, submissions and their files for pages and API; `visibility` is its rule."""
+"""What pages and API read of systems, submissions and their files; `rules` says who may see which."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
     Its files stay, because later versions may rest on them, and so does its row, because it did arrive.
 
     Raises:
-        NotPossible: the rule of `withdrawals` forbids it.
+        NotPossible: `withdrawal_problem` forbids it.
     """
     submission = _locked(submission)
     if refusal := withdrawal_problem(submission, relation):

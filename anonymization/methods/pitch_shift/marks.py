@@ -9,7 +9,7 @@ the middle of periods that look alike (in the manner of Talkin's REAPER and of G
 for accurately marking pitch pulses in speech signals"). All is done on the speech at 8 kHz, so that marks depend
 neither on the rate of the file nor on what is above 4 kHz.
 
-Conventions: times of onsets are in samples at the rate of `pitch_track`, those of marks in samples of the file, not
+Conventions: times of onsets are in samples at the rate of `track_pitch`, those of marks in samples of the file, not
 whole ones; the first mark is 0, the last the number of samples.
 """
 

@@ -68,7 +68,7 @@ def track_f0(samples: Samples, estimator: Estimator) -> Floats:
     Args:
         samples: int16, shape (n,), at least 0.1 s.
 
-    Sources: autocorrelation as in `pitch_track`; DIO: Morise, Kawahara, Katayose: Fast and reliable F0 estimation
+    Sources: autocorrelation as in `track_pitch`; DIO: Morise, Kawahara, Katayose: Fast and reliable F0 estimation
     method based on the period extraction of vocal fold vibration of singing voice and speech, AES 35, 2009;
     Harvest: Morise: Harvest: a high-performance fundamental frequency estimator from speech signals, Interspeech 2017.
     """
@@ -137,7 +137,7 @@ def _track_block(block: Samples, estimator: Estimator) -> Floats:
 
 
 def _autocorrelate(block: Samples) -> Floats:
-    """The contour of `pitch_track`, whose frames are two of ours apart; between voiced frames the geometric mean."""
+    """The contour of `track_pitch`, whose frames are two of ours apart; between voiced frames the geometric mean."""
     found = track_pitch(signal_for_tracking(block, RATE_HZ)).hz.astype(np.float64)
     contour = np.zeros(n_frames(block.size))
     coarse = np.zeros(contour.size // 2 + 1)

@@ -1,23 +1,20 @@
 """How a recogniser is trained: every choice of the published recipes in one frozen value that is checked as a whole.
 
-Conventions: durations in seconds, epochs counted from 1, error rates as shares. Sources: C. Franzreb et al., "Improving
-the Speaker Anonymization Evaluation's Robustness to Target Speakers with Adversarial Learning" (target classifier,
-weight schedule); B. Desplanques et al., "ECAPA-TDNN", Interspeech 2020, and D. Snyder et al., "X-vectors", ICASSP 2018
-(recognisers).
+**Presets.** `spane` and `vpc24` train as the public code of SpAnE and of the VoicePrivacy 2024 evaluation does,
+`x-vector` is SpAnE's other network with SpeechBrain's recipe for it, `2022` and `2020` compare its vectors by LDA and
+PLDA as the evaluators of these challenges do, and `small` and `2022-small` are what two processor cores can do. A
+variant adds the target classifier of Franzreb et al. to any of them. What comes after the training is ours: every EER
+is Kaldi's, and no waveform is brought to one loudness or trimmed, as 2024's scoring does.
 
-How the learning rate and the hold of the target classifier change while a recogniser is trained.
+**Schedules.** `learning_rate` follows the ``CyclicLRScheduler`` of SpeechBrain (triangular, after Smith), and
+`target_weights`, how strong the target classifier is, its ``LinearScheduler`` (section 4.3 of Franzreb et al.).
 
-Conventions: steps are counted from 0, the learning rate of step 0 is the one that the first update uses; weights are
-one for each epoch. Sources: `CyclicLRScheduler` of SpeechBrain, after L. Smith, WACV 2017 (triangular), and its
-`LinearScheduler`; section 4.3 of Franzreb et al. (target weights).
+Conventions: durations in seconds; epochs are counted from 1, steps from 0, and the learning rate of step 0 is the one
+that the first update uses; target weights are one for each epoch; error rates are shares.
 
-The recipes of the published toolkits and a small one, by name, and what can be done about targets in each.
-
-`spane` and `vpc24` train as the public code of SpAnE and of the VoicePrivacy 2024 evaluation does, `x-vector` is
-SpAnE's other network with SpeechBrain's recipe for it, `2022` and `2020` compare its vectors by LDA and PLDA as the
-evaluators of these challenges do, and `small` and `2022-small` are what two processor cores can do; a variant adds the
-target classifier of Franzreb et al. to any of them. What comes after the training is ours: every EER is Kaldi's,
-and no waveform is brought to one loudness or trimmed, as 2024's scoring does.
+Sources: C. Franzreb et al., "Improving the Speaker Anonymization Evaluation's Robustness to Target Speakers with
+Adversarial Learning"; B. Desplanques et al., "ECAPA-TDNN", Interspeech 2020, and D. Snyder et al., "X-vectors", ICASSP
+2018 (recognisers); L. Smith, "Cyclical learning rates for training neural networks", WACV 2017.
 """
 
 from __future__ import annotations

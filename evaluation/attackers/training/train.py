@@ -1,18 +1,19 @@
 """Train a recogniser on a corpus of anonymised speech: the one function that the portal and the command call.
 
-It cuts the corpus, computes features, trains epoch by epoch with checkpoints, takes the mean vector for centring, fits
-fresh probes and, where the recipe has one, the back end, and leaves a folder that `trained_attacker.load_trained`
-reads. A training that was killed goes on from its last epoch. Conventions: stages are ``reading``, ``features``,
-``training``, ``training mean``, ``probe`` and ``back end``.
+**The training** (`train`) cuts the corpus, computes features, trains epoch by epoch with checkpoints, takes the mean
+vector for centring, fits fresh probes and, where the recipe has one, the back end, and leaves a folder that
+`trained_attacker.load_trained` reads. A training that was killed goes on from its last epoch. Its stages are
+``reading``, ``features``, ``training``, ``training mean``, ``probe`` and ``back end``.
 
-A fresh linear probe: what frozen vectors still tell about a speaker, whatever the classifier they were trained with.
+**Fresh linear probes** (`fresh_probe`) say what the finished vectors still tell about a speaker. A classifier that was
+trained against the recogniser may be wrong although the information is there; a new one that is fitted afterwards is
+not misled. It is fitted on some vectors and tested on others: of other segments, or of other sources.
 
-A classifier that was trained against the recogniser may be wrong although the information is there; a new one that is
-fitted afterwards is not misled. It is fitted on some vectors and tested on others: of other segments, or of other
-sources. Conventions: vectors have shape (n, d), labels shape (n,); errors are shares.
+Conventions: vectors have shape (n, d), labels shape (n,); errors are shares.
 
-Source: G. Alain, Y. Bengio, "Understanding intermediate layers using linear classifier probes", 2016; the need for it
-here: Y. Elazar, Y. Goldberg, "Adversarial removal of demographic attributes from text data", EMNLP 2018.
+Sources of the probes: G. Alain, Y. Bengio, "Understanding intermediate layers using linear classifier probes", 2016;
+the need for them here: Y. Elazar, Y. Goldberg, "Adversarial removal of demographic attributes from text data", EMNLP
+2018.
 """
 
 from __future__ import annotations

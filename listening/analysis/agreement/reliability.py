@@ -1,23 +1,22 @@
 """Do listeners agree, with each other and with themselves? On the bridge set, and on items that were rated repeatedly.
 
-With one rating an item, as in the layout of 2022 for 13 systems, there is nothing to compare and no index exists; a
-bridge set, a few items that everybody rates and that enter no scores, is the remedy. Only the first rating of an item
-by a listener is compared with others; the later ones tell how far the listener agrees with himself.
+**What is compared.** With one rating an item, as in the layout of 2022 for 13 systems, there is nothing to compare and
+no index exists; a bridge set, a few items that everybody rates and that enter no scores, is the remedy. Only the first
+rating of an item by a listener is compared with others; the later ones tell how far the listener agrees with himself.
+
+**How.** By Krippendorff's alpha and intraclass correlations. Everything is computed from sums over items, so thousands
+of items with missing cells cost nothing, and for all resamples of listeners at once. A resample holds some listeners
+several times. A listener agrees with itself, so copies of one listener are never compared with each other; without
+that, every resample would look more reliable than the data.
 
 Conventions: ratings of the bridge set are on the scale of the study; normalised, each becomes the score that its
 listener's scored ratings of that task give to the same rating, interpolated between the two ratings beside it.
-
-How far listeners agree is told by Krippendorff's alpha and intraclass correlations. Everything is computed from sums
-over items, so thousands of items with missing cells cost nothing, and for all resamples of listeners at once. A
-resample holds some listeners several times. A listener agrees with itself, so copies of one listener are never compared
-with each other; without that, every resample would look more reliable than the data.
+`weights` has shape (resamples, listeners), how often each listener counts, ones for the data themselves; measures have
+shape (resamples,), 1 is full agreement, NaN where there is nothing to compare.
 
 Sources: Krippendorff, "Computing Krippendorff's alpha-reliability" (2011); Shrout & Fleiss, "Intraclass correlations:
 uses in assessing rater reliability", Psychological Bulletin 86 (1979); McGraw & Wong, Psychological Methods 1 (1996);
 for items with unequal numbers of raters, Donner, International Statistical Review 54 (1986).
-
-Conventions: `weights` has shape (resamples, listeners), how often each listener counts, ones for the data themselves;
-measures have shape (resamples,), 1 is full agreement, NaN where there is nothing to compare.
 """
 
 from __future__ import annotations

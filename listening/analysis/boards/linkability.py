@@ -1,33 +1,29 @@
-"""Boards as listeners left them: samples placed so that distance says how unlike two voices sound.
+"""Linkability from boards, on which listeners placed samples so that distance says how unlike two voices sound.
 
-A board of one dimension is one long, one of two is a unit square, so its diagonal is √2. Distances are shares of that
-length, hence in [0, 1]. Normalised, the distances of one filled board are ranked within it: how much of the board a
-listener used then no longer matters, only which samples lie nearer to each other than which others.
+**Boards** (`read_boards`). A board of one dimension is one long, one of two is a unit square, so its diagonal is √2.
+Distances are shares of that length, hence in [0, 1]. Normalised, the distances of one filled board are ranked within
+it: how much of the board a listener used then no longer matters, only which samples lie nearer to each other.
+
+**The pair task** (`make_linkability_tables`): can a listener tell from two samples on a board whether one speaker
+speaks both? Every pair of samples on a board is a trial: a target where both are of one speaker, and its score is the
+closeness of the two. Pairs of two anonymised samples, of two originals, and of one of each are separate tests; the last
+one is what an attacker does who links anonymised speech to known voices (VoicePrivacy 2020 evaluation plan, 6.2.2).
+Originals among themselves show whether listeners can do the task at all. Intervals resample listeners with all their
+boards, and with these all pairs, which share samples.
+
+**The cluster task** (`make_grouping_table`): do the groups that listeners form hold one speaker each, and whole
+speakers? Groups are those that a listener drew, or the samples of a board cut by average linkage of their distances
+into as many groups as the listener declared speakers. They are always formed of all samples of a board; ``original``
+and ``anonymised`` look at those samples of the groups only. A chance line tells how good groups look that know nothing
+of the speakers: speakers are permuted among the samples of each board, with the groups as they are.
 
 Conventions: a filled board is one listener's in one session; filled boards stand in the order of listener, session and
 board, samples in the order of their slots, pairs in the order (0, 1), (0, 2), …, (1, 2), …, as scipy's ``pdist`` has
-them. So the order of the input's rows changes nothing.
+them, so the order of the input's rows changes nothing. Closeness is not positive, near 0 for samples that lie together:
+raw it is minus the distance, normalised minus the rank of the distance within the filled board. A higher EER is more
+private. Measures of groups are at most 1, computed on every filled board and averaged over boards; higher means that
+speakers were distinguished better, so that a *lower* value is more private.
 
-The pair task: can a listener tell from two samples on a board whether one speaker speaks both?
-
-Every pair of samples on a board is a trial: a target where both are of one speaker, and its score is the closeness of
-the two, minus their distance. Pairs of two anonymised samples, of two originals, and of one of each are separate tests;
-the last one is what an attacker does who links anonymised speech to known voices (VoicePrivacy 2020 evaluation plan,
-6.2.2). Originals among themselves show whether listeners can do the task at all.
-
-Conventions: closeness is not positive, near 0 for samples that lie together; raw it is minus the distance in shares of
-the board's diagonal, normalised minus the rank of the distance within the filled board. A higher EER is more private.
-Intervals resample listeners with all their boards, and with these all pairs, which share samples.
-
-The cluster task: do the groups that listeners form hold one speaker each, and whole speakers?
-
-Groups are those that a listener drew, or the samples of a board cut by average linkage of their distances into as many
-groups as the listener declared speakers. A chance line tells how good groups look that know nothing of the speakers:
-speakers are permuted among the samples of each board, with the groups as they are.
-
-Conventions: all measures are at most 1, higher means that speakers were distinguished better, so that a *lower* value
-is more private; each is computed on every filled board and averaged over boards. Groups are always formed of all
-samples of a board; ``original`` and ``anonymised`` look at those samples of the groups only.
 Sources: purity, inverse purity, BCubed: Amigó, Gonzalo, Artiles & Verdejo, "A comparison of extrinsic clustering
 evaluation metrics based on formal constraints", Information Retrieval 12 (2009); adjusted Rand index: Hubert & Arabie,
 "Comparing partitions", Journal of Classification 2 (1985).

@@ -1,26 +1,28 @@
 """Averaged maps of boards: where samples lie when placings of one board, or all boards of a system, are averaged.
 
-Each listener turns and stretches a board at will, so placings are averaged as distances: those of a filled board are
-ranked within it. A board that several listeners filled has a map of its own: means over listeners for each pair, laid
-out by classical scaling (Torgerson, "Multidimensional scaling: I", Psychometrika 17 (1952)). Where boards have one
-listener each, as where everybody gets other recordings, there is nothing to average on a board. There each system has
-one map of voices, original speakers and speakers as the system anonymised them: means over all boards and listeners of
-the distances of two voices, laid out by stress majorisation, as not all pairs of voices need have been on a board
-together (`majorise_stress`). Kruskal's stress-1 ("Multidimensional scaling by optimizing goodness of fit to a
-nonmetric hypothesis", Psychometrika 29 (1964)) says how far distances on the map are from the order of the averages.
+**What is averaged.** Each listener turns and stretches a board at will, so placings are averaged as distances: those of
+a filled board are ranked within it.
 
-Conventions: axes are in units of the averaged ranks, the centre of the points at (0, 0). A map has no direction of its
-own. That of a board is turned, and mirrored if need be, onto the placing that it resembles most (orthogonal
-Procrustes), that of a system has its longest axis first, so that equal input gives equal output. Stress is not
-negative: 0 is perfect, by Kruskal 0.05 good, 0.1 fair, 0.2 poor.
+**A map of a board** that several listeners filled: means over listeners for each pair, laid out by classical scaling.
+**A map of a system**, where boards have one listener each, as where everybody gets other recordings, and there is
+nothing to average on a board: voices, original speakers and speakers as the system anonymised them, with means over all
+boards and listeners of the distances of two voices, laid out by stress majorisation, as not all pairs of voices need
+have been on a board together.
 
-Stress majorisation finds places whose distances are near those that are known.
-Source: de Leeuw, "Applications of convex analysis to multidimensional scaling", in Recent Developments in Statistics
-(1977), 133-145; with weights as in Borg & Groenen, Modern Multidimensional Scaling (2005), section 8.6. Each step is a
-Guttman transform X ← V⁺ B(X) X; the raw stress Σ (δ − d)² over the known pairs never rises.
+**Stress majorisation** (`majorise_stress`) finds places whose distances are near those that are known. Each step is a
+Guttman transform X ← V⁺ B(X) X; the raw stress Σ (δ − d)² over the known pairs never rises. Nothing is drawn at random,
+so equal input gives equal places; the result is a local minimum, near where the start lies.
 
-Conventions: distances have shape (samples, samples), symmetric, NaN where a pair is not known. Nothing is drawn at
-random, so equal input gives equal places. The result is a local minimum, near where the start lies.
+Conventions: distances have shape (samples, samples), symmetric, NaN where a pair is not known. Axes are in units of the
+averaged ranks, the centre of the points at (0, 0). A map has no direction of its own: that of a board is turned, and
+mirrored if need be, onto the placing that it resembles most (orthogonal Procrustes), that of a system has its longest
+axis first, so that equal input gives equal output. Kruskal's stress-1 says how far distances on the map are from the
+order of the averages: 0 is perfect, by Kruskal 0.05 good, 0.1 fair, 0.2 poor.
+
+Sources: Torgerson, "Multidimensional scaling: I", Psychometrika 17 (1952); de Leeuw, "Applications of convex analysis
+to multidimensional scaling", in Recent Developments in Statistics (1977), 133-145; with weights as in Borg & Groenen,
+Modern Multidimensional Scaling (2005), section 8.6; Kruskal, "Multidimensional scaling by optimizing goodness of fit to
+a nonmetric hypothesis", Psychometrika 29 (1964).
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def make_listener_tables(
 
     Args:
         all_ratings: of every purpose, for repeats in the bridge set and for sessions that are left out.
-        screening: as `screening.screening_table` gives it.
+        screening: as `make_screening_table` gives it.
     """
     everyone = add_left_out(scored, scored_with_excluded)
     reasons = _reasons(all_ratings)

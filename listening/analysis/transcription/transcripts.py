@@ -1,22 +1,20 @@
 """Words that listeners understood: word error rates of what they wrote down, beside those of the recogniser.
 
-Errors are counted as for the recogniser (Kaldi's alignment, `evaluation.metrics.word_errors`), after both texts were
-normalised (`match_words`). Rates are pooled: all errors against all words, so that a long utterance weighs more.
-
-Conventions: rates are shares, of reference words, and can exceed 1 with many insertions; lower means understood better.
-A listener who says that nothing was understood, or writes no word, has deleted every word. Intervals resample listeners
+**Errors** are counted as for the recogniser (Kaldi's alignment, `evaluation.metrics.word_errors`), after both texts
+were normalised (`match_words`). Rates are pooled: all errors against all words, so that a long utterance weighs more. A
+listener who says that nothing was understood, or writes no word, has deleted every word. Intervals resample listeners
 with all their transcripts.
 
-Transcripts and references are compared as words, whatever the way of writing. What was understood counts, not how it
-was written. English: case, punctuation, numbers in digits, contractions, titles, signs such as %, and British or
-American spelling (a listener who writes "color" has understood "colour"); the words stand in `english.toml`. Where one
-way of writing can stand for several ways of saying (``1905``, ``he's``), all of them are kept as *readings*, and
-`match_words` takes of both sides those that agree best. Words written apart or together (``to day``, ``good-bye``) are
-joined where the other side has them joined. Words that sound alike but are other words (``there``, ``their``) stay
-errors, as do apostrophes left out where that makes another word (``were`` for ``we're``). Other languages: case and
-punctuation only.
+**Words** are compared whatever the way of writing: what was understood counts. English: case, punctuation, numbers in
+digits, contractions, titles, signs such as %, and British or American spelling (a listener who writes "color" has
+understood "colour"); the words stand in `english.toml`. Where one way of writing can stand for several ways of saying
+(``1905``, ``he's``), all of them are kept as *readings*, and `match_words` takes of both sides those that agree best.
+Words written apart or together (``to day``, ``good-bye``) are joined where the other side has them joined. Words that
+sound alike but are other words (``there``, ``their``) stay errors, as do apostrophes left out where that makes another
+word (``were`` for ``we're``). Other languages: case and punctuation only.
 
-Conventions: small letters, words without apostrophes; deterministic, readings that are equally good in the order given.
+Conventions: rates are shares of reference words and can exceed 1 with many insertions; lower means understood better.
+Normalised words are in small letters, without apostrophes; readings that are equally good keep the order given.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """When an answer may come: a pure rule of its arguments.
 
-Nobody hears faster than speech lasts. What is known for sure is when the first byte of each clip left the server and
-how long the clip lasts; so the earliest moment at which a person can have heard all clips of a trial is the end of
-playing them one after the other, in the order in which they were sent, each begun when it was there and the one
-before was over, and none before `since`: the moment up to which the person was busy with the trials before.
+Nobody hears faster than speech lasts. What is known for sure is when the first byte of each clip left the server, and
+how long the clip lasts. So a person can have heard clip i at end(i) = max(sent(i), end(i - 1)) + duration(i) at the
+earliest, in the order in which clips were sent, with end(0) = `since`: the moment up to which the person was busy with
+the trials before. With `since` at 0 s, clips of 3 s and 4 s that were sent at 1 s and 2 s end at 4 s and 8 s: an answer
+before 8 s, less `TOLERANCE_S`, came too early.
 
 What the browser says about playing is no part of this. Times are aware datetimes, durations seconds.
-Public: `Clip`, `Verdict`, `judge`, `next_since`.
 """
 
 from __future__ import annotations

@@ -308,7 +308,7 @@ def _restore_secret(backup: Backup) -> str:
 
 @dataclass
 class Verified:
-    """What a comparison found; `is_fine` when nothing is missing and nothing has changed."""
+    """What a comparison found; no problems where nothing is missing and nothing has changed."""
 
     files: int = 0
     bytes: int = 0
