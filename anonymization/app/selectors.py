@@ -1,7 +1,7 @@
-"""The only door to runs of anonymisers for pages; and how long a method will take here.
+"""What pages read of runs of anonymisers, and how long a method will take here.
 
-That is told by what its runs took, else by a trial; nothing where neither tells. Only what the version at hand took
-counts: another may be many times faster. Options do not count.
+The time a method will take is told by what its runs took, else by a trial; nothing where neither tells. Only what the
+version at hand took counts: another may be many times faster. Options do not count.
 """
 
 from __future__ import annotations

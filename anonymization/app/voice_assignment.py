@@ -257,7 +257,7 @@ def find_voice(
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """Where the targets of a run come from, and by which rule they are given (`target_selection.SELECTIONS`)."""
+    """Where the targets of a run come from, and by which rule they are given (`voices.targets.SELECTIONS`)."""
 
     data_set: DataSet
     selection: str = DEFAULT_SELECTION

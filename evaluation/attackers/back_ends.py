@@ -1,15 +1,16 @@
 """From speaker vectors to scores: centring, LDA, length normalisation, cosine and PLDA.
 
-A back end turns models and test vectors into factors whose products are the scores, so that any list of trials is
-scored by matrix products. Conventions: vectors are (n, d) float64; scores grow with likeness: cosines from -1 to 1, or
-natural-log likelihood ratios, not calibrated.
+**Back ends** (`BackEnd`) turn models and test vectors into factors whose products are the scores, so that any list of
+trials is scored by matrix products.
 
-Two-covariance PLDA: a speaker's mean varies with one covariance, their utterances around it with another.
+**Two-covariance PLDA** (`TwoCovariancePlda`): a speaker's mean varies with one covariance, their utterances around it
+with another, x = y + e with y ~ N(μ, B) per speaker and e ~ N(0, W) per utterance. It is fitted by expectation
+maximisation from moment estimates, and scored with the number of enrolment utterances, as Kaldi does.
 
-x = y + e with y ~ N(μ, B) per speaker and e ~ N(0, W) per utterance. Fitted by expectation maximisation from moment
-estimates; scored with the number of enrolment utterances, as Kaldi does. Conventions: vectors are (n, d) float64;
-scores are natural-log likelihood ratios, higher for the same speaker. Sources: N. Brümmer, E. de Villiers, Odyssey
-2010; Kaldi ``ivector/plda.cc``.
+Conventions: vectors are (n, d) float64; scores grow with likeness: cosines from -1 to 1, or of PLDA natural-log
+likelihood ratios, not calibrated.
+
+Sources of PLDA: N. Brümmer, E. de Villiers, Odyssey 2010; Kaldi ``ivector/plda.cc``.
 """
 
 from __future__ import annotations

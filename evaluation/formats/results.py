@@ -1,13 +1,15 @@
-"""A number that a team reports: what it measures, its value as written, and where it was read.
+"""Numbers that a team reports, and the lines of result files of 2020 and 2022 in which they stand.
 
-Every format of results is read into `ReportedNumber`, so that one number has one identity wherever it stands, and a
-recomputed number can be put beside it. Conventions: data sets are named as their Kaldi directories, without the suffix
-of anonymised speech (``vctk_dev_trials_f_common``); averages over the sets of a split are ``average_dev`` and so on.
+**Reported numbers** (`ReportedNumber`) say what was measured, the value as written, and where it was read. Every format
+of results is read into them, so that one number has one identity wherever it stands, and a recomputed number can be put
+beside it.
 
-The lines of 2020 and 2022 result files: one table that both reads and writes them.
+**Lines** (`KINDS`) are one table that both reads and writes them. Each kind of line has a template as the official
+scripts print it; its numbers are metrics with a printed form of their own.
 
-Each kind of line has a template as the official scripts print it; its numbers are metrics with a printed form of their
-own. Conventions: EERs and WERs in per cent; ZEBRA population in bit, individual in powers of ten.
+Conventions: data sets are named as their Kaldi directories, without the suffix of anonymised speech
+(``vctk_dev_trials_f_common``); averages over the sets of a split are ``average_dev`` and so on. Of lines: EERs and WERs
+in per cent; ZEBRA population in bit, individual in powers of ten.
 """
 
 from __future__ import annotations

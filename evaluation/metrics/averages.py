@@ -1,15 +1,13 @@
-"""Weighted averages over data sets.
+"""Measures in a few numbers: weighted averages over data sets, summaries and distributions of utterances.
 
-The official script adds weight times value for each line that matches: a missing set silently lowers the average and a
-repeated one raises it. Here both are refused by name.
+**Averages over data sets** (`weighted_average`). The official script adds weight times value for each line that
+matches: a missing set silently lowers the average and a repeated one raises it. Here both are refused by name.
 
-Per-utterance measures of a set in a few numbers: its summary and its distribution over bins.
+**Measures of utterances** (`summarise`, `pool`, `distribute`). Pages, tables and figures read the same frozen results,
+so that a figure and the numbers beside it cannot differ.
 
-Pages, tables and figures read the same frozen results, so that a figure and the numbers beside it
-cannot differ.
-
-Conventions: standard deviations are of the population (ddof 0), as the official 2022 script prints
-them; bins are closed on the left and open on the right, the last one closed on both sides.
+Conventions: values keep their unit; standard deviations are of the population (ddof 0), as the official 2022 script
+prints them; bins are closed on the left and open on the right, the last one closed on both sides.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Conventions: a higher score says "same speaker"; rates are shares, disclosures b
 lower value protects better, but of equal error rates.
 Sources: share of targets found at few false alarms: VoxGuard, arXiv 2509.18413; similarity rank disclosure: arXiv
 2508.05250, for voices arXiv 2605.07291; speakers alone: their equal error rates as in `detection`, linkability as in
-`disclosure`.
+`linkability`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""Gender preservation: does anonymised speech still sound like the gender of its speaker, to an encoder of speakers?
+"""What anonymisation leaves of two traits of a speaker: gender and emotion.
 
-The originals' vectors give one centroid for each gender; an anonymised utterance is taken for the gender of the nearer
-one. What it is worth: a hint for the comparison of systems by one encoder, not a listening test; speakers whose
-originals are already nearer to the other centroid say how far the encoder can be trusted. Conventions: vectors have
-shape (n, d); shares lie in [0, 1]; a speaker's own originals never take part in judging that speaker.
+**Gender preservation** (`gender_preservation`): does anonymised speech still sound like the gender of its speaker, to
+an encoder of speakers? The originals' vectors give one centroid for each gender; an anonymised utterance is taken for
+the gender of the nearer one. It is a hint for the comparison of systems by one encoder, not a listening test; speakers
+whose originals are already nearer to the other centroid say how far the encoder can be trusted. A speaker's own
+originals never take part in judging that speaker.
 
-Emotion recognition as VoicePrivacy 2024 scores it: how much emotion survives anonymisation.
+**Emotion recognition** (`emotion_scores`) as VoicePrivacy 2024 scores it: how much emotion survives. Each speaker is
+recognised by the model of the fold that has not seen them; recalls are therefore taken within a speaker and averaged
+over speakers, never pooled.
 
-Each speaker is recognised by the model of the fold that has not seen them; recalls are therefore
-taken within a speaker and averaged over speakers, never pooled.
+Conventions: shares lie in [0, 1], not in percent; a higher emotion score is better; vectors have shape (n, d).
 
-Conventions: fractions, not percent; higher is better.
-Source: ``evaluate_ser.py`` of the VoicePrivacy 2024 recipe.
+Source of the emotion scores: ``evaluate_ser.py`` of the VoicePrivacy 2024 recipe.
 """
 
 from __future__ import annotations

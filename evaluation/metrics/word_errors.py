@@ -28,6 +28,8 @@ _WORD = re.compile(r"[^ \t\n\r\f\v]+")
 def normalise_transcript(text: str) -> str:
     """``, ! ? .`` become spaces, runs of spaces become one, letters become capitals; nothing else.
 
+    Source: the data preparation of VoicePrivacy 2022.
+
     >>> normalise_transcript("Well, isn't it?")
     "WELL ISN'T IT"
     """

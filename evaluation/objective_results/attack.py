@@ -1,15 +1,15 @@
 """The portal's own attacks in numbers: vectors of utterances become score files, and these the usual numbers.
 
-What an attack leaves is a results directory as a team would hand it in (protocol 1.2): ``ASV-*/scores`` as Kaldi writes
-them and the similarity matrices, so that own and uploaded scores are measured by the same code, and anybody can check
-the numbers with other tools. Conventions: vectors are float32, shape (d,); a score grows with likeness.
+**Results** (`run_attack`). What an attack leaves is a results directory as a team would hand it in (protocol 1.2):
+``ASV-*/scores`` as Kaldi writes them and the similarity matrices, so that own and uploaded scores are measured by the
+same code, and anybody can check the numbers with other tools.
 
-How an own attacker compares vectors: by the protocol that one names.
-
-The long-term spectrum scales its vectors by those enrolled, and single traits are no vectors of voices, so these are
-compared in their own way; an encoder whose training has fitted LDA and PLDA by them; every other encoder by cosine as
-in 2024, unless another protocol is named
+**How vectors are compared** (`choose_scorer`). The long-term spectrum scales its vectors by those enrolled, and single
+traits are no vectors of voices, so these are compared in their own way; an encoder whose training has fitted LDA and
+PLDA by them; every other encoder by cosine as in 2024, unless another protocol is named
 (`evaluation.attackers.trial_scores.PRESETS`).
+
+Conventions: vectors are float32, shape (d,); a score grows with likeness.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Every objective number of a submission, from its documents and what the organizer holds.
 
-From scores, counts, hypotheses, matrices and audio what follows from them; of the rest the reported ones, marked; then
-the averages of the edition. What is reported and does not agree, and what is missing, is said in words.
+**What is computed** (`compute_objective`): from scores, counts, hypotheses, matrices and audio what follows from them;
+of the rest the reported numbers, marked; then the averages of the edition. What is reported and does not agree, and
+what is missing, is said in words.
 
-The averages of an edition, from the numbers of their data sets; reported averages beside them.
-
-EERs, pitch and voice enter as they were recomputed, unrounded, for a limit is decided by them; a reported average
-agrees where it is the weighted sum of the printed values, as the official script adds them up, or of the unrounded
-ones.
+**Averages** (`add_averages`) come from the numbers of their data sets, with the reported averages beside them. EERs,
+pitch and voice enter as they were recomputed, unrounded, for a limit is decided by them; a reported average agrees
+where it is the weighted sum of the printed values, as the official script adds them up, or of the unrounded ones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Numbers of speaker verification from the scores of a submission and the organizer's trials.
+"""Numbers of speaker verification and of voices, from a submission's files and the organizer's trials.
 
-De-Identification and G_VD from the similarity matrices that a team hands in: the last step of protocol 2.7.
+**Verification** (`add_detection`): every metric of each test, from its scores.
 
+**Voices** (`add_similarity`): De-Identification and G_VD from similarity matrices, the last step of protocol 2.7.
 ``similarity_matrices_DeID_Gvd/<trials>/similarity_matrix_{osp_osp,osp_psp,psp_psp}.npy`` hold the similarity of every
-speaker to every speaker, original with original, original with anonymised, anonymised with anonymised.
+speaker to every speaker: original with original, original with anonymised, anonymised with anonymised.
 """
 
 from __future__ import annotations

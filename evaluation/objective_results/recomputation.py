@@ -1,10 +1,12 @@
 """Reported numbers beside those that follow from the score files of a submission and the official trials.
 
-A reported number agrees where the recomputed one is printed the same (protocol 1.2), give or take the 1e-9 by which two
-implementations differ. Where the trials come from is the caller's matter: a folder of Kaldi data directories, or the
-lists of a corpus. Convention: equal error rates in per cent.
+**Score files of a submission** (`measure_tests`). A reported number agrees where the recomputed one is printed the same
+(protocol 1.2), give or take the 1e-9 by which two implementations differ. Where the trials come from is the caller's
+matter: a folder of Kaldi data directories, or the lists of a corpus.
 
-From a Kaldi score file to its numbers in one call.
+**One score file** (`measure_scores`): from a Kaldi file to its numbers in one call.
+
+Conventions: equal error rates are in per cent, but shares as `measure_scores` gives them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Which averages a track has, which numbers enter each, and the averages of another recipe over numbers at hand.
 
 Conventions: averages are weighted sums of unrounded numbers; beside the EER that ranks stand, by the same weights, the
-ROCCH-EER, what lies beyond the EER, and the predicted naturalness. Public: `list_averages`, `list_identities`,
-`member_of`, `averages_differ`, `average_again`.
+ROCCH-EER, what lies beyond the EER, and the predicted naturalness.
 """
 
 from __future__ import annotations

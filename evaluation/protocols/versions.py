@@ -1,7 +1,7 @@
 """Versions of a recipe: what one changes in another, and why a version needs more than what was submitted.
 
 A version may weigh, average and rank otherwise what the same evaluators measured on the same data sets. It cannot ask
-for other speech, other attackers or other files: nobody submitted these. Public: `list_changes`, `find_obstacles`.
+for other speech, other attackers or other files: nobody submitted these.
 """
 
 from __future__ import annotations

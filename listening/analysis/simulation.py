@@ -4,8 +4,8 @@ Nobody listened. The model serves a demonstration whose results are marked as si
 know the truth, such as whether intervals cover it. Its form follows what is known of listening tests; its default
 spreads give listeners' means, standard errors and correlations of the size seen in public ratings of converted voices.
 
-Ratings. Each system has a latent quality q in [0, 1] for a task. For naturalness and intelligibility it is given; for
-verifiability it is one minus the latent distance of the two voices, which has one mean for pairs of one speaker and
+**Ratings.** Each system has a latent quality q in [0, 1] for a task. For naturalness and intelligibility it is given;
+for verifiability it is one minus the latent distance of the two voices, which has one mean for pairs of one speaker and
 another for pairs of two. A listener l rates utterance u of speaker p, processed by system s, as
 
     x = q + utterance_u + speaker_p + system_utterance_su + noise,
@@ -14,14 +14,16 @@ another for pairs of two. A listener l rates utterance u of speaker p, processed
 Every effect but the noise is drawn once for what it is named after and for each task, all normal; effects of one thing
 in two tasks have the correlation `between_tasks`, and ln(stretch_l) is normal.
 
-Boards. A speaker is a vector, and so is a voice that a system gives; a sample is a mixture of both, with what the
+**Boards.** A speaker is a vector, and so is a voice that a system gives; a sample is a mixture of both, with what the
 system sounds like and how the utterance happens to be spoken. A listener perceives it with noise, places samples by the
 leading principal axes in any orientation, and groups the closest into as many groups as speakers are guessed.
 
-Transcripts. Each word is missed, mistaken or doubled independently, at a rate of the system times one of the listener.
+**Transcripts.** Each word is missed, mistaken or doubled independently, at a rate of the system times one of the
+listener.
 
 Conventions: everything is drawn from the generator that is passed in, in an order that depends on the names alone, so
 that equal input and an equal state give equal answers.
+
 Sources: Rosenberg & Ramabhadran, "Bias and statistical significance in evaluating speech synthesis with mean opinion
 scores", Interspeech 2017 (listeners' biases); ITU-T P.913, Annex E (bias and inconsistency of a listener).
 """

@@ -70,7 +70,7 @@ class Results:
 
     Attributes:
         study: facts of the study, as `inputs.StudyFacts` gives them.
-        settings: those of `settings.Settings`, as data.
+        settings: those of `inputs.Settings`, as data.
         counts: sessions, listeners, ratings: read, left out and why; by name.
         remarks: sentences that a reader has to know, such as what could not be computed and why.
         versions: of this analysis and of what it rests on.

@@ -1,37 +1,36 @@
 """The whole design of a request: which trials every evaluator meets, and in which order.
 
-`allocate` checks the request, deals the trials and orders them (`ordering`); everything is drawn from the
-request's seed, so the same request gives the same design. `listening.design.certificate` checks it on its own.
+**A design** (`allocate`) is made of a request that was checked: the trials are dealt and ordered (`ordering`).
+Everything is drawn from the request's seed, so the same request gives the same design.
+`listening.design.certificate` checks it on its own. `extend` adds blocks to a design: what was rated least comes first,
+so that all blocks together stay balanced.
 
-Trials are dealt evenly by flow, then repaired by swaps. The flow meets every bound of systems, sexes, speakers and
-utterances of a half exactly, and those of classes except where an odd number of trials of a system comes to an
-evaluator; swaps bring these right, and utterances across halves.
+**How often each candidate is rated** comes first: as evenly as whole numbers allow, and so that sessions can be made of
+the ratings. Inside a system counts differ by at most 1 and the totals of the systems differ by at most 1. Which
+candidates get the one rating more is a choice: it is made evenly over classes, sexes, speakers and utterances, then
+repaired until the blocks together have room for every group.
 
-In swap repair two sessions exchange a trial of the same half until no session is outside of any of its bounds: a step
-takes a session that is, a trial of it that has a share in that, and the best of some random exchanges, every other time
-with sessions that are outside, too. One that makes nothing worse is always done, a worse one seldom, so that the search
-leaves dead ends.
+**Sessions** (`fill_blocks`) are dealt evenly by flow, then repaired by swaps. The constraints on one session are groups
+of candidates (`Groups`), each with a lowest and a highest number of trials; what is over or under is its *excess*,
+which dealing and swapping bring to zero. The flow meets every bound of systems, sexes, speakers and utterances of a
+half exactly, and those of classes except where an odd number of trials of a system comes to an evaluator; swaps bring
+these right, and utterances across halves.
 
-`extend` adds blocks to a design: what was rated least comes first, so that all blocks together stay balanced.
+**Swaps** (`swap_until_right`): two sessions exchange a trial of the same half until no session is outside of any of its
+bounds. A step takes a session that is, a trial of it that has a share in that, and the best of some random exchanges,
+every other time with sessions that are outside, too. One that makes nothing worse is always done, a worse one seldom,
+so that the search leaves dead ends.
 
-How often each candidate is rated: as evenly as whole numbers allow, and so that sessions can be made of the ratings.
-
-Inside a system counts differ by at most 1 and the totals of the systems differ by at most 1. Which candidates get the
-one rating more is a choice: it is made evenly over classes, sexes, speakers and utterances, then repaired until the
-blocks together have room for every group.
-
-The constraints on one session are groups of candidates (`Groups`), each with a lowest and a highest number of trials. A
-design fills every session within all of these bounds; what is over or under is its *excess*, which dealing and
-swapping bring to zero.
-
-Items that belong to two nested families of groups at once are divided by maximum flow: `choose` takes items such that
-every group, in both families, gives the floor or the ceil of what its items' shares sum to; `divide` deals items to
-parts such that every part gets the floor or the ceil of its share of every group. Both are always possible: the groups
-of two nested families are the arcs of a network whose flow of all the shares is feasible, and a network with whole
-bounds that has a feasible flow has a whole one (de Werra, "Balanced schedules", INFOR 1971).
+**Flows** (`choose`, `divide`) divide items that belong to two nested families of groups at once. `choose` takes items
+such that every group, in both families, gives the floor or the ceil of what its items' shares sum to; `divide` deals
+items to parts such that every part gets the floor or the ceil of its share of every group. Both are always possible:
+the groups of two nested families are the arcs of a network whose flow of all the shares is feasible, and a network with
+whole bounds that has a feasible flow has a whole one.
 
 Conventions: a family is a sequence of integer arrays of shape (items,), from the coarsest level to the finest; a group
 is all items that are equal in a level and in those before it.
+
+Source of the flows: de Werra, "Balanced schedules", INFOR 1971.
 """
 
 from __future__ import annotations

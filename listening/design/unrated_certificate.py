@@ -1,8 +1,9 @@
 """Whether a plan of boards, or of transcriptions, keeps what it promises; independent of how the plan was made.
 
 Every constraint is computed again from the request and the plan alone. Nothing here is shared with the planners but the
-shapes of their requests and plans. Conventions: "even" means that two counts differ by one at most.
-Public: `certify_boards`, `certify_transcription`; both give a `Certificate` like the one of the rated studies.
+shapes of their requests and plans. What comes out is a `Certificate` like the one of the rated studies.
+
+Conventions: "even" means that two counts differ by one at most.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A leaderboard's page shows what listeners said of its systems, but results must not import listening tests: so the app
 above names, when it is ready, the function that makes its section, and the page asks for what there is.
-Public: `Panel`, `add_panel`, `make_panels`, `panel_data`.
 """
 
 from __future__ import annotations

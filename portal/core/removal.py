@@ -5,11 +5,6 @@ of its rows, and why one of them must stay. What goes with a thing is not listed
 be without it, found along the foreign keys that cascade or protect, so that no table is forgotten.
 
 Conventions: a rule is a sentence, or "" where nothing stands in the way; sizes are in bytes.
-Public: `Kind`, `Preview`, `declare_kind`, `declare_rows`, `declare_rule`, `declare_guard`,
-`declare_owned`, `find_kind`, `find_thing`, `find_problems`, `find_rows`,
-`find_rows_of`, `find_owned`, `count_named`,
-`count_rows`, `preview_removal`, `list_files`, `list_folder`, `measure_file`, `list_held_files`, `list_separable`,
-`take_pieces`, `delete_rows`, `delete_unheld_files`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 An app imports nothing from above, yet what it does goes on there: an accepted submission is evaluated. The caller
 declares that function by its dotted name and calls it as if it had been imported, in its own transaction; a reader sees
 what follows, and the portal does not start when a name leads nowhere.
-Public: `Step`, `check_steps`.
 """
 
 from __future__ import annotations

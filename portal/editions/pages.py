@@ -408,7 +408,8 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
     """The rules of a track, of the only one where `track` is empty.
 
     Args:
-        changes: where the organizer's live policy differs from the recipe (`leaderboard_policy.FIELDS`).
+        changes: where the organizer's live policy differs from the recipe, by the names in
+            `evaluation.protocols.ranking.policy.FIELDS`.
 
     Raises:
         RecipeError: the recipe has several tracks and none is named.

@@ -1,4 +1,4 @@
-"""The leaderboard of an edition: the only door to it for page, API, downloads and figures.
+"""The leaderboard of an edition, as page, API, downloads and figures read it.
 
 It is a function of the numbers that had been evaluated by its time, and of a policy. `leaderboard_for` checks the
 right: a published one is everybody's, an unpublished one is its organizers' and looks to all others as if there were

@@ -3,7 +3,6 @@
 Each alert is mailed once, again once a day while it lasts, and once when it is over. One that comes back within a day
 of its mail waits for the end of that day. What was mailed is a `Pulse` of its own kind, so that a restart mails nothing
 twice. Where a mail cannot be sent, nothing is noted and it is tried again.
-Public: `find_alerts`, `tell_operators`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ in the lists of archives to download; of what runs keep in folders of their own,
 else below `content/` and these folders is swept, and so are drafts of processes that were killed. A file stays for a
 day after it was stored, or found again by who stores the same: its row may come only at the end of a long job. Whether
 a row names it is looked up once more right before it is deleted. Figures of leaderboards go by age elsewhere.
-Public: `Unneeded`, `find_unneeded`, `sweep`.
 """
 
 from __future__ import annotations

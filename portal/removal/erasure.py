@@ -6,7 +6,6 @@ Of files that hold more than it (score files, transcripts, reports, results of a
 numbers over many recordings stay. In rows that only tell of it (the audit log, jobs) `ERASED` takes the place of
 its name. A name is found where no letter, digit, ``-`` or ``_`` is next to it; a speaker whose name is a number only
 at the beginning of a line, next to a comma, semicolon, tab or quote, and as a folder; in sentences not next to commas.
-Public: `find_speech`, `preview_speech`, `erase_speech`, `find_participant`, `erase_participant`, `sign`, `check`.
 """
 
 from __future__ import annotations

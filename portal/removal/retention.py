@@ -5,7 +5,6 @@ engines keep, released samples, archives of speech to download, and the stimuli 
 numbers, figures, documents and answers stay, and so does the corpus, which may be of others. Nothing goes before the
 mail of two weeks ago, while a listening test can still be heard, or while a job of the edition is under way. A crash
 loses nothing: each piece is a transaction, and what is left goes the next time.
-Public: `announce_deletions`, `delete_due_speech`, `delete_speech`.
 """
 
 from __future__ import annotations

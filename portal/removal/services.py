@@ -4,8 +4,6 @@ A small thing is gone with the transaction that writes the receipt into the audi
 deleted by a job, in pieces of a transaction each: whatever ends the job, the next attempt deletes the rest. Stored
 files follow: their keys are kept in the transaction that deletes their rows, and a file is deleted once no other row
 names it and nobody stored it for a day.
-Public: `archive`, `find_archiving_problem`, `restore`, `start_removal`, `find_removal`, `remove_in_pieces`, `remove`,
-`remove_demo`, `delete_unneeded_files`.
 """
 
 from __future__ import annotations

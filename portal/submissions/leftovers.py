@@ -2,7 +2,6 @@
 
 The scheduler removes them on its own machine. With a bucket every machine has a data folder of its own: there a worker
 does it before it checks an archive, and a web server before it receives one.
-Public: `tidy_staging`, `tidy_unpacked`, `remove_strays`, `find_strays`, `tidy_machine`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The only door to teams, their members and invitations, for pages and API."""
+"""What pages and API read of teams, their members and invitations."""
 
 from __future__ import annotations
 

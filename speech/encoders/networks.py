@@ -1,20 +1,23 @@
 """Networks that make speaker vectors, in torch: to load with published weights or to train.
 
-Importing this imports torch: import it inside functions, never where a page or a command starts. Conventions: features
-are float32, shape (batch, frames, bands), inside of the networks (batch, channels, frames); `frames` counts the frames
-of each utterance of a padded batch, shape (batch,); what lies behind them has no effect: convolutions see each
-utterance mirrored at its own end, and means, deviations and attention leave the padding out. Without frame counts all
-frames count, which is the faster way for batches of equal length.
+Importing this imports torch: import it inside functions, never where a page or a command starts.
 
-ECAPA-TDNN: widths of the published recipes are 1024 channels (SpAnE, SpeechBrain's VoxCeleb model) and 512 (2024
-challenge); small ones train on a processor. ReLU stands before the batch normalisation in every unit, as in
-SpeechBrain, whose state dict `ECAPA_SPEECHBRAIN_NAMES` translates. Source: B. Desplanques, J. Thienpondt, K. Demuynck,
-Interspeech 2020.
+**ECAPA-TDNN** (`EcapaTdnn`): widths of the published recipes are 1024 channels (SpAnE, SpeechBrain's VoxCeleb model)
+and 512 (2024 challenge); small ones train on a processor. ReLU stands before the batch normalisation in every unit, as
+in SpeechBrain, whose state dict `ECAPA_SPEECHBRAIN_NAMES` translates.
 
-The x-vector networks of the 2022 challenge (Kaldi) and of SpeechBrain are the same layers over other features: frame
-layers of contexts -2..2, (-2, 0, 2), (-3, 0, 3), 0, 0, pooled mean and deviation; the vector is the affine output of
-the first segment layer. Kaldi's sees only whole contexts (frames at the ends are lost), SpeechBrain's mirrors. Sources:
-D. Snyder et al., ICASSP 2018; VoicePrivacy 2022 recipe; SpeechBrain.
+**X-vectors** (`XvectorTdnn`): the networks of the 2022 challenge (Kaldi) and of SpeechBrain are the same layers over
+other features: frame layers of contexts -2..2, (-2, 0, 2), (-3, 0, 3), 0, 0, pooled mean and deviation; the vector is
+the affine output of the first segment layer. Kaldi's sees only whole contexts (frames at the ends are lost),
+SpeechBrain's mirrors.
+
+Conventions: features are float32, shape (batch, frames, bands), inside of the networks (batch, channels, frames);
+`frames` counts the frames of each utterance of a padded batch, shape (batch,); what lies behind them has no effect:
+convolutions see each utterance mirrored at its own end, and means, deviations and attention leave the padding out.
+Without frame counts all frames count, which is the faster way for batches of equal length.
+
+Sources: B. Desplanques, J. Thienpondt, K. Demuynck, Interspeech 2020 (ECAPA-TDNN); D. Snyder et al., ICASSP 2018,
+VoicePrivacy 2022 recipe and SpeechBrain (x-vectors).
 """
 
 from __future__ import annotations

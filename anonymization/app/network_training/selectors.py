@@ -1,4 +1,4 @@
-"""The only door to trainings of networks for pages, and what a corpus has to learn from.
+"""What pages read of trainings of networks, and what a corpus has to learn from.
 
 Durations are in seconds.
 """

@@ -1,7 +1,6 @@
 """What an evaluation of a submission's speech rests on: the recipe, the corpus with its lists, and the recordings.
 
-A baseline without an edition has the trial lists of its corpus as its recipe. Public: `EvaluationContext`, `Recording`,
-`list_recordings`, `SetState`, `track_of`, `pitch_minimum`.
+A baseline without an edition has the trial lists of its corpus as its recipe.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 An edition that the portal evaluates ranks by them as another does by the files of a team: score files and similarity
 matrices of the attacks, hypotheses of the recogniser. Texts are made comparable by the rule of the recognition.
-Public: `archive_key`, `PortalResults`.
 """
 
 from __future__ import annotations

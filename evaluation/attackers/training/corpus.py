@@ -1,14 +1,14 @@
-"""The speech that a recogniser learns from: utterances with their source speaker and, where known, their target.
+"""The speech that a recogniser learns from: its utterances, and the pieces of them that an epoch goes through.
 
-Utterances are read when they are needed; a folder of speakers or a CSV file names them. What is wrong with a corpus is
-said at once, before anything is trained. Conventions: samples int16, mono, 16 kHz; genders ``f``, ``m`` or empty.
+**Utterances** (`read_corpus`) have a source speaker and, where known, a target. They are read when they are needed; a
+folder of speakers or a CSV file names them. What is wrong with a corpus is said at once, before anything is trained.
 
-What an epoch goes through: pieces of utterances on a grid, some of them held out.
+**Pieces** (`cut`) lie on a grid; some of them are held out. A piece is what the features are computed of; a row is one
+example of an epoch and points to its piece. On a grid or with windows within a piece each row has a piece of its own;
+with windows anywhere in the utterance the piece is the utterance, with as many rows as it has full lengths.
 
-A piece is what the features are computed of; a row is one example of an epoch and points to its piece. On a grid or
-with windows within a piece each row has a piece of its own; with windows anywhere in the utterance the piece is the
-utterance, with as many rows as it has full lengths. Conventions: samples at 16 kHz; labels are positions in `sources`
-and `targets`, −1 for an unknown target.
+Conventions: samples are int16, mono, 16 kHz, shape (n,); genders ``f``, ``m`` or empty; labels are positions in
+`sources` and `targets`, −1 for an unknown target.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ def cut(
     """Cut every utterance and hold some out, as the recipe says.
 
     Args:
-        utterances: as `corpus.require_sound` passes them.
+        utterances: as `require_sound` passes them.
         seed: of the utterances that are held out by chance.
         progress: told of each utterance read.
 

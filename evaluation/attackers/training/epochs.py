@@ -1,13 +1,14 @@
 """The epochs of a training: batches, validation, a checkpoint after each, and going on from the last one.
 
-Everything random is drawn from the seed and the number of the epoch, so a training that was interrupted draws what it
-would have drawn. Conventions: stages are told as (stage, done, total); epochs are counted from 1.
+**A training** (`fit`). Everything random is drawn from the seed and the number of the epoch, so a training that was
+interrupted draws what it would have drawn.
 
-One step of training: vectors of a batch, losses of both heads, an update; smaller pieces where memory runs out.
-
-The heads always see the whole batch. Where the recogniser cannot, its vectors are computed piece by piece without
+**One step** (`Trainer.step`): vectors of a batch, losses of both heads, an update; smaller pieces where memory runs
+out. The heads always see the whole batch. Where the recogniser cannot, its vectors are computed piece by piece without
 gradients first, then again, piece by piece, each with its share of the gradient: the same update, but for the
 statistics of the batch normalisation, which are those of a piece.
+
+Conventions: stages are told as (stage, done, total); epochs are counted from 1.
 """
 
 from __future__ import annotations

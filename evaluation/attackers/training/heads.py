@@ -1,13 +1,16 @@
 """The networks that a recipe names and the heads that training hangs on them; importing this imports torch.
 
-Over ECAPA-TDNN stands a classifier of sources by cosines, over the x-vector its own two layers with a plain softmax, as
-in SpeechBrain's recipes. The cosine classifier compares directions only: normalised vector with normalised weights, no
-bias. Source: J. Deng et al., "ArcFace", CVPR 2019; margin 0.2 and scale 30 as in the 2024 challenge and SpAnE.
+**Classifiers of sources.** Over ECAPA-TDNN stands a classifier by cosines, over the x-vector its own two layers with a
+plain softmax, as in SpeechBrain's recipes. The cosine classifier compares directions only: normalised vector with
+normalised weights, no bias; margin 0.2 and scale 30 as in the 2024 challenge and SpAnE.
 
-The target classifier acts on the recogniser through a layer that turns gradients round. Forward the layer changes
+**The target classifier** acts on the recogniser through a layer that turns gradients round. Forward the layer changes
 nothing; backward it hands on −w times the gradient. The classifier behind it learns targets at full weight, the
 recogniser before it learns to hide them. With w = 0 nothing at all comes through, not even a gradient that is not
-finite. Source: Y. Ganin, V. Lempitsky, ICML 2015; section 2.1 of Franzreb et al. for its use here.
+finite.
+
+Sources: J. Deng et al., "ArcFace", CVPR 2019 (classifier by cosines); Y. Ganin, V. Lempitsky, ICML 2015, and for its
+use here section 2.1 of Franzreb et al. (gradients turned round).
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """What the trainings of an attack found, over seeds, in the form of table 1 and figures 3 and 4 of Franzreb et al.
 
-A row is one anonymiser with one selection of targets, attacked by one variant of the recogniser with several seeds. The
-deviation over seeds is that of a sample; the interval over speakers is given with it, because few speakers make an EER
-more uncertain than seeds do. Conventions: rates are shares, the EER is Kaldi's; lower EER and source error are better
-for the attacker, a higher target error means that less of the target is heard, as far as the classifier can say.
+**Rows of ours** (`ReportRow`). A row is one anonymiser with one selection of targets, attacked by one variant of the
+recogniser with several seeds. The deviation over seeds is that of a sample; the interval over speakers is given with
+it, because few speakers make an EER more uncertain than seeds do.
 
-Table 1 of Franzreb et al. as data: what the authors measured at full size, never a result of ours.
+**Table 1 as published** (`PublishedRow`) is what the authors measured at full size, never a result of ours: private
+kNN-VC in two configurations, ASR-BN and kNN-VC, with random (r) and same-gender (s) targets, each attacked by the plain
+recogniser of SpAnE and by one with the adversarial target classifier; three seeds, mean and deviation. Not all of the
+paper's EERs are lower with the classifier; see the text of its section 4.3.
 
-Private kNN-VC in two configurations, ASR-BN and kNN-VC, with random (r) and same-gender (s) targets, each attacked by
-the plain recogniser of SpAnE and by one with the adversarial target classifier; three seeds, mean and deviation.
-Conventions: shares. Not all of the paper's EERs are lower with the classifier; see the text of its section 4.3.
+Conventions: rates are shares, the EER is Kaldi's; lower EER and source error are better for the attacker, a higher
+target error means that less of the target is heard, as far as the classifier can say.
 
 Source: C. Franzreb, A. Das, T. Polzehl, S. Möller, "Improving the Speaker Anonymization Evaluation's Robustness to
 Target Speakers with Adversarial Learning", table 1 (values) and section 3.1 (100 targets; 247 for ASR-BN).

@@ -225,7 +225,7 @@ class Description:
         training_mean: mean vector of the training segments, shape (d,).
         final: what the training measured at its end.
         kept_epoch: whose weights these are.
-        key: of recipe, seed and corpus, as `fitting.training_key` makes it.
+        key: of recipe, seed and corpus, as `epochs.training_key` makes it.
         model_sha256: of the file of weights; `save_trained` sets it.
         back_end_sha256: of the file of the back end; empty where the recipe compares by cosine.
         system: name of the anonymiser on whose speech it was trained; empty where it was not given.

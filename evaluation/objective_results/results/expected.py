@@ -1,8 +1,10 @@
-"""What a complete 2020 or 2022 result file holds, line by line, as the recipe of the edition has it.
+"""What a complete 2020 or 2022 result file holds, line by line, and such a file once it was read.
 
-Reading, checking and writing use the same list: a line that it lacks is unexpected, one that the file lacks is missing.
+**Expected lines** (`expected_lines`) are as the recipe of the edition has them. Reading, checking and writing use the
+same list: a line that it lacks is unexpected, one that the file lacks is missing.
 
-A 2020 or 2022 result file once it was read, and what its numbers have to do with each other.
+**A file that was read** (`ResultFile`) holds every line that was understood, with its numbers; `is_member` says which
+of these an average is over.
 """
 
 from __future__ import annotations

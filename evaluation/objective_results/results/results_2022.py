@@ -1,13 +1,14 @@
-"""Result files of the 2020 and 2022 editions: read whole into reported numbers, every problem by name.
+"""Result files and single files of 2020 and 2022, read into reported numbers, every problem by name.
 
-Known are ``results.txt``, ``results_summary.txt`` and the names under which the baselines were published
-(``RESULTS_summary_*``, ``results.anon_*``, ``results.orig_*``). A line is never guessed at: what is not understood is
-reported. Formats: protocol 1.2.
+**Result files** (`read_result_file`). Known are ``results.txt``, ``results_summary.txt`` and the names under which the
+baselines were published (``RESULTS_summary_*``, ``results.anon_*``, ``results.orig_*``). A line is never guessed at:
+what is not understood is reported.
 
-The single files of a results directory, each with the numbers of one test: read into reported numbers.
-
+**Single files** of a results directory (`read_single_file`) have the numbers of one test each:
 ``ASV-*/{EER,Cllr,linkability_log,zebra}``, ``ASR-*`` and ``similarity_matrices_DeID_Gvd/<trials>/{DeIDentification,
-gain_of_voice_distinctiveness}``; formats: protocol 1.2. Conventions: a path is relative to the results directory.
+gain_of_voice_distinctiveness}``.
+
+Conventions: the path of a single file is relative to the results directory. Formats: protocol 1.2.
 """
 
 from __future__ import annotations

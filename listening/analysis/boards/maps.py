@@ -17,12 +17,12 @@ Conventions: distances have shape (samples, samples), symmetric, NaN where a pai
 averaged ranks, the centre of the points at (0, 0). A map has no direction of its own: that of a board is turned, and
 mirrored if need be, onto the placing that it resembles most (orthogonal Procrustes), that of a system has its longest
 axis first, so that equal input gives equal output. Kruskal's stress-1 says how far distances on the map are from the
-order of the averages: 0 is perfect, by Kruskal 0.05 good, 0.1 fair, 0.2 poor.
+order of the averages: never negative, 0 is perfect, by Kruskal 0.05 good, 0.1 fair, 0.2 poor.
 
-Sources: Torgerson, "Multidimensional scaling: I", Psychometrika 17 (1952); de Leeuw, "Applications of convex analysis
-to multidimensional scaling", in Recent Developments in Statistics (1977), 133-145; with weights as in Borg & Groenen,
-Modern Multidimensional Scaling (2005), section 8.6; Kruskal, "Multidimensional scaling by optimizing goodness of fit to
-a nonmetric hypothesis", Psychometrika 29 (1964).
+Sources: Torgerson, "Multidimensional scaling: I", Psychometrika 17 (1952) (classical scaling); for stress majorisation
+de Leeuw, "Applications of convex analysis to multidimensional scaling", in Recent Developments in Statistics (1977),
+133-145, with weights as in Borg & Groenen, Modern Multidimensional Scaling (2005), section 8.6; Kruskal,
+"Multidimensional scaling by optimizing goodness of fit to a nonmetric hypothesis", Psychometrika 29 (1964) (stress-1).
 """
 
 from __future__ import annotations

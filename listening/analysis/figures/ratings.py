@@ -1,7 +1,7 @@
-"""How systems were rated: distributions, which systems differ, and what ratings go with.
+"""How systems were rated, as figures: distributions, which systems differ, and what ratings go with.
 
-What each listener gave, and what leaving some out changes: what names listeners or tells of few is for organizers
-alone.
+What each listener gave (`listener_figures`), and what leaving some out changes (`exclusion_figures`), have figures too.
+What names listeners or tells of few is for organizers alone.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """How sure the means of systems are, for other listeners and other utterances: what intervals and verdicts rest on.
 
-Conventions: a *cell* is a system in a task with one kind of pairs; its ratings are told by their numbers.
-
-Utterances move a mean of normalised ranks in two ways (`estimate_missed`). A normalised rank compares a rating with all
-others of its listener and task. So an utterance that is easy to like raises the ranks of its own ratings and lowers all
-others of those who rated it: of a study in which half of all ratings are of originals, the mean rank of the originals
-says as much about the utterances of the systems as about their own. Clustering ratings by their own utterance, as for
-raw scores, leaves that out.
+**Normalised ranks** (`estimate_missed`). Utterances move a mean of normalised ranks in two ways. A normalised rank
+compares a rating with all others of its listener and task. So an utterance that is easy to like raises the ranks of its
+own ratings and lowers all others of those who rated it: of a study in which half of all ratings are of originals, the
+mean rank of the originals says as much about the utterances of the systems as about their own. Clustering ratings by
+their own utterance, as for raw scores, leaves that out.
 
 With c(x, y) = 1, 1/2, 0 for x above, equal to and below y, the mean of the ranks of cell S is, but for a constant,
 
@@ -15,6 +13,9 @@ With c(x, y) = 1, 1/2, 0 for x above, equal to and below y, the mean of the rank
 a sum over listeners of functions of the utterances that each heard. Two listeners covary through the utterances they
 share: the product of what such an utterance adds to either (Hájek projection), summed over pairs of listeners, is the
 variance that clustering by listener misses. For raw scores it is V_I − V_LI of `intervals`.
+
+Conventions: a *cell* is a system in a task with one kind of pairs; its ratings are told by their numbers.
+
 Source: van der Vaart, "Asymptotic Statistics" (1998), chapters 11 and 12 (projections, U-statistics).
 """
 

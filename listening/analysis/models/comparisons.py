@@ -1,26 +1,30 @@
 """Systems compared two by two: within listeners, and as in 2020 by a Mann-Whitney test that pools their ratings.
 
-Within listeners: each listener who rated both systems of a pair gives one difference, mean score of the first less mean
-score of the second. In the task of verifiability the mean is taken over the two classes of pairs, same speaker and
-different speakers, each on its own, and a class that a listener met with one of the two systems only is left out: a
-listener who met more pairs of the same speaker with one system does not thereby prefer it.
+**Differences within listeners** (`listener_differences`). Each listener who rated both systems of a pair gives one
+difference, mean score of the first less mean score of the second. In the task of verifiability the mean is taken over
+the two classes of pairs, same speaker and different speakers, each on its own, and a class that a listener met with one
+of the two systems only is left out: a listener who met more pairs of the same speaker with one system does not thereby
+prefer it.
 
-Whether differences within listeners are zero is tested by sign flips (permutation) and by Wilcoxon. A difference is one
-listener's mean score of one system minus that of another. Swapping the two labels of a listener flips the sign of the
-difference, so the permutation test flips signs of whole listeners. Single ratings are not swapped: ratings of one
-listener are alike, and a swap of each on its own would take them for independent. The test is not scipy's
-(`permutation_test`), which draws other flips for each pair and cannot tell p-values below their number.
+**Tests within listeners** (`permutation_p`, `wilcoxon_p`): whether the differences are zero, by sign flips and by
+Wilcoxon. Swapping the two labels of a listener flips the sign of the difference, so the permutation test flips signs of
+whole listeners. Single ratings are not swapped: ratings of one listener are alike, and a swap of each on its own would
+take them for independent. The test is not scipy's (`permutation_test`), which draws other flips for each pair and
+cannot tell p-values below their number.
 
-Both take the utterances that were rated as they are. So a third test is made beside them (`two_way_p`): a t test of
-the two means (of pairs of voices class by class), clustered by listener and by utterance, which asks whether other
-utterances would say the same. Two systems *differ significantly* where the permutation test and the t test both say so,
-each corrected over all pairs: letters, figures, squares and sentences rest on this one decision. A test counts where it
+**A test for other utterances** (column `two_way_p`). Both tests above take the utterances that were rated as they are.
+So a third one is made beside them: a t test of the two means (of pairs of voices class by class), clustered by listener
+and by utterance, which asks whether other utterances would say the same. Intervals are stretched for other utterances,
+too.
+
+**The decision.** Two systems *differ significantly* where the permutation test and the t test both say so, each
+corrected over all pairs: letters, figures, squares and sentences rest on this one decision. A test counts where it
 rests on `least_clusters` listeners: who rated both for the permutation test, who rated each for the t test, which also
-needs two utterances. Where one of the two counts it decides alone, where neither does nothing is decided. Intervals are
-stretched for other utterances, too.
+needs two utterances. Where one of the two counts it decides alone, where neither does nothing is decided.
 
 Conventions: differences have shape (listeners, pairs), NaN where a listener did not rate both of a pair; p-values are
 two-sided, shape (pairs,), NaN where nobody rated both: a test that could not be made, which no correction counts.
+
 Sources: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979);
 Benjamini & Hochberg, "Controlling the false discovery rate", Journal of the Royal Statistical Society B 57 (1995); Mann
 & Whitney, Annals of Mathematical Statistics 18 (1947); Cliff, Psychological Bulletin 114 (1993).

@@ -1,31 +1,36 @@
 """Intervals that hold for other listeners *and* other utterances: two-way clustered variances, and what follows.
 
-Ratings share a listener, and they share an utterance. The listener-cluster bootstrap knows the first only: where an
-utterance was rated by several listeners, its intervals are too short. The variance clustered both ways is
+**Draws of listeners** (`draw_listeners`). Ratings of one listener are alike, so the bootstrap draws listeners, each
+with all ratings. Every statistic of an analysis with equal listeners takes equal draws, so that differences of two
+systems, and what they share with the pool of originals, are resampled jointly.
+
+**Two-way variances** (`cluster_two_way`). Ratings share a listener, and they share an utterance. The listener-cluster
+bootstrap knows the first only: where an utterance was rated by several listeners, its intervals are too short. The
+variance clustered both ways is
 
     V = V_L + V_I − V_LI,
 
 by listener, by utterance and by both at once, each with the correction G / (G − 1) for G clusters. It needs only how
-much each rating moves a statistic (its influence), so it serves means, medians, areas and equal error rates alike. A
-bootstrap interval is made honest by it: wider by √(V / V_L), never narrower, and by t over normal quantiles on
-min(G_L, G_I) − 1 degrees of freedom; the skewness of the bootstrap stays. Where each utterance was rated once, V = V_L
-and it is the plain bootstrap with the allowance for few clusters.
+much each rating moves a statistic (its influence), so it serves means, medians, areas and equal error rates alike.
 
-Never narrower is a bias where listeners and utterances cancel, as in a difference of equal error rates: V / V_L then
-scatters about 1, and only what lies above would count. There the interval takes V as it comes, down to half the width
-of the bootstrap's; a decision over many pairs, which would find those that came out narrow, still takes the wider one.
+**Stretched intervals** (`stretched_interval`). V makes a bootstrap interval honest: wider by √(V / V_L), never
+narrower, and by t over normal quantiles on min(G_L, G_I) − 1 degrees of freedom; the skewness of the bootstrap stays.
+Where each utterance was rated once, V = V_L and it is the plain bootstrap with the allowance for few clusters.
 
-What it does not hold for is other speakers: the speakers of a study are taken as they are.
-Sources: Cameron, Gelbach & Miller, "Robust inference with multiway clustering", Journal of Business & Economic
-Statistics 29 (2011); Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015),
-for the small-sample stretch; Hampel, "The influence curve and its role in robust estimation", JASA 69 (1974).
+**Differences** (`TwoWay.of_differences`). Never narrower is a bias where listeners and utterances cancel, as in a
+difference of equal error rates: V / V_L then scatters about 1, and only what lies above would count. There the interval
+takes V as it comes, down to half the width of the bootstrap's; a decision over many pairs, which would find those that
+came out narrow, still takes the wider one.
 
-The listener-cluster bootstrap is drawn once and shared by whatever is compared. Ratings of one listener are alike, so
-listeners are drawn, each with all ratings. Every statistic of an analysis with
-equal listeners takes equal draws, so that differences of two systems, and what they share with the pool of originals,
-are resampled jointly.
-Source: Cameron, Gelbach & Miller, "Bootstrap-based improvements for inference with clustered errors", Review of
-Economics and Statistics 90 (2008).
+What none of this holds for is other speakers: the speakers of a study are taken as they are.
+
+Conventions: draws have shape (resamples, listeners), a resampled statistic (resamples,), NaN where it is not defined.
+
+Sources: Cameron, Gelbach & Miller, "Bootstrap-based improvements for inference with clustered errors", Review of
+Economics and Statistics 90 (2008) (draws of listeners); Cameron, Gelbach & Miller, "Robust inference with multiway
+clustering", Journal of Business & Economic Statistics 29 (2011) (V); Hesterberg, "What teachers should know about the
+bootstrap", The American Statistician 69 (2015) (small-sample stretch); Hampel, "The influence curve and its role in
+robust estimation", JASA 69 (1974).
 """
 
 from __future__ import annotations

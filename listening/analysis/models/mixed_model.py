@@ -1,15 +1,16 @@
 """What each system adds to a score, and where the variance of scores comes from: a linear mixed model.
 
+**The model** (`make_model`) is
+
     score ~ system + position + (1 | listener) + (1 | source utterance) + (1 | speaker)
 
-by REML (`fit_reml`). Position in the session is centred; in the task of verifiability the class of the pair (same
-speaker or not) is a further centred column, as ratings of the two classes lie far apart. Linear on raw ratings too:
-adequate for display, not a model of the scale (listening tests are ordinal).
+Position in the session is centred; in the task of verifiability the class of the pair (same speaker or not) is a
+further centred column, as ratings of the two classes lie far apart. Linear on raw ratings too: adequate for display,
+not a model of the scale (listening tests are ordinal). Whatever the data cannot tell is left out, and the note of its
+row says why: a part with one level, a part whose levels are the single ratings, a part that another part or the system
+determines, a position that is not known.
 
-Whatever the data cannot tell is left out, and the note of its row says why: a part with one level, a part whose
-levels are the single ratings, a part that another part or the system determines, a position that is not known.
-
-A linear mixed model with several crossed random parts is fitted by profiled restricted maximum likelihood:
+**The fit** (`fit_reml`) of several crossed random parts is by profiled restricted maximum likelihood (REML):
 
     y = X β + Σ_k Z_k u_k + e,   u_k ~ N(0, (θ_k σ)² I),   e ~ N(0, σ² I)
 

@@ -1,7 +1,13 @@
 """The rules that look for listeners whose ratings should not count: what each finds, and from where it is a finding.
 
-Rules only propose. A flagged listener is left out by an organizer, never by an analysis, and can be taken back. All
-look at raw ratings, because ranks would hide who used two points of the scale. Thresholds come from practice:
+**Rules only propose.** A flagged listener is left out by an organizer, never by an analysis, and can be taken back: a
+finding becomes a reversible exclusion, which comes back as `Ratings.excluded`. All rules look at raw ratings, because
+ranks would hide who used two points of the scale.
+
+**The tables** say what each rule finds (`make_screening_table`), and what leaving out those it catches would change
+(`make_effect_tables`).
+
+**Thresholds come from practice.** Where each rule comes from stands in the data dictionary, for pages and files:
 
 - P.808: ITU-T P.808 as implemented by its open toolkit. Its numbers are for five points; they are carried to another
   scale by its range, variances by the square of it.
@@ -10,10 +16,6 @@ look at raw ratings, because ranks would hide who used two points of the scale. 
 
 Conventions: a rule gives one `Finding` for each listener, or for each listener and task; `value` is what it looked at
 and `limit` from where it catches; where nothing can be said the value is NaN and the note says why.
-
-An organizer makes a finding a reversible exclusion, which comes back as `Ratings.excluded`; the tables say what each
-rule finds, and what leaving out those it catches would change. Where each rule comes from stands in the data
-dictionary, for pages and files.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class Panel:
     """What the rules look at.
 
     Attributes:
-        scored: raw ratings of everybody, also of listeners who are left out (`everybody.everybody`).
+        scored: raw ratings of everybody, also of listeners who are left out (`add_left_out`).
         ratings: of every purpose, of sessions that count, and of listeners of whom nothing counts.
         scale: lowest and highest rating by task.
         gold: right ratings of control items, lowest and highest, by item and task; empty where not known.

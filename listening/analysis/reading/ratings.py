@@ -1,22 +1,22 @@
 """Ratings of any laboratory from a CSV file: columns by usual names, tolerant in values, strict in structure.
 
-Needed are the columns ``listener, task, system, rating``; all others of `COLUMNS` are optional. What a reader of the
-results has to know (which scale was found, what was left out) becomes a note of the study, which travels with its
-inputs. Objective measures come from a CSV file too (`read_objective`).
+**Any file** (`read_ratings`). Needed are the columns ``listener, task, system, rating``; all others of `COLUMNS` are
+optional. What a reader of the results has to know (which scale was found, what was left out) becomes a note of the
+study, which travels with its inputs. Objective measures come from a CSV file too (`read_objective`).
 
-Ratings in the form of the Voice Conversion Challenge 2020, told by their header; converted voices, not anonymised.
+**The form of the Voice Conversion Challenge 2020** is told by its header (`is_vcc2020`). Its voices are converted, not
+anonymised. Names are ``<system>-<target speaker>_<source speaker>_<sentence>``, or ``ref-<target speaker>_<sentence>``.
+Utterances are the part after the system, which all systems share; the speaker is the source speaker, or the one of the
+reference. It has two tasks:
 
-Naturalness: ``quality``, one sample; unprotected speech is ``ref``, natural speech of the target speakers.
-
-Verifiability: ``similarity``, a sample against a natural reference of the target speaker. A pair is a *target* where
-the voice that the sample claims is the voice of the reference, a *nontarget* where it is not. Converted speech always
-claims the speaker of its reference, so such systems have targets only: no DET curve of their own, but means. Natural
-speech has both: ``ref`` against another recording of the same speaker is a target of the originals; unconverted speech
-of the source speaker against the target speaker (``team34_…``) is natural too, claims nobody else's voice, and becomes
-a nontarget of the originals, where its name tells two different speakers. That makes the sanity anchor of listening.
-
-Names are ``<system>-<target speaker>_<source speaker>_<sentence>``, or ``ref-<target speaker>_<sentence>``. Utterances
-are the part after the system, which all systems share; the speaker is the source speaker, or the one of the reference.
+- Naturalness: ``quality``, one sample; unprotected speech is ``ref``, natural speech of the target speakers.
+- Verifiability: ``similarity``, a sample against a natural reference of the target speaker. A pair is a *target* where
+  the voice that the sample claims is the voice of the reference, a *nontarget* where it is not. Converted speech always
+  claims the speaker of its reference, so such systems have targets only: no DET curve of their own, but means. Natural
+  speech has both: ``ref`` against another recording of the same speaker is a target of the originals; unconverted
+  speech of the source speaker against the target speaker (``team34_…``) is natural too, claims nobody else's voice, and
+  becomes a nontarget of the originals, where its name tells two different speakers. That makes the sanity anchor of
+  listening.
 """
 
 from __future__ import annotations

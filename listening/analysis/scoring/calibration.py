@@ -14,9 +14,11 @@ One pseudo-count of each class (Platt's targets) keeps l finite where classes ar
 the fit could know: at most ln(nontargets + 1), at least −ln(targets + 1). Resamples move the fit by one Newton step
 from the fit of all (k-step bootstrap).
 
-min C_llr and the convex-hull EER pool adjacent violators over distinct scores, tied ones together; both are optimistic
-on so few ratings.
+**The best calibration** (`best_cost`). min C_llr and the convex-hull EER pool adjacent violators over distinct scores,
+tied ones together; both are optimistic on so few ratings.
+
 Conventions: scores of any scale, higher says "target"; natural logarithms; costs in bits.
+
 Sources: Brümmer & du Preez, Computer Speech & Language 20 (2006), C_llr; Platt, "Probabilistic outputs for support
 vector machines", in Advances in Large Margin Classifiers (1999); Andrews, "Higher-order improvements of a
 computationally attractive k-step bootstrap", Econometrica 70 (2002).

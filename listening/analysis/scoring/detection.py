@@ -1,26 +1,22 @@
 """Can listeners tell: DET curves and equal error rates from ratings.
 
-Naturalness and intelligibility: the targets of every system are all ratings of original speech, one pool that all
-systems share, and the nontargets those of the system; a higher rate is a better system. Verifiability: targets are
-pairs of one speaker and nontargets pairs of two, both processed by the system; near 0.5 is private. Verifiability of
-the originals shows whether listeners can do the task at all.
+**The tests** (`list_tests`). Naturalness and intelligibility: the targets of every system are all ratings of original
+speech, one pool that all systems share, and the nontargets those of the system; a higher rate is a better system.
+Verifiability: targets are pairs of one speaker and nontargets pairs of two, both processed by the system; near 0.5 is
+private. Verifiability of the originals shows whether listeners can do the task at all.
 
-Intervals draw listeners with all their ratings, the shared originals jointly for all systems, and are stretched where
-utterances were rated by several listeners (`intervals`). Two systems differ significantly where the interval of the
-difference of their rates, corrected over all pairs of the task, leaves out 0; the correction is the one-step max-t
-method: the quantile, over resamples, of the largest studentised difference of any pair.
+**Intervals** (`make_intervals`) draw listeners with all their ratings, the shared originals jointly for all systems,
+and are stretched where utterances were rated by several listeners (`intervals`).
+
+**Differences** (`compare_rates`). Two systems differ significantly where the interval of the difference of their rates,
+corrected over all pairs of the task, leaves out 0.
+
+**Estimates without intervals** (`estimate_points`) are quick: for monitors, previews and what exclusions change.
 
 Conventions: a higher score says "target"; rates are shares in [0, 1], interpolated on the DET polygon; C_llr in bits.
-Sources: VoicePrivacy 2022 evaluation plan, 5.3; Romano & Wolf, "Stepwise multiple testing as formalized data snooping",
-Econometrica 73 (2005), for max-t; DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988), for the influence on areas.
 
-`compare_rates` says which equal error rates differ. The interval of a difference is that of one pair alone. Whether a
-pair differs is decided over all pairs at once: the difference is divided by its bootstrap standard error, and the
-limit is the quantile, over resamples, of the largest such deviation of any pair (one-step max-t), stretched like the
-interval but never made smaller (`intervals` says why). With hundreds of pairs a Bonferroni correction would ask for
-quantiles that no number of resamples can give.
-Source: Romano & Wolf, "Exact and approximate stepdown methods for multiple hypothesis testing", JASA 100 (2005).
-`estimate_points` gives means and rates without intervals, quickly: for monitors, previews and what exclusions change.
+Sources: VoicePrivacy 2022 evaluation plan, 5.3; DeLong, DeLong & Clarke-Pearson, Biometrics 44 (1988), for the
+influence on areas; of the corrections see `compare_rates`.
 """
 
 from __future__ import annotations
@@ -82,12 +78,21 @@ class _Pair:
 def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings) -> tuple[dict[str, str], list[Row]]:
     """Letters of systems that do not differ significantly, the highest rate first, and the rows of ``eer_differences``.
 
+    The interval of a difference is that of one pair alone. Whether a pair differs is decided over all pairs at once:
+    the difference is divided by its bootstrap standard error, and the limit is the quantile, over resamples, of the
+    largest such deviation of any pair (one-step max-t), stretched like the interval but never made smaller (`intervals`
+    says why). With hundreds of pairs a Bonferroni correction would ask for quantiles that no number of resamples can
+    give.
+
     Args:
         rates: resampled with the same draws.
         clustering: of these rates, in their order.
 
     Returns:
         A rate without resamples has no letters and differences alone.
+
+    Sources: Romano & Wolf, "Stepwise multiple testing as formalized data snooping", Econometrica 73 (2005), and "Exact
+    and approximate stepdown methods for multiple hypothesis testing", JASA 100 (2005).
     """
     if not any(rate.resampled.size for rate in rates):
         return {}, [_row(first, second) for place, first in enumerate(rates) for second in rates[place + 1 :]]

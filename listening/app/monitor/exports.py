@@ -4,8 +4,7 @@ Nothing is left out but previews, tokens, withdrawal codes and the names of peop
 has those). While a study is open, results are locked: `Blinds` leaves out systems and puts codes in the place of items.
 The data dictionary (export_dictionary.toml) goes with every archive. A table is sent as it is read; the whole is read
 from one state of the database and written to a temporary file, so tables agree with each other and nothing large is
-held in memory. Texts that a spreadsheet would run are neutralised. Public: `csv_response`,
-`file_response`.
+held in memory. Texts that a spreadsheet would run are neutralised.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The file is read by `listening.analysis.reading.ratings`; its listeners and sess
 study, so that rules can leave them out, and are called by keys in what is stored and published. The names of the file
 are kept beside them for the organizers alone. A system that is called like one of the edition is taken for it: its
 objective numbers are then listed next to its ratings. A large file is read by a job, which forgets the file when it
-ends. Public: `import_study`, `start_import`, `finish_import`, `forget_import`, `check_size`.
+ends.
 """
 
 from __future__ import annotations

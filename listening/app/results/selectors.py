@@ -1,4 +1,4 @@
-"""The only door to what listeners said, for pages, downloads, panels and API; `rules` says for whom.
+"""Results of listeners as pages, downloads, panels and API read them; `rules` says who may see which.
 
 Results and study that are unknown, not analysed or not to be seen look the same. Results are parsed once in a process
 and kept by the key of their file, whose content never changes. Once a submission that was heard is withdrawn, results

@@ -3,7 +3,7 @@
 One request is one transaction that holds the session's row, so that whatever comes at once is taken one after the
 other. What is there already stays: the same again is acknowledged again, anything else is refused. Nothing here or in
 a reply tells control trials from others; whether they were missed is looked at only at the very end, and the reply is
-the same. Public: `receive_answers`, `receive_alive`, `receive_report`, `receive_take_over`.
+the same.
 """
 
 from __future__ import annotations

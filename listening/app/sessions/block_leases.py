@@ -1,11 +1,13 @@
 """Who holds which block: one is assigned whole to one session for the time of a lease, and again whole when it is lost.
 
-A session gets its block with its first trial. One network address holds at most its share of them at the same time.
+**Assignment.** A session gets its block with its first trial. One network address holds at most its share of them at
+the same time.
 
-The row of the block is the truth: `holder` has it until `lease_expires_at`, and permanently once it is finished. A sign
-of life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody needs a block.
-The end of a session frees or finishes its block and releases its completion code. Locks are always taken in this order:
-the study (who assigns), a session, a block.
+**Leases.** The row of the block is the truth: `holder` has it until `lease_expires_at`, and permanently once it is
+finished. A sign of life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody
+needs a block. The end of a session frees or finishes its block and releases its completion code.
+
+**Locks** are always taken in this order: the study (who assigns), a session, a block.
 """
 
 from __future__ import annotations

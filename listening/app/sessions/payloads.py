@@ -1,18 +1,20 @@
 """What a browser sends about a trial, read strictly: JSON in, a `Claim` or everything that is wrong at once out.
 
-Nothing is guessed or repaired: a number is a JSON integer (never true, never 7.0), text has no characters that a
-database cannot keep, and a name that is not known here is refused. What the browser says about playing and about
-events is bounded in number and length; what goes beyond the bounds is left out and counted, since nobody shall lose
-an answer for it. Nothing understood is an answer of its own, which somebody has to give on purpose; a transcription is
-kept as it was typed.
+**Strictly** means that nothing is guessed or repaired: a number is a JSON integer (never true, never 7.0), text has no
+characters that a database cannot keep, and a name that is not known here is refused. What the browser says about
+playing and about events is bounded in number and length; what goes beyond the bounds is left out and counted, since
+nobody shall lose an answer for it. Nothing understood is an answer of its own, which somebody has to give on purpose; a
+transcription is kept as it was typed.
 
-A point on a board is a list of one or two coordinates in [0, 1], as many as the study's board has dimensions: the first
-from the left edge to the right one, the second from the top edge to the bottom one. Both edges are equally long, so
-distances on a board of two dimensions are those on a unit square, whose diagonal is √2. Times are ms since the board
-appeared, by the browser's clock. What is kept of a board (`Answer.data`): ``{"speakers", "samples": {slot: sample},
-"moves", "left_out"}``, and of each sample ``{"at", "group", "plays", "moves", "first", "first_ms", "last_ms"}``, where
-`moves` is their number. `first` and the times are read off the moves here and not taken from the browser. `left_out`
-counts moves beyond those that are kept.
+**Boards** (`validate_board`). A point on a board is a list of one or two coordinates in [0, 1], as many as the study's
+board has dimensions: the first from the left edge to the right one, the second from the top edge to the bottom one.
+Both edges are equally long, so distances on a board of two dimensions are those on a unit square, whose diagonal is √2.
+What is kept of a board (`Answer.data`): ``{"speakers", "samples": {slot: sample}, "moves", "left_out"}``, and of each
+sample ``{"at", "group", "plays", "moves", "first", "first_ms", "last_ms"}``, where `moves` is their number. `first` and
+the times are read off the moves here and not taken from the browser. `left_out` counts moves beyond those that are
+kept.
+
+Conventions: times of a board are ms since it appeared, by the browser's clock.
 """
 
 from __future__ import annotations

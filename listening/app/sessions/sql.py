@@ -3,8 +3,7 @@
 Building a query costs the ORM several times what the database needs to answer it. A `Statement` is built from a query
 set as any other, with placeholders in place of what it is asked for, and remembers its SQL by kind of database.
 `Writes` gathers rows and changes. PostgreSQL gets what is read together, and what is written, in one message each;
-SQLite, which is no message away, one after the other. Values are converted as the models' fields do. Public:
-`Statement`, `read_together`, `read_together_with_clock`, `Writes`.
+SQLite, which is no message away, one after the other. Values are converted as the models' fields do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The only door to studies for organizers' pages, what a study can be made of, and the texts that evaluators read.
+"""What organizers' pages read of studies, what a study can be made of, and the texts that evaluators read.
 
 An organizer sees the studies of the editions they organise; anything else looks exactly like a study that does not
 exist. The data sets of a study belong together: every trial set is compared with every enrolment set in a trial list

@@ -1,4 +1,4 @@
-"""The door to all readers of corpora: which layout a folder has, its draft, and the check of its audio.
+"""Reads a corpus of any layout: which one a folder has, its draft, and the check of its audio.
 
 `read_corpus` opens no audio. `check_audio` decodes every file once, utterance by utterance, so that a job can show
 progress, store the facts of each and go on where it stopped; `check_duplicates` follows when all are known.

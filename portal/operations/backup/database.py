@@ -4,7 +4,6 @@ A gzip of JSON lines: for each table its name and columns, then its rows; at the
 read in one transaction that sees the database as it was at one moment and that nobody waits for. The rows are those of
 the models, with the migrations that were applied: `load` brings an empty database to the same ones and fills it;
 `upgrade` applies those that came since.
-Public: `dump`, `load`, `upgrade`, `find_content`, `as_json`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 The folder has ``edition.json`` (what it is), ``rows.jsonl.gz`` (`portal.operations.backup.edition_rows`),
 ``files.jsonl`` and ``content/ab/<sha256>``, as backups have it; ``edition.json`` is written last. Nothing of a folder
 is read before all of it was compared with its hashes. Rows come in one transaction: all of them or none.
-Public: `export_edition`, `import_edition`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ its corpora with their lists, and its jobs. Accounts stay, and with them members
 and every "by whom"; names and addresses of contact persons; of evaluators the IDs, addresses, devices and codes.
 Rows keep their old numbers in the folder. The other portal gives new ones, in the same order, and writes these wherever
 a row, a JSON field, the name of an engine or the name of a file holds an old one.
-Public: `carried_rows`, `write_rows`, `RowReader`, `rename_key`.
 """
 
 from __future__ import annotations

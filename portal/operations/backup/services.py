@@ -2,7 +2,6 @@
 
 Files go first, then the database as it is at one moment, then the files that came meanwhile: what the database names is
 therefore there. Unfinished uploads are opened before that moment, so that one that ends meanwhile is still read whole.
-Public: `make_backup`, `restore_backup`, `verify_backup`, `verify_portal`.
 """
 
 from __future__ import annotations
