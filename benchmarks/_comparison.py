@@ -532,4 +532,4 @@ def _rows(numbers: Mapping[str, Any]) -> list[str]:
 def _written(value: Any) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_written(each)}" for key, each in value.items()) + " }"
-    return repr(round(value, 4)) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    return repr(round(value, 6)) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
