@@ -17,9 +17,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from anonymization.checks.outputs import check_output
 from anonymization.cli.records import FULL, PART, NoSpaceError, Row, hold_as_worker
@@ -121,7 +120,8 @@ def outcomes(
             _stop_if(should_stop)
         return
     context = multiprocessing.get_context("spawn")
-    stop = context.Event()
+    # Without a lock: a worker that a signal ends while it holds one would keep us waiting for ever.
+    stop = context.RawValue("b", 0)
     with (
         _one_thread_each(),
         ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare_worker, initargs=(settings, stop)) as pool,
@@ -145,7 +145,7 @@ def outcomes(
                 "repeat the command, with fewer --jobs if it happens again."
             ) from error
         finally:
-            stop.set()
+            stop.value = 1
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -300,11 +300,11 @@ def _one_thread_each() -> Iterator[None]:
         os.environ.update(before)
 
 
-_worker: tuple[contract.Anonymizer, Settings, Event] | None = None
+_worker: tuple[contract.Anonymizer, Settings, Any] | None = None
 _held: IO[str] | None = None  # the lock that ends with this process
 
 
-def _prepare_worker(settings: Settings, stop: Event) -> None:
+def _prepare_worker(settings: Settings, stop: Any) -> None:
     global _worker, _held
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides what becomes of them
     _held = hold_as_worker(settings.folder)  # before it is asked whether the parent lives, so that none slips through
@@ -324,4 +324,4 @@ def _end_with_parent() -> None:
 def _work(tasks: list[Task]) -> list[Outcome]:
     assert _worker is not None  # noqa: S101
     method, settings, stop = _worker
-    return [] if stop.is_set() else anonymize_tasks(method, settings, tasks, stop.is_set)
+    return [] if stop.value else anonymize_tasks(method, settings, tasks, lambda: bool(stop.value))

@@ -26,7 +26,10 @@ PACKAGES = (
         for name in ("audio", "conversion", "encoders", "features", "model_files", "pitch", "predictors")
     ),
     *("speech.recognizers", "speech.vocoders"),
-    *(f"evaluation.{name}" for name in ("metrics", "figures", "formats", "protocols", "objective_results", "objective_results.results")),
+    *(
+        f"evaluation.{name}"
+        for name in ("metrics", "figures", "formats", "protocols", "objective_results", "objective_results.results")
+    ),
     *("evaluation.attackers", "evaluation.attackers.training", "evaluation.recognizer_training", "evaluation.cli"),
 )
 # Networks and their features are written in torch; what uses them imports them when it is called.
