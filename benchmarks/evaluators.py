@@ -6,7 +6,7 @@ generator. Afterwards the database is compared with what was acknowledged: no an
 every trial must be answered in a finished block, and a block must have been held by one person at a time. Prints the
 throughput, the median and the 95th percentile of an answer, and their ratio to a bare view that writes one row and was
 asked by the same evaluators in the same moments; budget 2 for the median. At the end it prints what an answer to a
-trial takes: processor time of the portal's processes and growth of the database, with pages, recordings, signs of life
+trial takes: processor time of the portal's processes and growth of the database, with pages, recordings, heartbeats
 and what the bare view does; the processor time of PostgreSQL is not in it.
 """
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from ctypes import c_byte
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from anonymization.checks.outputs import check_output
 from anonymization.cli.records import FULL, PART, NoSpaceError, Row, hold_as_worker
@@ -300,11 +301,11 @@ def _one_thread_each() -> Iterator[None]:
         os.environ.update(before)
 
 
-_worker: tuple[contract.Anonymizer, Settings, Any] | None = None
+_worker: tuple[contract.Anonymizer, Settings, c_byte] | None = None
 _held: IO[str] | None = None  # the lock that ends with this process
 
 
-def _prepare_worker(settings: Settings, stop: Any) -> None:
+def _prepare_worker(settings: Settings, stop: c_byte) -> None:
     global _worker, _held
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides what becomes of them
     _held = hold_as_worker(settings.folder)  # before it is asked whether the parent lives, so that none slips through

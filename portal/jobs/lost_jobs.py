@@ -35,7 +35,7 @@ class Verdict(Enum):
 def judge_running(job: Job, limits: Limits, now: datetime) -> Verdict:
     """Whether a running job still lives, and if not, what to do with it.
 
-    The worker ends a job's process at the hard limit; where nothing did, its signs of life do not help it.
+    The worker ends a job's process at the hard limit; where nothing did, its heartbeats do not help it.
     """
     assert job.heartbeat_at is not None  # noqa: S101 - a database constraint
     assert job.started_at is not None  # noqa: S101

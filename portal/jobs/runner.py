@@ -97,7 +97,7 @@ class JobContext:
 
 
 class Heartbeat(threading.Thread):
-    """Writes signs of life while the handler works, and carries the wish to cancel the other way."""
+    """Writes heartbeats while the handler works, and carries the wish to cancel the other way."""
 
     def __init__(self, context: JobContext) -> None:
         super().__init__(name="heartbeat", daemon=True)

@@ -1,4 +1,4 @@
-"""What Celery knows of the portal: its one task, and the signs of life of its workers.
+"""What Celery knows of the portal: its one task, and the heartbeats of its workers.
 
 The message of a job is a hint; the rows say which one is next (`find_next`) and what there is to do. A worker imports
 this module when it starts.

@@ -111,7 +111,7 @@ def large(context):
     context.progress("Growing", 0, 1)
     parts = []
     while True:
-        if len(parts) < context.parameters["bytes"] // 10**7:  # in steps, so that signs of life are given
+        if len(parts) < context.parameters["bytes"] // 10**7:  # in steps, so that heartbeats are written
             parts.append(b"x" * 10**7)
         else:
             time.sleep(0.05)

@@ -150,7 +150,7 @@ MATRIX = {
     "systems:cancel-run": (LOGIN, 405, 405, 405),  # in an edition, by each role: systems/test_attacks
     "systems:continue-run": (LOGIN, 405, 405, 405),
     **dict.fromkeys(
-        (f"network-trainings:{name}" for name in ("list", "new", "detail", "live", "card", "losses", "archive")),
+        (f"network-trainings:{name}" for name in ("list", "new", "detail", "live", "card", "losses", "weights")),
         FOR_ORGANIZERS,  # of a shared corpus; another's: systems/test_network_trainings
     ),
     "network-trainings:cancel": (LOGIN, 404, 405, 404),
@@ -634,7 +634,7 @@ def addresses() -> dict[str, str]:
     }
     network = make_network_training(Corpus.objects.get(name="little")).pk
     arguments |= {name: [network] for name in MATRIX if name.startswith("network-trainings:")}
-    arguments |= {f"network-trainings:{name}": [network, 1] for name in ("card", "losses", "archive")}
+    arguments |= {f"network-trainings:{name}": [network, 1] for name in ("card", "losses", "weights")}
     arguments |= {"network-trainings:list": [], "network-trainings:new": ["little"]}
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()

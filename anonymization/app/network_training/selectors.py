@@ -147,7 +147,7 @@ class Material:
     tested: int
 
     @property
-    def refusal(self) -> str:
+    def problem(self) -> str:
         """Why it cannot be learned from, a sentence; empty where it can."""
         return "" if self.with_audio else f"{self.data_set} has no audio. Import the corpus again with its recordings."
 

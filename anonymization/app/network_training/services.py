@@ -176,7 +176,7 @@ def find_wrong_sets(corpus: Corpus, data_sets: Sequence[DataSet]) -> list[str]:
     if not chosen or len(chosen) < len(data_sets):
         known = ", ".join(one.data_set.name for one in material.values()) or "none"
         return [f"Choose at least one training set of {corpus}; it has these: {known}."]
-    return [one.refusal for one in chosen if one.refusal]
+    return [one.problem for one in chosen if one.problem]
 
 
 def cancel_training(training: NetworkTraining, *, by: Any) -> None:

@@ -161,7 +161,7 @@ class Material:
         seconds: of speech in those files; corpus_seconds: in the corpus.
         targets: how many targets were used; 0 where nobody knows whose voices they have.
         made_by: the portal's own run that makes it, where one does.
-        problem: why the targets that came with an archive cannot be used; empty where they can or none came.
+        target_problem: why the targets that came with an archive cannot be used; empty where they can or none came.
     """
 
     data_set: DataSet
@@ -173,7 +173,7 @@ class Material:
     corpus_seconds: float
     targets: int
     made_by: AnonymizationRun | None
-    problem: str
+    target_problem: str
 
     @property
     def is_complete(self) -> bool:
@@ -185,7 +185,7 @@ class Material:
         return warn_of_tested(self.tested)
 
     @property
-    def refusal(self) -> str:
+    def problem(self) -> str:
         """Why no attacker can be trained on it, a sentence; empty where one can."""
         if not self.files:
             return f"{self.data_set} has no anonymised file in this submission."
@@ -227,7 +227,7 @@ def _material(submission: Submission, data_set: DataSet, made_by: AnonymizationR
         corpus_seconds=whole["seconds"] or 0.0,
         targets=len(set(targets.values())),
         made_by=made_by,
-        problem=problem,
+        target_problem=problem,
     )
 
 

@@ -70,9 +70,9 @@ def start_training(
     """
     chosen, wanted = list(data_sets), list(seeds)
     is_made_first = after is not None
-    refusal = find_problem(submission, chosen, recipe, wanted, is_made_first=is_made_first, trained_on=trained_on)
-    if refusal:
-        raise NotPossible(refusal)
+    problem = find_problem(submission, chosen, recipe, wanted, is_made_first=is_made_first, trained_on=trained_on)
+    if problem:
+        raise NotPossible(problem)
     parameters = {"recipe": json.loads(recipe.to_json()), "variant": variant, "seeds": wanted}
     parameters |= {"data_sets": [data_set.name for data_set in chosen], "device": device}
     if trained_on is Speech.ORIGINAL:
@@ -197,8 +197,8 @@ def find_problem(
         return missing
     if submission.state in GONE:
         return f"{submission} is {submission.get_state_display().lower()}; there is no speech to train on."
-    if refusal := _find_seed_problem(seeds):
-        return refusal
+    if problem := _find_seed_problem(seeds):
+        return problem
     material = {one.data_set: one for one in list_material(submission)}
     if not data_sets or any(data_set not in material for data_set in data_sets):
         known = ", ".join(data_set.name for data_set in material) or "none"
@@ -246,7 +246,7 @@ def _find_problem_of_material(chosen: Sequence[Material]) -> str:
             "portal's own methods, anonymise it first."
         )
     if len(with_files) == 1:
-        return with_files[0].refusal
+        return with_files[0].problem
     return ""
 
 
@@ -254,8 +254,8 @@ def _find_problem_of_targets(submission: Submission, chosen: Sequence[Material],
     if recipe.target_head == "none":
         return ""
     for one in chosen:
-        if one.problem:
-            return one.problem
+        if one.target_problem:
+            return one.target_problem
         known = find_targets(submission, one.data_set)
         names = set(submission.files.filter(data_set=one.data_set).values_list("utterance__name", flat=True))
         if unknown := sorted(names - set(known)):

@@ -228,7 +228,7 @@ def _not_attacked(run: EvaluationRun, evaluation: EvaluationContext) -> list[Pro
     states = evaluation.trial_sets(with_originals=describe_engine(run).training is Speech.ORIGINAL)
     remedy = "Its numbers are missing here; start the attack again once it is there."
     return [
-        Problem("not-attacked", one.name, "a trial set that can be attacked", one.refusal, remedy, Severity.WARNING)
+        Problem("not-attacked", one.name, "a trial set that can be attacked", one.problem, remedy, Severity.WARNING)
         for one in states
-        if one.name not in done and one.refusal
+        if one.name not in done and one.problem
     ]

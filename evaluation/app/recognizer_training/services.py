@@ -43,8 +43,8 @@ def start_retraining(
     Raises:
         NotPossible: a sentence that says what is missing, or the same is under way.
     """
-    if refusal := find_problem(submission):
-        raise NotPossible(refusal)
+    if problem := find_problem(submission):
+        raise NotPossible(problem)
     try:
         wanted = json.loads((recipe or PhoneRecipe()).changed().to_json())
     except MetricInputError as error:
@@ -79,7 +79,7 @@ def start_retraining(
 def list_test_sets(evaluation: EvaluationContext) -> list[str]:
     """The data sets that are recognised: the parts of the recognition sets, or all with transcripts where none is."""
     parts = {part.name for one in evaluation.recipe.sets("recognition") for part in evaluation.find_parts(one)}
-    ready = [one.name for one in evaluation.spoken_sets() if not one.refusal]
+    ready = [one.name for one in evaluation.spoken_sets() if not one.problem]
     return [name for name in ready if name in parts] or ready
 
 

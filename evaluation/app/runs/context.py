@@ -72,7 +72,7 @@ def list_recordings(submission: Submission, data_set: DataSet, speech: Speech) -
 
 @dataclass(frozen=True)
 class SetState:
-    """A data set that an engine may go over, and why it cannot; `refusal` is empty where it can.
+    """A data set that an engine may go over, and why it cannot; `problem` is empty where it can.
 
     Attributes:
         name: as recipe or corpus call it.
@@ -81,7 +81,7 @@ class SetState:
     """
 
     name: str
-    refusal: str
+    problem: str
     data_set: DataSet | None
     enrolled: str = ""
     enrolment: DataSet | None = None
@@ -182,7 +182,7 @@ class EvaluationContext:
         return [
             SetState(
                 one.name,
-                self._refusal(one, with_originals=with_originals),
+                self._find_problem(one, with_originals=with_originals),
                 self.data_sets.get(one.name),
                 one.enrolment,
                 self.data_sets.get(one.enrolment),
@@ -190,7 +190,7 @@ class EvaluationContext:
             for one in self.recipe.sets("trial")
         ]
 
-    def _refusal(self, one: RecipeSet, *, with_originals: bool) -> str:
+    def _find_problem(self, one: RecipeSet, *, with_originals: bool) -> str:
         for name in (one.name, one.enrolment):
             if name not in self.data_sets:
                 return f"The corpus {self.corpus} has no data set {name}; import it."

@@ -181,12 +181,12 @@ def choose_sets(kind: EngineRunKind, states: Iterable[SetState], wanted: Collect
             f"Expected {kind.set_name} among {', '.join(sorted(known)) or 'none'}, found {', '.join(unknown)}."
         )
     chosen = [one for one in found if wanted is None or one.name in wanted]
-    refused = [one for one in chosen if one.refusal]
+    refused = [one for one in chosen if one.problem]
     if not chosen:
         raise NotPossible(kind.no_set)
     if refused and (wanted is not None or len(refused) == len(chosen)):
-        raise NotPossible(refused[0].refusal)
-    return [one for one in chosen if not one.refusal]
+        raise NotPossible(refused[0].problem)
+    return [one for one in chosen if not one.problem]
 
 
 def _require_speech(submission: Submission, data_sets: Iterable[str]) -> None:

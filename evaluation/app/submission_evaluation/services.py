@@ -97,7 +97,7 @@ class _Chain:
     def recognize(self, engine: str) -> EvaluationRun | None:
         """Recognition of what the recognition sets of the recipe consist of; None where there is nothing."""
         wanted = {part.name for one in self.context.recipe.sets("recognition") for part in self.context.find_parts(one)}
-        names = [one.name for one in self.context.spoken_sets() if one.name in wanted and not one.refusal]
+        names = [one.name for one in self.context.spoken_sets() if one.name in wanted and not one.problem]
         run = RECOGNITION.make_run(self.submission, recipe="recognition", engine=engine)
         run.parameters = {"engine_key": key_of_engine(RECOGNITION, engine), "data_sets": names}
         run.parameters["rule"] = self.context.text_rule.name
@@ -152,7 +152,7 @@ class _Chain:
         return run
 
     def _attack(self, run: EvaluationRun, states: Sequence[SetState]) -> EvaluationRun | None:
-        tests = [one for one in states if not one.refusal]
+        tests = [one for one in states if not one.problem]
         run.parameters = {"preset": ""} | run.parameters | {"trial_sets": [one.name for one in tests]}
         return self._add(ATTACK, run, list(dict.fromkeys(name for one in tests for name in (one.enrolled, one.name))))
 

@@ -224,8 +224,8 @@ def train(
     """
     trained_attacker.require_torch(device)
     require_sound(utterances, targets=recipe.target_head != "none")
-    if refusal := find_back_end_problem([one.source for one in utterances], recipe):
-        raise MetricInputError(refusal)
+    if problem := find_back_end_problem([one.source for one in utterances], recipe):
+        raise MetricInputError(problem)
     from evaluation.attackers.training.epochs import TrainingCallbacks, is_out_of_memory
 
     try:
@@ -330,8 +330,8 @@ def fit_back_end(
             vectors.append(network.embed([samples for _, samples in heard], RATE_HZ))
             speakers += [source for source, _ in heard]
     progress(len(utterances), len(utterances))
-    if refusal := find_back_end_problem(speakers, recipe):
-        raise MetricInputError(refusal)
+    if problem := find_back_end_problem(speakers, recipe):
+        raise MetricInputError(problem)
     return Plda.fit(
         np.concatenate(vectors).astype(np.float64),
         speakers,

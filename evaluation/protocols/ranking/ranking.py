@@ -31,7 +31,7 @@ from evaluation.protocols.ranking.entries import (
     Unranked,
 )
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.protocols.ranking.unranked import list_reasons_against_listing, list_reasons_against_ranking
+from evaluation.protocols.ranking.unranked import list_exclusion_reasons, list_unranked_reasons
 from evaluation.protocols.recipes import Utility
 
 CHANCE_EER = 50.0
@@ -54,11 +54,11 @@ def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
     twice = next((a.key for a, b in itertools.pairwise(sorted(every, key=lambda one: one.key)) if a.key == b.key), None)
     if twice is not None:
         raise RankingError(f"Expected each system once, found “{twice}” again.")
-    reasons = {entry.key: list_reasons_against_listing(entry, policy) for entry in every}
+    reasons = {entry.key: list_exclusion_reasons(entry, policy) for entry in every}
     rankable = [entry for entry in every if not reasons[entry.key]]
     in_part = [entry for entry in every if entry.kind == "original" and reasons[entry.key]]
     met = {entry.key: _find_conditions(entry, policy) for entry in rankable}
-    against = {entry.key: list_reasons_against_ranking(entry, policy) for entry in rankable}
+    against = {entry.key: list_unranked_reasons(entry, policy) for entry in rankable}
     tables = tuple(
         _table(number, utility, rankable, in_part, met, against, policy)
         for number in range(len(policy.minimum_eers))

@@ -1,6 +1,6 @@
 """Why a system is not ranked: it came too late, failed a gate, or lacks a number that ranks rest on.
 
-What `list_reasons_against_listing` names keeps a system out of every table; with what `list_reasons_against_ranking`
+What `list_exclusion_reasons` names keeps a system out of every table; with what `list_unranked_reasons`
 names it stands there without a rank. Conventions as in `ranking`.
 
 Source: evaluation plan 2022, sections 5.2.1 and 7.
@@ -21,7 +21,7 @@ from evaluation.protocols.recipes import Gate, MetricName, Utility
 SHOWN_MISSING = 3
 
 
-def list_reasons_against_listing(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
+def list_exclusion_reasons(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
     """What forbids a place in every ranking; nothing for who may be ranked. References need the averages only."""
     averages: list[tuple[MetricName | Utility, Measured | None]] = [(policy.privacy, entry.privacy)]
     averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
@@ -40,7 +40,7 @@ def list_reasons_against_listing(entry: Entry, policy: LeaderboardPolicy) -> tup
     return tuple(found)
 
 
-def list_reasons_against_ranking(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
+def list_unranked_reasons(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
     """What keeps a system with all of its numbers from a rank in any condition."""
     if entry.kind != "system":
         return ()

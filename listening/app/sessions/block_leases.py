@@ -4,7 +4,7 @@
 the same time.
 
 **Leases.** The row of the block is the truth: `holder` has it until `lease_expires_at`, and permanently once it is
-finished. A sign of life extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody
+finished. A heartbeat extends a lease; what is overdue is expired by the scheduler each minute and whenever somebody
 needs a block. The end of a session frees or finishes its block and releases its completion code.
 
 **Locks** are always taken in this order: the study (who assigns), a session, a block.

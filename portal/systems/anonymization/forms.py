@@ -487,8 +487,8 @@ class BaselineForm(forms.Form):
         cleaned["name"] = ""
         if "label" in cleaned and not cleaned["label"] and (method := self.offer.known.get(cleaned.get("method", ""))):
             cleaned["label"] = propose_label(edition, method.title.partition(":")[0].partition(" (")[0])
-        if "label" in cleaned and (refusal := baseline_problem(edition, cleaned["label"])):
-            self.add_error("label", refusal)
+        if "label" in cleaned and (problem := baseline_problem(edition, cleaned["label"])):
+            self.add_error("label", problem)
         if self.missing_sets and not cleaned.get("incomplete") and "data_sets" in cleaned:
             names = ", ".join(self.missing_sets)
             self.add_error(
@@ -520,8 +520,8 @@ class BaselineForm(forms.Form):
         except MethodError as error:
             self.add_error("method", str(error))
         except IntegrityError:
-            if edition is not None and (refusal := baseline_problem(edition, label)):
-                self.add_error("label", refusal)
+            if edition is not None and (problem := baseline_problem(edition, label)):
+                self.add_error("label", problem)
             elif edition is None and System.objects.filter(name=name).exists():
                 self.add_error("name", _say_taken(name))
             else:

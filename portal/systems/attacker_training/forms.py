@@ -142,7 +142,7 @@ class TrainingForm(forms.Form):
     @cached_property
     def usable(self) -> list[Material]:
         """The sets that can be trained on, now or once they are anonymised."""
-        return [one for one in self.material if not one.refusal or (self.can_make and not one.is_complete)]
+        return [one for one in self.material if not one.problem or (self.can_make and not one.is_complete)]
 
     @cached_property
     def knows_targets(self) -> bool:
@@ -210,12 +210,12 @@ class TrainingForm(forms.Form):
         will_be_made = self.can_make and bool(incomplete)
         if self.recipe.target_head != "none" and will_be_made and not self.knows_targets:
             raise forms.ValidationError("The method that makes the training data has no targets to classify.")
-        refusal = find_problem(self.submission, chosen_sets, self.recipe, cleaned["seeds"], is_made_first=will_be_made)
-        if not refusal and cleaned.get("originals"):
+        problem = find_problem(self.submission, chosen_sets, self.recipe, cleaned["seeds"], is_made_first=will_be_made)
+        if not problem and cleaned.get("originals"):
             seeds = cleaned["seeds"]
-            refusal = find_problem(self.submission, chosen_sets, self.recipe, seeds, trained_on=Speech.ORIGINAL)
-        if refusal:
-            raise forms.ValidationError(refusal)
+            problem = find_problem(self.submission, chosen_sets, self.recipe, seeds, trained_on=Speech.ORIGINAL)
+        if problem:
+            raise forms.ValidationError(problem)
 
     # What comes of it --------------------------------------------------------------------------------
 

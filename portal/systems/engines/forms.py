@@ -56,13 +56,13 @@ class SetRow:
 
     Attributes:
         seconds: of speech that an engine goes through for it.
-        refusal: why it cannot be chosen, in one sentence; empty where it can.
+        problem: why it cannot be chosen, in one sentence; empty where it can.
         note: what it is tested with.
     """
 
     name: str
     seconds: float
-    refusal: str
+    problem: str
     note: str
 
 
@@ -71,7 +71,7 @@ def list_rows(states: Iterable[SetState], note: Callable[[SetState], str]) -> li
     parts = {one: [part.pk for part in (one.data_set, one.enrolment) if part] for one in states}
     seconds = sum_speech({key for keys in parts.values() for key in keys})
     return [
-        SetRow(one.name, 2 * sum(seconds.get(key, 0.0) for key in keys), one.refusal, note(one))
+        SetRow(one.name, 2 * sum(seconds.get(key, 0.0) for key in keys), one.problem, note(one))
         for one, keys in parts.items()
     ]
 
@@ -99,7 +99,7 @@ class EngineForm(forms.Form):
         self.missing = lacking({name: registry.explain_missing(engine) for name, engine in self.engines.items()})
         self.costs = {name: measure_pace(engine.key) for name, engine in self.engines.items()}
         self.rows = sorted(self.offered_sets(), key=lambda row: row.name)
-        self.ready = [row for row in self.rows if not row.refusal]
+        self.ready = [row for row in self.rows if not row.problem]
         fields: Any = self.fields
         fields["engine"].label = self.engine_label
         fields["engine"].choices = [(name, engine.title) for name, engine in self.engines.items()]
@@ -142,7 +142,7 @@ class EngineForm(forms.Form):
     @property
     def refused(self) -> list[SetRow]:
         """The data sets that cannot be chosen."""
-        return [row for row in self.rows if row.refusal]
+        return [row for row in self.rows if row.problem]
 
     def extent(self) -> str:
         """How much the chosen data sets are; app.js keeps it true while boxes are ticked."""

@@ -103,7 +103,7 @@ class NetworkTrainingForm(forms.Form):
         fields["recipe"].choices = [(one.name, one.title) for one in self.recipes.values()]
         # All of them, so that what is asked for beyond the training sets is told why it is not possible.
         fields["data_sets"].queryset = DataSet.objects.filter(corpus=corpus).select_related("corpus").order_by("name")
-        fields["data_sets"].initial = [one.data_set.pk for one in self.material if not one.refusal]
+        fields["data_sets"].initial = [one.data_set.pk for one in self.material if not one.problem]
         fields["licence"].initial = corpus.licence
         fields["decoder"].queryset = list_decoders(by)
         fields["decoder"].label_from_instance = lambda one: f"{one}, on {one.training.corpus}"
@@ -142,7 +142,7 @@ class NetworkTrainingForm(forms.Form):
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}
         for one in self.material:
             button = buttons[one.data_set.pk]
-            if one.refusal:
+            if one.problem:
                 disable(button)
             yield button, one
 

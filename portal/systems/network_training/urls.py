@@ -12,5 +12,5 @@ urlpatterns = [
     path("<int:training>/continue", views.go_on, name="continue"),
     path("<int:training>/<int:seed>/card.json", views.card, name="card"),
     path("<int:training>/<int:seed>/losses.csv", views.losses, name="losses"),
-    path("<int:training>/<int:seed>/network.zip", views.download_weights, name="archive"),
+    path("<int:training>/<int:seed>/network.zip", views.download_weights, name="weights"),
 ]

@@ -27,7 +27,7 @@ from evaluation.figures import exposure
 from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results.values import ObjectiveValues
-from evaluation.protocols.ranking.unranked import list_reasons_against_listing
+from evaluation.protocols.ranking.unranked import list_exclusion_reasons
 from portal.challenges.models import Edition
 from portal.challenges.selectors import shown_edition
 from portal.core.panels import make_panels
@@ -146,7 +146,7 @@ def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
     edition = edition_of(view.system)
     policy = policy_by(edition, edition.leaderboard_policy)
     entry = make_entry(view.submission, values, track_of(edition), policy)
-    return [one.text for one in list_reasons_against_listing(entry, policy)] if policy.minimum_eers else []
+    return [one.text for one in list_exclusion_reasons(entry, policy)] if policy.minimum_eers else []
 
 
 def beyond_figures(

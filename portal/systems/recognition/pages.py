@@ -220,7 +220,7 @@ def retrained_section(view: View) -> dict[str, Any]:
     return {
         "retrained": [(one, phones_table(one, short=True), phones_table(one)) for one in found],
         "retraining_runs": runs,
-        "retraining_refusal": find_problem(view.submission) if view.is_organizer else "",
+        "retraining_problem": find_problem(view.submission) if view.is_organizer else "",
     }
 
 

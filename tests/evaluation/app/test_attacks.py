@@ -421,7 +421,7 @@ def test_one_trial_set_may_be_attacked_alone(submission):
 
 def test_trial_sets_are_listed_with_the_reason_why_not(submission):
     TrialList.objects.filter(trial_set__name=TRIALS).delete()
-    found = {one.name: one.refusal for one in EvaluationContext(submission).trial_sets()}
+    found = {one.name: one.problem for one in EvaluationContext(submission).trial_sets()}
     assert found["tones_trials_m"] == ""
     assert "no trial list" in found[TRIALS]
     attack(submission)

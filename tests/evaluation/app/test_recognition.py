@@ -143,7 +143,7 @@ def test_what_cannot_be_recognised_is_refused_in_a_sentence(submission, engine, 
     with pytest.raises(NotPossible, match="holds no speech"):
         start_recognition(submission=make_submission(make_team_system(submission.system.team, "p2")))
     Utterance.objects.update(transcript="")
-    assert all("has no transcript of" in one.refusal for one in EvaluationContext(submission).spoken_sets())
+    assert all("has no transcript of" in one.problem for one in EvaluationContext(submission).spoken_sets())
     with pytest.raises(NotPossible, match="nothing to compare words with"):
         start_recognition(submission=submission)
     monkeypatch.setattr(registry, "explain_missing", lambda _: "Its weights are missing: fetch them.")

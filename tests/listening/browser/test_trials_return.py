@@ -118,7 +118,7 @@ def test_criterion_06_second_tab_takes_over_and_freezes_the_first(page, session)
 
 def test_criterion_06_other_device_takes_over_and_the_first_learns_it_from_the_portal(page, new_page, session):
     """Two browsers that know nothing of each other; the answer of the one that lost the session is not taken."""
-    for one in (page, other := new_page()):  # signs of life tell nothing: only the answers of each do
+    for one in (page, other := new_page()):  # heartbeats tell nothing: only the answers of each do
         one.route("**/alive", lambda route: route.fulfill(json={}))
     begin_second_trial(page, session)
     open_trials(other, session)
