@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.internal.conjecture import providers
 
 from portal.core import storage_probes
+from portal.jobs import workers
 from tests.browsing import (  # noqa: F401
     browser,
     check_page,
@@ -79,6 +80,14 @@ def django_db_setup(django_db_setup, django_db_blocker):
                     if module.name[:1].isdigit() and (app.label, module.name) not in applied:
                         recorder.record_applied(app.label, module.name)
         empty_by_snapshot()
+
+
+@pytest.fixture(autouse=True)
+def no_worker():
+    """A test that makes its process a worker leaves none behind: what watches a worker's job ends the whole process at
+    the job's limits."""
+    yield
+    workers._process.worker, workers._process.capacity = "", None
 
 
 SLOW = Path(__file__).with_name("slow.txt")

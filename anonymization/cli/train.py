@@ -11,11 +11,11 @@ from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile
 from anonymization.methods.content_decoder.retrained import DECODER, read_training
 from anonymization.network_training.recipe import Recipe, read_recipes
 from common import terminal
-from common.errors import CommandError, MetricInputError
+from common.errors import CommandError
 from common.lock import lock_folder
 from common.packages import missing_packages
 from evaluation.attackers.training.corpus import read_corpus, require_sound
-from evaluation.cli.arguments import require_entries
+from evaluation.cli.arguments import read_change, require_entries
 from evaluation.formats.kaldi import read_text
 from evaluation.recognizer_training import frames
 from speech.model_files.devices import choose_device
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(sentence)
     if options.seed < 0 or options.threads < 0:
         raise CommandError(f"--seed and --threads: expected 0 or more, found {options.seed} and {options.threads}.")
-    changes = dict(_change(text) for text in options.set)
+    changes = dict(read_change(text) for text in options.set)
     recipe = read_recipes()[options.recipe].changed(**changes)
     utterances = read_corpus(options.data)
     require_sound(utterances, targets=False)
@@ -159,10 +159,3 @@ def _describe_result(card: Mapping[str, Any]) -> str:
         f"{found['rmse_semitones']:.2f} semitones (their mean F0: {found['null_rmse_semitones']:.2f}){correlation}; "
         f"voicing errors in {found['voicing_error']:.1%} of the frames"
     )
-
-
-def _change(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not value:
-        raise MetricInputError(f"--set: expected NAME=VALUE, found “{text}”.")
-    return name, value

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common import terminal
-from common.errors import CommandError
+from common.errors import CommandError, MetricInputError
 from common.problems import Problem
 from common.tables import csv_lines
 from evaluation.formats.kaldi import Parsed
@@ -28,6 +28,18 @@ def number_from(least: int, what: str, most: int = sys.maxsize) -> Callable[[str
         return number
 
     return parse
+
+
+def read_change(text: str) -> tuple[str, str]:
+    """Name and value of NAME=VALUE after ``--set``.
+
+    Raises:
+        MetricInputError: something is missing.
+    """
+    name, sign, value = text.partition("=")
+    if not sign or not value:
+        raise MetricInputError(f"--set: expected NAME=VALUE, found “{text}”.")
+    return name, value
 
 
 def require_entries(parsed: Parsed[T]) -> T:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from common import terminal
 from common.atomic_write import write_atomically
-from common.errors import CommandError, MetricInputError
+from common.errors import CommandError
 from common.lock import lock_folder
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus
-from evaluation.cli.arguments import number_from, require_entries
+from evaluation.cli.arguments import number_from, read_change, require_entries
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import Speech
 from evaluation.metrics.bootstrap import Interval
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Train both, recognise, count, report; the exit code."""
     if sentence := frames.missing():
         raise CommandError(sentence)
-    recipe = PhoneRecipe().changed(**dict(_change(text) for text in options.set))
+    recipe = PhoneRecipe().changed(**dict(read_change(text) for text in options.set))
     texts: dict[str, str] = {}
     for path in options.text:
         entries: dict[str, str] = require_entries(read_text(path, str(path)))
@@ -193,10 +193,3 @@ def _content(recipe: PhoneRecipe, found: PhoneComparison) -> dict[str, object]:
         "regained": found.regained,
         "utterances": found.utterances,
     }
-
-
-def _change(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not value:
-        raise MetricInputError(f"--set: expected NAME=VALUE, found “{text}”.")
-    return name, value

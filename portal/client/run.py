@@ -30,6 +30,7 @@ from anonymization.methods.external.method import has_graphics_card
 from anonymization.methods.voices.pseudo_speakers import Level, Role
 from common.atomic_write import write_atomically
 from common.errors import CommandError
+from common.seeds import LARGEST_SEED
 from common.terminal import FINE, print_text
 from portal.client.api import add_server_arguments, open_portal
 from portal.client.workspace import (
@@ -47,7 +48,6 @@ DESCRIPTION = (
 )
 COMMAND_FILE = "command.toml"
 LIST = "vp run --list"
-LARGEST_SEED = 2**31
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +149,7 @@ def _complete(options: argparse.Namespace, workspace: Workspace, asked: Requirem
         method=method,
         source=workspace.data,
         out=out,
-        seed=secrets.randbelow(LARGEST_SEED) if seed is None else seed,
+        seed=secrets.randbelow(LARGEST_SEED + 1) if seed is None else seed,
         jobs=options.jobs or (1 if is_command else os.cpu_count() or 1),
         suffix=asked.suffix,
         **dict.fromkeys(("voices", "role", "split", "speaker_from")),

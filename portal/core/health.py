@@ -32,7 +32,7 @@ from common.wording import first_line
 from portal.core.clock import read_clock
 from portal.core.labels import duration
 from portal.core.maintenance import find_maintenance
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.storage import SPARE_BYTES, StorageAway
 
 MOST_APART_S = 5.0
@@ -191,22 +191,22 @@ def check_queue() -> str | None:
 
 @health_check("scheduler")
 def check_scheduler() -> str | None:
-    pulse = last_pulse("scheduler")
-    if pulse is None:
+    heartbeat = read_last_heartbeat("scheduler")
+    if heartbeat is None:
         return f"The scheduler has never run. Start it with {settings.PROGRAM} scheduler (serve does)."
-    silence = read_clock() - pulse
+    silence = read_clock() - heartbeat
     if silence > timedelta(seconds=settings.SWEEP_EVERY_S * 3 + 10):
         return f"The scheduler has been silent for {duration(silence)}. Start {settings.PROGRAM} scheduler."
     return None
 
 
-def last_pulse(name: str) -> datetime | None:
+def read_last_heartbeat(name: str) -> datetime | None:
     try:
-        return Pulse.objects.filter(name=name).values_list("at", flat=True).first()
+        return Heartbeat.objects.filter(name=name).values_list("at", flat=True).first()
     except DatabaseError:
         return None
 
 
 def write_heartbeat(name: str, *, kind: str = "", **details: Any) -> None:
     """Leave a heartbeat."""
-    Pulse.objects.update_or_create(name=name, defaults={"kind": kind, "at": read_clock(), "details": details})
+    Heartbeat.objects.update_or_create(name=name, defaults={"kind": kind, "at": read_clock(), "details": details})

@@ -20,7 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
 from portal.core.errors import OF_EVALUATORS, wants_page
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.steps import Step
 
 KIND = "maintenance"
@@ -62,7 +62,7 @@ _known = _Known()
 
 def find_maintenance() -> Maintenance | None:
     """What the database says; None while it is off."""
-    row = Pulse.objects.filter(kind=KIND).first()
+    row = Heartbeat.objects.filter(kind=KIND).first()
     return None if row is None else Maintenance(row.at, row.details["message"])
 
 

@@ -23,7 +23,7 @@ class AuditEvent(models.Model):
         return f"{self.action} {self.subject}"
 
 
-class Pulse(models.Model):
+class Heartbeat(models.Model):
     """Last heartbeat of a process that runs beside the web server; `details` is what that kind tells of itself."""
 
     name = models.CharField(max_length=200, unique=True)

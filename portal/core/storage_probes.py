@@ -25,7 +25,7 @@ from django.db import connection
 from portal.core.clock import read_clock
 from portal.core.health import write_heartbeat
 from portal.core.keys import keyed_hashes
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.storage import StorageAway, delete_old, read_stored, replace_named
 
 KIND = "probe"
@@ -101,8 +101,8 @@ def forget_probes(now: datetime) -> int:
 
     The row goes last, so that a process that dies in between leaves nothing that nobody finds again.
     """
-    old = Pulse.objects.filter(kind=KIND, at__lte=now - FORGOTTEN_AFTER)
-    known = set(Pulse.objects.filter(kind=KIND).exclude(pk__in=old).values_list("details__key", flat=True))
+    old = Heartbeat.objects.filter(kind=KIND, at__lte=now - FORGOTTEN_AFTER)
+    known = set(Heartbeat.objects.filter(kind=KIND).exclude(pk__in=old).values_list("details__key", flat=True))
     with suppress(FileNotFoundError):
         stored = [f"{FOLDER}/{name}" for name in default_storage.listdir(FOLDER)[1]]
         left = [key for key in stored if key not in known and delete_old(key, time.time() - LEFT_AFTER_S)]
@@ -114,7 +114,7 @@ def forget_probes(now: datetime) -> int:
 def find_probes() -> list[Probe]:
     """The probes of the web servers that run; where none does, the newest."""
     now = read_clock()
-    rows = Pulse.objects.filter(kind=KIND, at__gt=now - FORGOTTEN_AFTER).order_by("-at")
+    rows = Heartbeat.objects.filter(kind=KIND, at__gt=now - FORGOTTEN_AFTER).order_by("-at")
     found = [Probe(row.name, row.at, **row.details) for row in rows]
     return [one for one in found if one.at > now - CURRENT] or found[:1]
 

@@ -1,6 +1,6 @@
 """The audit log of an edition: what was done to it, its teams, uploads, systems, submissions and runs.
 
-The trail knows a subject by the name of its model and its key; subjects that stand above teams in the house are reached
+The audit log names a subject by the name of its model and its key; subjects that belong to apps above teams are reached
 from the edition's own rows, without their modules.
 """
 

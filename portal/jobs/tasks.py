@@ -62,7 +62,7 @@ def _pass_on(queue: str) -> None:
             send(waiting, again=True)
 
 
-class Pulse(bootsteps.StartStopStep):
+class HeartbeatStep(bootsteps.StartStopStep):
     """The worker's heartbeat, from the loop in which it takes messages: a worker that hangs falls silent."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
@@ -122,7 +122,7 @@ class Pulse(bootsteps.StartStopStep):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-current_app.steps["consumer"].add(Pulse)
+current_app.steps["consumer"].add(HeartbeatStep)
 
 
 @worker_init.connect

@@ -9,7 +9,7 @@ from django.db.models import Case, Count, Exists, F, OuterRef, Q, Subquery, When
 from django.db.models.functions import Coalesce
 
 from portal.core.maintenance import KIND as MAINTENANCE
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs.kinds import kinds_that_come_first
 from portal.jobs.models import Job, State
 from portal.jobs.workers import Capacity
@@ -31,7 +31,7 @@ def find_next(queue: str, capacity: Capacity | None = None) -> Any:
     # What a caller is going to run itself was not sent.
     ready = Job.objects.filter(Q(sent_at=None) | Q(times_sent__gt=0), queue=queue, state=State.WAITING)
     ready = ready.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), cancel_requested_at=None)
-    ready = ready.exclude(Exists(Pulse.objects.filter(kind=MAINTENANCE)))
+    ready = ready.exclude(Exists(Heartbeat.objects.filter(kind=MAINTENANCE)))
     if capacity is not None:
         ready = ready.exclude(kind__in=capacity.kinds_beyond(queue))
         if capacity.engines is not None:

@@ -23,7 +23,7 @@ from common.cores import count_cores
 from common.memory import total_bytes
 from portal.core.clock import read_clock
 from portal.core.health import write_heartbeat
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs import storage_proof
 from portal.jobs.kinds import find_engines, kinds_beyond
 from portal.jobs.models import Job, Queue, State
@@ -133,18 +133,18 @@ def write_worker_heartbeat(queues: Iterable[str], processes: int, *, look_again:
 
 def sign_off() -> None:
     """This worker ends in order and need not be missed."""
-    Pulse.objects.filter(kind=KIND, name=this_worker()).delete()
+    Heartbeat.objects.filter(kind=KIND, name=this_worker()).delete()
 
 
 def forget_silent(now: datetime) -> None:
     """Drop the workers that have been silent for long."""
-    Pulse.objects.filter(kind=KIND, at__lt=now - FORGOTTEN_AFTER).delete()
+    Heartbeat.objects.filter(kind=KIND, at__lt=now - FORGOTTEN_AFTER).delete()
 
 
 def served_queues(now: datetime) -> frozenset[str]:
     """The queues that a living worker serves."""
-    alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
-    return frozenset(queue for pulse in alive for queue in pulse.details["queues"])
+    alive = Heartbeat.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
+    return frozenset(queue for heartbeat in alive for queue in heartbeat.details["queues"])
 
 
 def lacking(missing: Mapping[str, str]) -> dict[str, str]:
@@ -155,19 +155,19 @@ def lacking(missing: Mapping[str, str]) -> dict[str, str]:
     """
     if not any(missing.values()):
         return dict(missing)
-    alive = Pulse.objects.filter(kind=KIND, at__gte=read_clock() - timedelta(seconds=settings.JOB_LOST_AFTER_S))
-    had = {name for pulse in alive for name in pulse.details.get("engines") or ()}
+    alive = Heartbeat.objects.filter(kind=KIND, at__gte=read_clock() - timedelta(seconds=settings.JOB_LOST_AFTER_S))
+    had = {name for heartbeat in alive for name in heartbeat.details.get("engines") or ()}
     return {name: "" if name in had else sentence for name, sentence in missing.items()}
 
 
 def has_card(now: datetime, kind: str = "") -> bool:
     """Whether a living worker serves the queue of graphics cards and has one, with room for jobs of this kind."""
-    alive = Pulse.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
+    alive = Heartbeat.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
     return any(
-        Queue.GPU in pulse.details["queues"]
-        and pulse.details.get("card")
-        and (not kind or _read_capacity(pulse).can_take(Queue.GPU, kind, ""))
-        for pulse in alive
+        Queue.GPU in heartbeat.details["queues"]
+        and heartbeat.details.get("card")
+        and (not kind or _read_capacity(heartbeat).can_take(Queue.GPU, kind, ""))
+        for heartbeat in alive
     )
 
 
@@ -230,22 +230,22 @@ def known_workers(now: datetime) -> list[Worker]:
             taking.add(job.worker)
     return [
         Worker(
-            name=pulse.name,
-            queues=[queue.value for queue in Queue if queue in pulse.details["queues"]],
-            capacity=_read_capacity(pulse),
-            silence=max(now - pulse.at, timedelta()),
-            is_silent=now - pulse.at > patience,
-            jobs=jobs[pulse.name],
-            is_taking=pulse.name in taking,
-            files_age=_age(pulse.details.get("files_at"), now),
-            files_problem=pulse.details.get("files_problem", ""),
+            name=heartbeat.name,
+            queues=[queue.value for queue in Queue if queue in heartbeat.details["queues"]],
+            capacity=_read_capacity(heartbeat),
+            silence=max(now - heartbeat.at, timedelta()),
+            is_silent=now - heartbeat.at > patience,
+            jobs=jobs[heartbeat.name],
+            is_taking=heartbeat.name in taking,
+            files_age=_age(heartbeat.details.get("files_at"), now),
+            files_problem=heartbeat.details.get("files_problem", ""),
         )
-        for pulse in Pulse.objects.filter(kind=KIND, at__gte=now - FORGOTTEN_AFTER).order_by("name")
+        for heartbeat in Heartbeat.objects.filter(kind=KIND, at__gte=now - FORGOTTEN_AFTER).order_by("name")
     ]
 
 
-def _read_capacity(pulse: Pulse) -> Capacity:
+def _read_capacity(heartbeat: Heartbeat) -> Capacity:
     """As the worker told it; one of another version may tell less."""
-    told = {name: pulse.details[name] for name in Capacity.__dataclass_fields__ if name in pulse.details}
+    told = {name: heartbeat.details[name] for name in Capacity.__dataclass_fields__ if name in heartbeat.details}
     engines = told.get("engines")
     return Capacity(**told | {"engines": None if engines is None else tuple(engines)})

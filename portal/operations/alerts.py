@@ -1,8 +1,8 @@
 """Mails operators when a queue starves, when a kind of job keeps failing, and when the disk fills up.
 
 Each alert is mailed once, again once a day while it lasts, and once when it is over. One that comes back within a day
-of its mail waits for the end of that day. What was mailed is a `Pulse` of its own kind, so that a restart mails nothing
-twice. Where a mail cannot be sent, nothing is noted and it is tried again.
+of its mail waits for the end of that day. What was mailed is a `Heartbeat` of its own kind, so that a restart mails
+nothing twice. Where a mail cannot be sent, nothing is noted and it is tried again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.core.mail import EmailMessage
 from portal.accounts.selectors import operators
 from portal.core.labels import duration
 from portal.core.mail import absolute, render_mail
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.storage import SPARE_BYTES
 from portal.jobs.checks import explain_starved
 from portal.jobs.models import Actor, Job, State
@@ -72,7 +72,7 @@ def _find_failures(now: datetime) -> dict[str, str]:
 def tell_operators(now: datetime) -> int:
     """Mail what is new, lasts for another day, or is over; how many of them."""
     found = find_alerts(now)
-    told = {one.name.removeprefix(f"{KIND} "): one for one in Pulse.objects.filter(kind=KIND)}
+    told = {one.name.removeprefix(f"{KIND} "): one for one in Heartbeat.objects.filter(kind=KIND)}
     new = {name: text for name, text in found.items() if name not in told or told[name].at <= now - AGAIN}
     over = [name for name, one in told.items() if name not in found and not one.details["is_over"]]
     if new or over:
@@ -87,10 +87,10 @@ def tell_operators(now: datetime) -> int:
             log.exception("Operators could not be mailed that something needs a look: %s", " ".join(new.values()))
             return 0
     for name in new:
-        Pulse.objects.update_or_create(
+        Heartbeat.objects.update_or_create(
             name=f"{KIND} {name}", defaults={"kind": KIND, "at": now, "details": {"is_over": False}}
         )
     for name in over:
-        Pulse.objects.filter(name=f"{KIND} {name}").update(details={"is_over": True})
-    Pulse.objects.filter(kind=KIND, details__is_over=True, at__lte=now - AGAIN).delete()
+        Heartbeat.objects.filter(name=f"{KIND} {name}").update(details={"is_over": True})
+    Heartbeat.objects.filter(kind=KIND, details__is_over=True, at__lte=now - AGAIN).delete()
     return len(new) + len(over)

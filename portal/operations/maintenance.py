@@ -14,14 +14,14 @@ from django.db.models import F
 from listening.app.sessions.block_leases import give_time_back
 from portal.core import audit
 from portal.core.maintenance import KIND, Maintenance
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs.models import Job, State
 
 
 @transaction.atomic
 def begin_maintenance(*, message: str, now: datetime) -> Maintenance:
     """Turn visitors away from now on; if it is on already, only the message changes."""
-    row, is_new = Pulse.objects.select_for_update().get_or_create(
+    row, is_new = Heartbeat.objects.select_for_update().get_or_create(
         name=KIND, defaults={"kind": KIND, "at": now, "details": {"message": message}}
     )
     if is_new or row.details["message"] != message:
@@ -34,7 +34,7 @@ def begin_maintenance(*, message: str, now: datetime) -> Maintenance:
 @transaction.atomic
 def end_maintenance(*, now: datetime) -> Maintenance | None:
     """Let everybody in again; what it was, or None if it was off."""
-    row = Pulse.objects.select_for_update().filter(kind=KIND).first()
+    row = Heartbeat.objects.select_for_update().filter(kind=KIND).first()
     if row is None:
         return None
     found = Maintenance(row.at, row.details["message"])

@@ -13,6 +13,7 @@ from anonymization.methods.content_decoder.retrained import DECODER
 from anonymization.network_training.recipe import MapRecipe, Recipe, read_recipes
 from common.errors import MetricInputError
 from common.packages import missing_packages
+from common.seeds import find_wrong_seeds
 from evaluation.recognizer_training import frames
 from portal.challenges.models import Corpus, DataSet, Role, Utterance
 from portal.core import audit
@@ -25,7 +26,6 @@ from speech.model_files.store import is_here, missing_sentence
 # What a worker has that can train without and with the words of the speech.
 ENGINES = {False: "network-training", True: "network-training-with-words"}
 MOST_SEEDS = 5
-LARGEST_SEED = 2**31 - 1
 _MODELS = ("whisper-base", "ge2e", "hifigan-universal")
 
 
@@ -118,7 +118,11 @@ def find_problems(
     """What speaks against a training, a sentence each."""
     if sentence := explain_no_training():
         return [sentence]
-    found = [find_wrong_values(recipe, changes), find_wrong_seeds(seeds), *find_wrong_sets(corpus, data_sets)]
+    found = [
+        find_wrong_values(recipe, changes),
+        find_wrong_seeds(seeds, MOST_SEEDS),
+        *find_wrong_sets(corpus, data_sets),
+    ]
     found += [find_missing_texts(data_sets, recipe), find_wrong_decoder(recipe, decoder)]
     return [sentence for sentence in found if sentence]
 
@@ -153,15 +157,6 @@ def find_wrong_decoder(recipe: str, decoder: NetworkSeed | None) -> str:
     if decoder.training.recipe != DECODER or not decoder.card:
         return f"Expected a decoder that has ended its training, found {decoder}."
     return "" if read_recipes()[recipe].reads_decoder else f"{recipe} reads no decoder. Leave the one that ships."
-
-
-def find_wrong_seeds(seeds: Sequence[int]) -> str:
-    """Why these cannot be the seeds of a training, a sentence; empty where they can."""
-    is_wrong = not 1 <= len(seeds) <= MOST_SEEDS or any(not 0 <= seed <= LARGEST_SEED for seed in seeds)
-    if is_wrong or len(set(seeds)) < len(seeds):
-        told = ", ".join(map(str, seeds)) or "none"
-        return f"Give 1 to {MOST_SEEDS} different seeds from 0 to {LARGEST_SEED}; found {told}."
-    return ""
 
 
 def find_wrong_sets(corpus: Corpus, data_sets: Sequence[DataSet]) -> list[str]:

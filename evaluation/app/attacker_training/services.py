@@ -17,6 +17,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.networks import find_run_method
 from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import TargetRequest, find_targets
+from common.seeds import find_wrong_seeds
 from evaluation.app.attacker_training.selectors import Material, list_material
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.stored_attackers import list_scorings, list_seeds, speech_of_training
@@ -36,7 +37,6 @@ from speech.encoders.contract import Device
 
 ANY_DEVICE = "any"  # the graphics card of the worker that takes the job, where it has one, else its processors
 MOST_SEEDS = 10
-LARGEST_SEED = 2**31 - 1
 NAMED = 3
 
 
@@ -197,7 +197,7 @@ def find_problem(
         return missing
     if submission.state in GONE:
         return f"{submission} is {submission.get_state_display().lower()}; there is no speech to train on."
-    if problem := _find_seed_problem(seeds):
+    if problem := find_wrong_seeds(seeds, MOST_SEEDS):
         return problem
     material = {one.data_set: one for one in list_material(submission)}
     if not data_sets or any(data_set not in material for data_set in data_sets):
@@ -227,14 +227,6 @@ def _find_problem_of_originals(data_sets: Sequence[DataSet], recipe: TrainingRec
             "corpus again with its audio."
         )
     return find_back_end_problem(list(utterances.values_list("speaker__name", flat=True)), recipe)
-
-
-def _find_seed_problem(seeds: Sequence[int]) -> str:
-    is_wrong = not 1 <= len(seeds) <= MOST_SEEDS or any(not 0 <= seed <= LARGEST_SEED for seed in seeds)
-    if is_wrong or len(set(seeds)) < len(seeds):
-        found = ", ".join(map(str, seeds)) or "none"
-        return f"Give 1 to {MOST_SEEDS} different seeds from 0 to {LARGEST_SEED}; found {found}."
-    return ""
 
 
 def _find_problem_of_material(chosen: Sequence[Material]) -> str:

@@ -12,9 +12,9 @@ from django.utils.functional import cached_property
 
 from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError
+from common.seeds import read_seeds
 from evaluation.app.attacker_training.selectors import Material, TrainingCost, estimate_cost, list_material
 from evaluation.app.attacker_training.services import (
-    LARGEST_SEED,
     MOST_SEEDS,
     explain_no_training,
     find_problem,
@@ -181,10 +181,10 @@ class TrainingForm(forms.Form):
     # What it takes -----------------------------------------------------------------------------------
 
     def clean_seeds(self) -> list[int]:
-        parts = self.cleaned_data["seeds"].replace(",", " ").split()
-        if not all(part.isascii() and part.isdecimal() and len(part) <= len(str(LARGEST_SEED)) for part in parts):
-            raise forms.ValidationError("Seeds are whole numbers from 0 on with commas between them, such as 1, 2, 3.")
-        return [int(part) for part in parts]
+        try:
+            return read_seeds(self.cleaned_data["seeds"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

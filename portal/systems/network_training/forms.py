@@ -13,18 +13,17 @@ from django.utils.functional import cached_property
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.network_training.selectors import Material, list_decoders, list_material
 from anonymization.app.network_training.services import (
-    LARGEST_SEED,
     MOST_SEEDS,
     explain_no_training,
     find_missing_texts,
     find_wrong_decoder,
-    find_wrong_seeds,
     find_wrong_sets,
     find_wrong_values,
     needs_card,
     start_training,
 )
 from anonymization.network_training.recipe import Recipe, read_recipes
+from common.seeds import find_wrong_seeds, read_seeds
 from portal.challenges.models import Corpus, DataSet
 from portal.core.clock import read_clock
 from portal.core.fields import LineField, RadioField, RowField, RowsField, disable
@@ -68,9 +67,9 @@ class NetworkTrainingForm(forms.Form):
         label="Seeds",
         max_length=80,
         initial="1",
-        help_text=f"Whole numbers, at most {MOST_SEEDS}, such as 1 2 3. Each is a training of its own; the spread "
+        help_text=f"Whole numbers, at most {MOST_SEEDS}, such as 1, 2, 3. Each is a training of its own; the spread "
         "between them shows the effect of chance.",
-        error_messages={"required": f"Give 1 to {MOST_SEEDS} seeds, such as 1 2 3."},
+        error_messages={"required": f"Give 1 to {MOST_SEEDS} seeds, such as 1, 2, 3."},
     )
     licence = LineField(
         label="Licence of the speech",
@@ -149,11 +148,11 @@ class NetworkTrainingForm(forms.Form):
     # What it takes -----------------------------------------------------------------------------------
 
     def clean_seeds(self) -> list[int]:
-        parts = self.cleaned_data["seeds"].replace(",", " ").split()
-        if not all(part.isascii() and part.isdecimal() and len(part) <= len(str(LARGEST_SEED)) for part in parts):
-            raise forms.ValidationError("Seeds are whole numbers from 0 on with spaces between them, such as 1 2 3.")
-        seeds = [int(part) for part in parts]
-        if sentence := find_wrong_seeds(seeds):
+        try:
+            seeds = read_seeds(self.cleaned_data["seeds"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+        if sentence := find_wrong_seeds(seeds, MOST_SEEDS):
             raise forms.ValidationError(sentence)
         return seeds
 

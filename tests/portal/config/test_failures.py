@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from portal.config.environment import SettingsError, read_environment
 from portal.core import health, storage_probes
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs import runner, workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job
@@ -49,7 +49,7 @@ def lose_queue(patch, settings):
 
 
 def end_scheduler(patch, settings):
-    Pulse.objects.create(name="scheduler", at=timezone.now() - timedelta(hours=1))
+    Heartbeat.objects.create(name="scheduler", at=timezone.now() - timedelta(hours=1))
     return health.check_scheduler()
 
 
@@ -66,7 +66,7 @@ def have_no_worker(patch, settings):
 def have_a_worker_that_hangs(patch, settings):
     make_late_job()
     details = {"queues": ["cpu"], "processes": 2}
-    Pulse.objects.create(name="box 1", kind=workers.KIND, at=timezone.now(), details=details)
+    Heartbeat.objects.create(name="box 1", kind=workers.KIND, at=timezone.now(), details=details)
     return check_workers()
 
 

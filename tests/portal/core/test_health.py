@@ -8,7 +8,7 @@ from django.core.management import BaseCommand, CommandError, call_command
 from django.utils import timezone
 
 from portal.core import health
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.storage import SPARE_BYTES, ModuleManifestStorage
 
 PARTS = ["database", "migrations", "static files", "disk", "clock", "files", "queue", "scheduler", "workers"]
@@ -88,5 +88,5 @@ def test_clock_that_differs_from_the_databases_is_seen(monkeypatch, ahead_s, sen
 def test_scheduler_that_was_stopped_days_ago_is_told_in_days():
     health.write_heartbeat("scheduler")
     assert health.check_scheduler() is None
-    Pulse.objects.filter(name="scheduler").update(at=timezone.now() - timedelta(days=2, hours=4))
+    Heartbeat.objects.filter(name="scheduler").update(at=timezone.now() - timedelta(days=2, hours=4))
     assert health.check_scheduler() == "The scheduler has been silent for 2 d 4 h. Start manage.py scheduler."

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.processes import choose_processes, worker_command
 from portal.jobs import services, tasks, workers
 from portal.jobs.checks import check_workers
@@ -31,7 +31,7 @@ def messages(monkeypatch):
 
 def make_worker(name, capacity, queues=("cpu",)):
     details = {"queues": list(queues)} | {field: getattr(capacity, field) for field in Capacity.__dataclass_fields__}
-    return Pulse.objects.create(name=name, kind=workers.KIND, at=timezone.now(), details=details)
+    return Heartbeat.objects.create(name=name, kind=workers.KIND, at=timezone.now(), details=details)
 
 
 def make_waiting(kind="test-done", engine="", **fields):
@@ -75,7 +75,7 @@ def test_job_that_no_worker_can_take_says_what_is_missing():
 
 def test_worker_of_a_version_that_tells_less_takes_everything():
     details = {"queues": ["cpu"], "processes": 2, "has_card": False}
-    Pulse.objects.create(name="old", kind=workers.KIND, at=timezone.now(), details=details)
+    Heartbeat.objects.create(name="old", kind=workers.KIND, at=timezone.now(), details=details)
     [old] = workers.known_workers(timezone.now())
     assert (old.capacity.processes, old.capacity.memory_bytes) == (2, None)
     assert old.capacity.can_take("cpu", "test-done", "whisper-base")
@@ -102,8 +102,8 @@ def test_worker_without_the_portals_files_passes_its_message_on_to_one_that_read
     monkeypatch.setattr(tasks, "PASS_ON_S", 0)
     job = make_waiting("test-done")
     for name, problem in (("lost", "It finds no file."), ("lost, too", "It finds no file.")):
-        pulse = make_worker(name, LARGE)
-        Pulse.objects.filter(pk=pulse.pk).update(details=pulse.details | {"files_problem": problem})
+        heartbeat = make_worker(name, LARGE)
+        Heartbeat.objects.filter(pk=heartbeat.pk).update(details=heartbeat.details | {"files_problem": problem})
     tasks.run_job(str(job.pk))
     assert messages == [], "nobody reads them"
     make_worker("right", LARGE)
@@ -115,12 +115,12 @@ def test_worker_without_the_portals_files_passes_its_message_on_to_one_that_read
 def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messages, settings):
     make = {"kind": "test-card", "title": "Vectors", "parameters": {}}
     assert create_job(**make).queue == "cpu"
-    pulse = make_worker("card", Capacity(card="a card"), queues=("gpu",))
+    heartbeat = make_worker("card", Capacity(card="a card"), queues=("gpu",))
     job = create_job(**make)
     assert job.queue == "gpu"
     leave_card(timezone.now())
     assert Job.objects.get(pk=job.pk).queue == "gpu"
-    pulse.delete()
+    heartbeat.delete()
     leave_card(timezone.now())
     assert Job.objects.get(pk=job.pk).queue == "cpu"
     settings.CARD_JOBS = "always"
@@ -134,14 +134,14 @@ def test_job_stays_off_a_card_that_is_too_small_for_its_kind(messages):
     make = {"kind": "test-large-card", "title": "Vectors", "parameters": {}}
     make_worker("small", Capacity(card="a card", card_memory_bytes=2 * GB), queues=("gpu",))
     assert [create_job(**make | {"kind": kind}).queue for kind in ("test-card", "test-large-card")] == ["gpu", "cpu"]
-    pulse = make_worker("large", Capacity(card="a card", card_memory_bytes=8 * GB), queues=("gpu",))
+    heartbeat = make_worker("large", Capacity(card="a card", card_memory_bytes=8 * GB), queues=("gpu",))
     small, large, needing = (
         create_job(**make | {"kind": "test-card"}),
         create_job(**make),
         create_job(**make, card=True),
     )
     assert large.queue == "gpu"
-    pulse.delete()
+    heartbeat.delete()
     leave_card(timezone.now())
     assert [Job.objects.get(pk=job.pk).queue for job in (small, large, needing)] == ["gpu", "cpu", "gpu"]
 
@@ -187,9 +187,9 @@ def test_worker_logs_as_much_as_the_setting_says(settings):
 def test_engine_is_missing_only_where_neither_this_machine_nor_a_worker_has_it():
     missing = {"whisper-base": "Whisper base is not here: fetch it.", "ecapa": ""}
     assert workers.lacking(missing) == missing
-    pulse = make_worker("small", SMALL)
+    heartbeat = make_worker("small", SMALL)
     assert workers.lacking(missing) == missing
     make_worker("large", LARGE)
     assert workers.lacking(missing) == {"whisper-base": "", "ecapa": ""}
-    Pulse.objects.exclude(pk=pulse.pk).update(at=timezone.now() - timedelta(minutes=30))
+    Heartbeat.objects.exclude(pk=heartbeat.pk).update(at=timezone.now() - timedelta(minutes=30))
     assert workers.lacking(missing) == missing, "a silent worker counts no more"

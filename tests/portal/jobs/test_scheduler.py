@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import OperationalError
 from django.utils import timezone
 
-from portal.core.health import last_pulse
+from portal.core.health import read_last_heartbeat
 from portal.jobs import scheduler, services
 from portal.jobs.management.commands import scheduler as command
 from portal.jobs.models import Job, State
@@ -125,7 +125,7 @@ def test_queue_that_is_down_is_tried_once_in_a_round(monkeypatch):
     for _ in range(5):
         make()
     assert (scheduler.sweep(), len(tries)) == (0, 1)
-    assert last_pulse("scheduler") is not None
+    assert read_last_heartbeat("scheduler") is not None
 
 
 # Periodic tasks -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from portal.core import clock
 from portal.core.clock import read_clock
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs import workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job
@@ -33,7 +33,7 @@ def _still_clock(monkeypatch):
 def make_worker(name="box 1", *, queues=("cpu", "light"), processes=1, silent_s=0):
     details = {"queues": list(queues), "processes": processes}
     at = timezone.now() - timedelta(seconds=silent_s)
-    return Pulse.objects.create(name=name, kind=workers.KIND, at=at, details=details)
+    return Heartbeat.objects.create(name=name, kind=workers.KIND, at=at, details=details)
 
 
 def long_ago():
@@ -87,7 +87,7 @@ def test_job_behind_a_busy_worker_is_no_problem_but_one_beside_an_idle_worker_is
     make_job("running", queue="cpu", worker="box 1")
     make_waiting("light")
     assert check_workers() is None
-    Pulse.objects.all().delete()
+    Heartbeat.objects.all().delete()
     make_worker(processes=2)
     assert check_workers() is None, "it has just begun a job"
     Job.objects.filter(state="running").update(started_at=long_ago())
@@ -131,16 +131,16 @@ def test_worker_that_ended_in_order_is_not_missed(monkeypatch):
         False,
     )
     workers.sign_off()
-    assert Pulse.objects.count() == 0
+    assert Heartbeat.objects.count() == 0
 
 
-def test_silent_worker_is_forgotten_after_an_hour_and_no_other_pulse_with_it():
+def test_silent_worker_is_forgotten_after_an_hour_and_no_other_heartbeat_with_it():
     make_worker("box 1", silent_s=3590)
     make_worker("box 2", silent_s=3610)
-    Pulse.objects.create(name="other", at=timezone.now() - timedelta(days=1))
+    Heartbeat.objects.create(name="other", at=timezone.now() - timedelta(days=1))
     assert [worker.name for worker in workers.known_workers(timezone.now())] == ["box 1"]
     sweep()
-    assert set(Pulse.objects.values_list("name", flat=True)) == {"box 1", "other", "scheduler"}
+    assert set(Heartbeat.objects.values_list("name", flat=True)) == {"box 1", "other", "scheduler"}
 
 
 def test_job_knows_the_worker_that_claimed_it(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs import workers
 from portal.operations import alerts
 from tests.portal.factories import make_job, make_operator, make_organizer
@@ -54,7 +54,7 @@ def test_alert_that_comes_and_goes_is_no_flood(disk):
         alerts.tell_operators(now + timedelta(minutes=minutes))
     assert len(mail.outbox) == 2  # one, and that it was over
     alerts.tell_operators(now + timedelta(days=2))
-    assert not Pulse.objects.filter(kind=alerts.KIND, details__is_over=True).exists()
+    assert not Heartbeat.objects.filter(kind=alerts.KIND, details__is_over=True).exists()
 
 
 def test_queue_is_mailed_that_nobody_serves_or_whose_workers_are_busy_too_long(settings):
@@ -63,11 +63,11 @@ def test_queue_is_mailed_that_nobody_serves_or_whose_workers_are_busy_too_long(s
     make_job(queue="gpu", waiting_since=now - timedelta(minutes=10))
     make_job(queue="cpu", waiting_since=now - timedelta(minutes=59))
     busy = {"queues": ["cpu"], "processes": 1}
-    Pulse.objects.create(name="box", kind=workers.KIND, at=now, details=busy)
+    Heartbeat.objects.create(name="box", kind=workers.KIND, at=now, details=busy)
     make_job("running", queue="cpu", worker="box")
     assert alerts.tell_operators(now) == 1
     assert "in the queue gpu, which no running worker serves" in mail.outbox[0].body
-    Pulse.objects.update_or_create(name="box", defaults={"at": now + timedelta(minutes=2)})
+    Heartbeat.objects.update_or_create(name="box", defaults={"at": now + timedelta(minutes=2)})
     assert "queue cpu" in alerts.find_alerts(now + timedelta(minutes=2))
     settings.ALERT_WAIT_MINUTES = 90
     assert "queue cpu" not in alerts.find_alerts(now + timedelta(minutes=2))
@@ -100,5 +100,5 @@ def test_mail_that_fails_is_tried_again(disk, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("django.core.mail.EmailMessage.send", fail)
         assert alerts.tell_operators(timezone.now()) == 0
-    assert not Pulse.objects.filter(kind=alerts.KIND).exists()
+    assert not Heartbeat.objects.filter(kind=alerts.KIND).exists()
     assert alerts.tell_operators(timezone.now()) == 1

@@ -13,7 +13,7 @@ from listening.app.models import Block, Session
 from listening.app.periodic_tasks import expire_leases
 from portal.accounts.models import User
 from portal.core import maintenance
-from portal.core.models import AuditEvent, Pulse
+from portal.core.models import AuditEvent, Heartbeat
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, State
 from portal.jobs.scheduler import sweep
@@ -160,7 +160,7 @@ def test_workers_and_scheduler_begin_nothing_and_go_on_afterwards(settings):
     assert with_estimates([job])[0].wait == "Waits for the end of maintenance mode."
     Job.objects.filter(pk=job.pk).update(sent_at=timezone.now() - timedelta(hours=2))
     assert sweep() == 0
-    assert Pulse.objects.filter(name="scheduler").exists()
+    assert Heartbeat.objects.filter(name="scheduler").exists()
     finish_job(running, State.SUCCEEDED)
     assert turn().splitlines()[-1] == "No job is running."
     turn("off")

@@ -8,7 +8,7 @@ import pytest
 from django.db import DatabaseError
 from django.utils import timezone
 
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs import workers
 from portal.operations import metrics
 from tests.listening.factories import make_session, make_study
@@ -37,7 +37,7 @@ def test_metrics_count_jobs_workers_and_evaluators(client, settings):
         make_job(
             "succeeded", queue="cpu", kind="test-steps", started_at=now - timedelta(seconds=seconds), finished_at=now
         )
-    Pulse.objects.create(name='box "1"', kind=workers.KIND, at=now, details={"queues": ["cpu"], "processes": 1})
+    Heartbeat.objects.create(name='box "1"', kind=workers.KIND, at=now, details={"queues": ["cpu"], "processes": 1})
     make_session(make_study(), last_seen_at=now)
     answer = client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
     assert (answer.status_code, answer["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")

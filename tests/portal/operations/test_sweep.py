@@ -18,7 +18,7 @@ from evaluation.app.models import EvaluationRun
 from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Edition, Utterance
 from portal.core import storage_probes
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.removal import find_kind, list_held_files
 from portal.core.storage import AtomicFileSystemStorage, store_bytes
 from portal.jobs.runner import execute
@@ -218,8 +218,8 @@ def test_scheduler_deletes_drafts_and_old_probes(folder, settings):
     [mine] = storage_probes.find_probes()
     settings.ADDRESS = "gone.example:8000"
     storage_probes.write_probe()
-    gone = Pulse.objects.get(name__contains="gone.example")
-    Pulse.objects.filter(pk=gone.pk).update(at=now - timedelta(days=31))
+    gone = Heartbeat.objects.get(name__contains="gone.example")
+    Heartbeat.objects.filter(pk=gone.pk).update(at=now - timedelta(days=31))
     names = [mine.key, gone.details["key"], "health/left-by-a-killed-check", "health/young"]
     for name in names[2:]:
         default_storage.save(name, ContentFile(b"ok"))
@@ -231,4 +231,4 @@ def test_scheduler_deletes_drafts_and_old_probes(folder, settings):
     delete_leftovers()
     assert [default_storage.exists(name) for name in names] == [True, False, False, True]
     assert not draft.exists()
-    assert [one.details["key"] for one in Pulse.objects.filter(kind=storage_probes.KIND)] == [mine.key]
+    assert [one.details["key"] for one in Heartbeat.objects.filter(kind=storage_probes.KIND)] == [mine.key]

@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection  # noqa: F401 - for the condition below
 
-from portal.core.health import check_scheduler, last_pulse
+from portal.core.health import check_scheduler, read_last_heartbeat
 from portal.jobs.models import State
 from tests.portal.processes.programs import items_of, let_go, make_steps, wait_for_end, wait_for_items, wait_until
 
@@ -16,9 +16,10 @@ def test_job_runs_once_whatever_the_clocks_of_worker_and_scheduler_say(alone, tm
     job = make_steps(file, items=5, held_at=2)
     wait_for_items(file, 2)
     alone.start_scheduler(TEST_CLOCK_AHEAD_S=str(-worker_s))
-    begun = wait_until(lambda: last_pulse("scheduler"), "a round of the scheduler")
+    begun = wait_until(lambda: read_last_heartbeat("scheduler"), "a round of the scheduler")
     wait_until(
-        lambda: (last_pulse("scheduler") - begun).total_seconds() > 3, "rounds for as long as a job may be silent"
+        lambda: (read_last_heartbeat("scheduler") - begun).total_seconds() > 3,
+        "rounds for as long as a job may be silent",
     )
     assert check_scheduler() is None
     let_go(file)

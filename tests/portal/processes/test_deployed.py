@@ -82,7 +82,7 @@ class Machine:
         """What workers and scheduler left in the database: kind, or else name; queues."""
         [file] = (self.folder / "var").glob("*.sqlite3")
         with closing(sqlite3.connect(file, timeout=30)) as database:
-            rows = database.execute("select coalesce(nullif(kind, ''), name), details from core_pulse").fetchall()
+            rows = database.execute("select coalesce(nullif(kind, ''), name), details from core_heartbeat").fetchall()
         return {(kind, ",".join(sorted(json.loads(details or "{}").get("queues", [])))) for kind, details in rows}
 
     def is_up(self, name):

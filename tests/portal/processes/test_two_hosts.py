@@ -9,7 +9,7 @@ from django.test import Client, override_settings
 
 from evaluation.app.audio_measures.selectors import figure_key
 from evaluation.app.models import EvaluationRun
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.signed_urls import signed_address
 from portal.core.storage import read_stored, store_bytes
 from portal.jobs.models import Job, State
@@ -115,12 +115,12 @@ def test_submission_is_checked_measured_and_played_on_two_machines(alone, place,
 
 
 def _proven():
-    return any(row.details.get("files_at") for row in Pulse.objects.filter(kind="worker"))
+    return any(row.details.get("files_at") for row in Heartbeat.objects.filter(kind="worker"))
 
 
 def test_worker_with_other_files_or_another_key_takes_no_job(alone, place, tmp_path):
     web = WebServer(alone, **machine(tmp_path, "web", place))
-    wait_until(lambda: Pulse.objects.filter(kind="probe").exists(), "a probe")
+    wait_until(lambda: Heartbeat.objects.filter(kind="probe").exists(), "a probe")
     other_key = machine(tmp_path, "other", place) | {"PORTAL_SECRET_KEY": "another"}
     refused = start_worker(alone, other_key)
     assert refused.wait() == 1

@@ -8,7 +8,7 @@ import signal
 import pytest
 from django.utils import timezone
 
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, State
 from portal.jobs.selectors import STARVED_AFTER
@@ -81,7 +81,7 @@ def test_signs_of_life_go_on_after_the_loss_of_the_queue_and_of_idle_processes(s
     lose_queue()
     for pid in set(standing.worker.family()) - {standing.worker.pid}:
         os.kill(pid, signal.SIGKILL)
-    Pulse.objects.all().delete()
+    Heartbeat.objects.all().delete()
     wait_until(lambda: worker_of(standing.worker), "a new heartbeat")
 
 

@@ -16,7 +16,7 @@ from evaluation.app.runs.selectors import list_jobs
 from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Speech
 from evaluation.recognizer_training import frames
-from portal.core.models import Pulse
+from portal.core.models import Heartbeat
 from portal.core.storage import default_storage
 from portal.jobs.models import Job, State
 from portal.jobs.runner import execute
@@ -166,7 +166,7 @@ def test_each_reason_why_none_can_be_trained_is_a_sentence(submission, monkeypat
 def test_a_worker_that_has_what_this_machine_lacks_trains_and_recognises(submission, monkeypatch):
     monkeypatch.setattr("evaluation.app.recognizer_training.services.missing", lambda: "Whisper is missing.")
     capacity = {"queues": ["cpu"], "cores": 4, "engines": ["phones"]}
-    Pulse.objects.create(kind=KIND, name="large", details=capacity, at=timezone.now())
+    Heartbeat.objects.create(kind=KIND, name="large", details=capacity, at=timezone.now())
     run = start_retraining(submission=submission, recipe=RECIPE)
     assert [job.engine for job in list_jobs(run)] == ["phones"] * 3
     assert handlers.find_phone_training() == ["phones"]
