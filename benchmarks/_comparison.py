@@ -327,8 +327,9 @@ def compare(
     per_speaker: int,
     sweep: tuple[str, Sequence[float]] | None = None,
     part: str = "comparison",
+    file: Path = FILE,
 ) -> None:
-    """Measure the methods and keep each as soon as it is measured.
+    """Measure the methods and keep each in a file as soon as it is measured.
 
     sweep: an option and the values that are tried, of which nothing is kept but what is printed.
     part: ``comparison`` measures all but the semi-informed attacker; ``semi-informed`` that attacker, and
@@ -381,7 +382,7 @@ def compare(
         else:
             found = measure(method, judges)
         print(method.name, json.dumps(found), flush=True)
-        keep(FILE, about, method.name, found)
+        keep(file, about, method.name, found)
 
 
 def measure_copies(judges: Judges) -> dict[str, Any]:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.contract import Anonymizer, PseudoSpeaker, plans_voices, takes_targets
+from anonymization.methods.measured import FILE
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import plan_voices
 from benchmarks._attackers import Attacker, Rates, attackers
@@ -297,6 +298,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--speakers", type=int, default=8, help="of the comparison (default 8)")
     parser.add_argument("--sweep", default="", metavar="OPTION=A,B,…", help="print the comparison for these values")
     parser.add_argument("--per-speaker", type=int, default=4, help="utterances of each in the comparison (default 4)")
+    parser.add_argument("--out", type=Path, default=FILE, metavar="FILE", help="where it is kept")
     return parser.parse_args()
 
 
@@ -312,7 +314,7 @@ def main() -> int:
         able = [get_method(name) for name in options.methods] if options.methods else methods()
         able = [one for one in able if not one.missing()]
         for part in kept:
-            compare(able, options.speakers, options.per_speaker, sweep, part)
+            compare(able, options.speakers, options.per_speaker, sweep, part, options.out)
         return 0
     speech = read_speech(max(4, options.utterances))
     print(f"{len(speech.utterances)} utterances of {len(speech.by_speaker)} speakers, {speech.duration_s / 60:.1f} min")
