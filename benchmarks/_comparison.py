@@ -354,7 +354,7 @@ def compare(
         about["original"] = {
             "semi_informed": judges.trained_attacker([e.samples for e in training.utterances], original)
         }
-    else:
+    elif sweep is None:
         about["copied"] = measure_copies(judges)
     if part == "comparison":
         about["original"] = {

@@ -183,14 +183,16 @@ def list_material(corpus: Corpus) -> list[Material]:
     ]
 
 
-def list_warnings(training: NetworkTraining) -> list[str]:
-    """What a reader of evaluations must know of the networks of a training, and of the decoder that it is for."""
-    learnt = [("", training)]
+def list_warnings(training: NetworkTraining) -> list[tuple[str, str]]:
+    """What a reader of evaluations must know of the networks of a training, and of the decoder that it is for: heading
+    and text of each."""
+    learnt = [("It learns from speakers of the evaluation", "", training)]
     if training.decoder is not None:
-        learnt.append((f"Its decoder, of training {training.decoder.training_id}: ", training.decoder.training))
+        own = training.decoder.training
+        learnt.append(("Its decoder learnt from speakers of the evaluation", f"Training {own.pk}: ", own))
     return [
-        f"{whose}{one.warning}"
-        for whose, each in learnt
+        (heading, f"{whose}{one.warning}")
+        for heading, whose, each in learnt
         for one in list_material(each.corpus)
         if one.data_set.name in each.data_sets and one.warning
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,7 +22,7 @@ from speech.encoders import registry as encoders
 
 SLOTS = ("content", "voice", "prosody", "synthesis")
 # Of the attacker, as `Measured` names them.
-ATTACKS = ("ignorant", "lazy_informed")
+ATTACKS = ("ignorant", "lazy_informed", "semi_informed")
 _ORIGINAL, _COPIES = "Original speech", "Copies by HiFi-GAN"
 _WORDS = ShownAverage("wer", WER, "")
 
@@ -40,22 +40,31 @@ def methods_page() -> dict[str, Any]:
 
 
 def list_method_drawings() -> dict[str, Drawing]:
-    """EER against word errors by slug, one figure an attack, by an encoder and a recogniser that no method uses."""
+    """EER against word errors by slug, one figure an attack, by an encoder and a recogniser that no method uses; the
+    semi-informed attacker is one network, trained on each method's speech."""
     found, measured = read_measurements(), list(_measured())
     encoder, recognizer = found.encoders[0], found.recognizers[0]
+
+    def find_eer(one: Measured, attack: str) -> float | None:
+        rates = getattr(one, attack)
+        return rates[encoder] if isinstance(rates, Mapping) else rates
 
     def point(name: str, eer: float, word_errors: float, kind: Kind = "system") -> SystemPoint:
         words = f"{name}: EER {_percent(eer)} %, word errors {_percent(word_errors)} %"
         return SystemPoint(name, 100 * eer, 100 * word_errors, kind, words=words, link="#numbers")
 
-    original = point(_ORIGINAL, found.original.ignorant[encoder], found.original.word_errors[recognizer], "original")
     drawings = {}
     for attack in ATTACKS:
-        points = (
-            point(method.name, getattr(one, attack)[encoder], one.word_errors[recognizer]) for method, one in measured
+        unprotected = "semi_informed" if attack == "semi_informed" else "ignorant"
+        spoken: list[tuple[str, Measured, str, Kind]] = [(_ORIGINAL, found.original, unprotected, "original")]
+        spoken += [(method.name, one, attack, "system") for method, one in measured]
+        points = tuple(
+            point(name, eer, one.word_errors[recognizer], kind)
+            for name, one, by, kind in spoken
+            if (eer := find_eer(one, by)) is not None
         )
         slug = attack.replace("_", "-")
-        drawings[slug] = Drawing(slug, _WORDS, points=(original, *points))
+        drawings[slug] = Drawing(slug, _WORDS, points=points)
     return drawings
 
 
@@ -126,12 +135,14 @@ def _figure(drawing: Drawing) -> dict[str, Any]:
     def address(extension: str, **form: str) -> str:
         return f"{reverse('anonymizers:figure', args=[drawing.slug, extension])}?{urlencode({'v': mark} | form)}"
 
-    encoder = encoders.find_engine(read_measurements().encoders[0]).title
+    by = encoders.find_engine(read_measurements().encoders[0]).title
+    if drawing.slug == "semi-informed":
+        by = "an attacker trained on speech of each method"
     alt = f"EER of the {drawing.slug} attacker against word errors of {len(drawing.points)} kinds of speech."
     rows = ((one.name, fixed(one.eer, 1), fixed(one.utility, 1)) for one in drawing.points)
     words = {
         "title": f"Privacy against word errors, {drawing.slug} attacker",
-        "caption": f"EER by {encoder}. Right: more private; below: more words kept."
+        "caption": f"EER by {by}. Right: more private; below: more words kept."
         f"{above_chance_note(one.eer for one in drawing.points)}",
         "alt": f"{alt} The numbers follow as a table.",
         "numbers": number_table("The figure in numbers", ["Method", "EER, %", "WER, %"], rows, styles=""),

@@ -126,9 +126,11 @@ def test_page_warns_of_speakers_of_the_evaluation_whom_training_and_decoder_hear
     for data_set in (of_decoder, own):
         data_set.utterances.add(data_set.corpus.data_sets.get(role=Role.ENROLMENT).utterances.first())
     told = text_of(organizer.get(page))
-    whose = f"Its decoder, of training {decoder.training_id}: "
-    assert told.count("One of its speakers is also enrolled or tried.") == 2
-    assert told.count(f"{whose}One of its speakers is also enrolled or tried.") == 1
+    said = "One of its speakers is also enrolled or tried."
+    assert told.count(said) == 2
+    assert told.count("It learns from speakers of the evaluation") == 1
+    assert told.count("Its decoder learnt from speakers of the evaluation") == 1
+    assert told.count(f"Training {decoder.training_id}: {said}") == 1
 
 
 def test_form_says_what_no_machine_has(organizer, monkeypatch):
