@@ -501,7 +501,8 @@ def document_rows(found: Measurements) -> list[str]:
     lines = [f"| {' | '.join(['method', *heads])} |", "| --- |" + " ---: |" * len(heads)]
     rows = {"original speech": found.original, "copies by HiFi-GAN": found.copied}
     for name, one in found.methods.items():
-        rows[f"`{name}`{'' if found.is_intelligible(one) else ' (not intelligible)'}"] = one
+        marks = ", ".join(found.find_shortfalls(one))
+        rows[f"`{name}` ({marks})" if marks else f"`{name}`"] = one
     return [*lines, *(f"| {' | '.join([name, *found.row(one)])} |" for name, one in rows.items())]
 
 

@@ -22,6 +22,14 @@ from speech.recognizers import registry as recognizers
 FILE = Path(__file__).with_name("measured.toml")
 # What has more word errors than so many times those of copies by the vocoder is not intelligible.
 _MOST_WORD_ERRORS = 1.5
+# The voice is reached where more than so large a part of the outputs are nearer to it than to another one.
+_NEARER = 0.5
+# What a method may fall short of, by its mark in tables.
+SHORTFALLS = {
+    "not intelligible": "more than 1.5 times the word errors of copies",
+    "voice not reached": "at most half of the outputs are nearer to the given voice than to the own, or than to "
+    "another’s",
+}
 Value = float | None
 
 
@@ -136,6 +144,18 @@ class Measurements:
         """Whether speech has at most 1.5 times the word errors of the copies, by the first recogniser."""
         name = self.recognizers[0]
         return one.word_errors[name] <= _MOST_WORD_ERRORS * self.copied.word_errors[name]
+
+    def find_shortfalls(self, one: Measured) -> tuple[str, ...]:
+        """Marks of `SHORTFALLS`."""
+        marks = {"not intelligible": self.is_intelligible(one), "voice not reached": reaches_voice(one) is not False}
+        return tuple(mark for mark, is_met in marks.items() if not is_met)
+
+
+def reaches_voice(one: Measured) -> bool | None:
+    """Whether more than half of the outputs are nearer to the given voice than to the own, and than to another's; None
+    where that was not measured."""
+    shares = (one.nearer_than_own, one.nearer_than_other)
+    return None if None in shares else all(share > _NEARER for share in shares if share is not None)
 
 
 @cache

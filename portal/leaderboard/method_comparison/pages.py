@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from anonymization.methods.contract import Anonymizer, Block, keeps_duration
-from anonymization.methods.measured import Measured, Measurements, find_measured, read_measurements
+from anonymization.methods.measured import Measured, Measurements, find_measured, reaches_voice, read_measurements
 from anonymization.methods.registry import methods
 from common.rounding import fixed
 from common.tables import Cell, Column, Table, number_table, plain_table
@@ -74,17 +74,18 @@ def method_rows() -> Iterator[Sequence[Any]]:
     measures = list(found.measures())
     parts = [name for slot in SLOTS for name in (slot, f"{slot}_state")]
     yield (
-        *("method", "title", "version", "fidelity", "keeps_duration", *parts, "intelligible"),
+        *("method", "title", "version", "fidelity", "keeps_duration", *parts, "intelligible", "voice_reached"),
         *(measure.key for measure in measures),
     )
     for name, one in ((_ORIGINAL, found.original), (_COPIES, found.copied)):
-        yield (name, *[None] * (5 + len(parts)), *(measure.read(one) for measure in measures))
+        yield (name, *[None] * (6 + len(parts)), *(measure.read(one) for measure in measures))
     for method in methods():
         measured, own = find_measured(method), _parts(method)
         yield (
             *(method.name, method.title, method.version, getattr(method, "fidelity", ""), keeps_duration(method)),
             *(getattr(own.get(slot), name, None) for slot in SLOTS for name in ("title", "state")),
             measured and found.is_intelligible(measured),
+            measured and reaches_voice(measured),
             *(measure.read(measured) for measure in measures),
         )
 
@@ -96,14 +97,10 @@ def numbers_table(found: Measurements) -> Table:
         for name, one, marks in (
             (_ORIGINAL, found.original, ()),
             (_COPIES, found.copied, ()),
-            *((method.name, one, _marks(found, one)) for method, one in _measured()),
+            *((method.name, one, found.find_shortfalls(one)) for method, one in _measured()),
         )
     ]
     return number_table("Measured on the same speech", ["Method", *found.heads], rows, styles="pin")
-
-
-def _marks(found: Measurements, one: Measured) -> tuple[str, ...]:
-    return () if found.is_intelligible(one) else ("not intelligible",)
 
 
 def _parts_table() -> Table:

@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import Any
 
 from anonymization.methods.contract import Anonymizer, Block
-from anonymization.methods.measured import find_measured, read_measurements
+from anonymization.methods.measured import SHORTFALLS, find_measured, read_measurements
 from common.tables import Column, number_table, plain_table
 
 _WIDTH, _COLUMN, _GAP = 320, 148, 24
@@ -127,7 +127,7 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
     kinds = {"Original": whole.original, "Copies by HiFi-GAN": whole.copied, "This method": found}
     rows = zip(whole.heads, *(whole.row(one) for one in kinds.values()), strict=True)
     caption = f"Measured on real speech, {whole.date}"
-    told = "" if whole.is_intelligible(found) else "Not intelligible: more than 1.5 times the word errors of copies. "
+    told = "".join(f"{mark.capitalize()}: {SHORTFALLS[mark]}. " for mark in whole.find_shortfalls(found))
     return {
         "table": number_table("Measured on real speech", ["Measure", *kinds], rows, caption=caption),
         "about": f"{told}{whole.speech}. Semi-informed attacker: {whole.trained}. Work: processor time for a second of "

@@ -1,5 +1,6 @@
 """What was measured of the methods: read, shown and documented as the benchmark wrote it."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ from django.conf import settings
 
 from anonymization.cli.listing import method_as_dict
 from anonymization.methods.contract import PseudoSpeaker
-from anonymization.methods.measured import find_measured, read_measurements
+from anonymization.methods.measured import find_measured, reaches_voice, read_measurements
 from anonymization.methods.registry import get_method, methods
 from benchmarks import _comparison as comparison
 from benchmarks._comparison import SLOTS, TARGET_SPEECH, document_recipes, document_rows, keep, plan
@@ -56,6 +57,12 @@ def test_page_shows_a_method_beside_the_original_speech():
     assert rows[2][3] == fixed(100 * found.ignorant["wespeaker-resnet34"], 1)
 
 
+def test_page_says_what_a_method_falls_short_of():
+    assert list_measured(get_method("t04"))["about"].startswith("LibriSpeech")
+    about = list_measured(get_method("b1a"))["about"]
+    assert about.startswith("Not intelligible: more than 1.5 times the word errors of copies. Voice not reached: ")
+
+
 def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
     file = tmp_path / "measured.toml"
     about = {
@@ -75,6 +82,16 @@ def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
     assert text.count('version = "2"') == 1
     keep(file, {**about, "speech": "other"}, "c", numbers)
     assert "[methods.a]" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "reached"), [(0.6, 0.6, True), (0.6, 0.5, False), (0.5, 0.6, False), (None, None, None)]
+)
+def test_voice_is_reached_where_most_outputs_are_nearer_to_it(own, other, reached):
+    one = replace(read_measurements().original, nearer_than_own=own, nearer_than_other=other)
+    assert reaches_voice(one) is reached
+    shortfalls = read_measurements().find_shortfalls(one)
+    assert shortfalls == (("voice not reached",) if reached is False else ())
 
 
 def test_outputs_are_compared_with_the_given_voice_the_own_and_that_of_another_trial(monkeypatch):
