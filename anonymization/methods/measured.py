@@ -26,7 +26,7 @@ _MOST_WORD_ERRORS = 1.5
 _NEARER = 0.5
 # What a method may fall short of, by its mark in tables.
 SHORTFALLS = {
-    "not intelligible": "more than 1.5 times the word errors of copies",
+    "not intelligible": f"more than {_MOST_WORD_ERRORS:g} times the word errors of copies",
     "voice not reached": "at most half of the outputs are nearer to the given voice than to the own, or than to "
     "another’s",
 }
@@ -146,7 +146,7 @@ class Measurements:
         return one.word_errors[name] <= _MOST_WORD_ERRORS * self.copied.word_errors[name]
 
     def find_shortfalls(self, one: Measured) -> tuple[str, ...]:
-        """Marks of `SHORTFALLS`."""
+        """What a method falls short of: marks of `SHORTFALLS`, in its order; none of what was not measured."""
         marks = {"not intelligible": self.is_intelligible(one), "voice not reached": reaches_voice(one) is not False}
         return tuple(mark for mark, is_met in marks.items() if not is_met)
 
@@ -154,8 +154,9 @@ class Measurements:
 def reaches_voice(one: Measured) -> bool | None:
     """Whether more than half of the outputs are nearer to the given voice than to the own, and than to another's; None
     where that was not measured."""
-    shares = (one.nearer_than_own, one.nearer_than_other)
-    return None if None in shares else all(share > _NEARER for share in shares if share is not None)
+    if one.nearer_than_own is None or one.nearer_than_other is None:
+        return None
+    return min(one.nearer_than_own, one.nearer_than_other) > _NEARER
 
 
 @cache
