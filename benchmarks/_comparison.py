@@ -6,7 +6,8 @@ train-clean-100, a woman and a man with 25 minutes each, from ``../shared/speech
 `anonymization/methods/measured.toml`, which pages and documents read; a method that is not measured keeps its entry.
 
 The semi-informed attacker is measured by itself, as that takes as much time as all else: it is trained on pieces of the
-recordings of other speakers there, each anonymised by the method in a voice of its own.
+recordings of other speakers there, each anonymised by the method in a voice of its own. So is whether voices are those
+that were given: as a mark follows from it, on more utterances of the same speakers.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ RECOGNIZERS = ("moonshine-tiny", "whisper-base")
 ENCODERS = ("wespeaker-resnet34", "ge2e")
 PRESET, EPOCHS = "small", 40  # of the attacker that is trained
 PIECES, PIECE_S = 2, 4.0  # of each speaker that it is trained on
+# Utterances of each speaker by part, and where the file names the speech of a part.
+PER_SPEAKER = {"comparison": 4, "semi-informed": 4, "acceptance": 8}
+_SPEECH_OF = {"comparison": "speech", "semi-informed": "speech", "acceptance": "acceptance_speech"}
 SEED = 2026
+_TOLD = ("date", "speech", "acceptance_speech", "trained", "recognizers", "encoders")
 
 Floats = npt.NDArray[np.float64]
 
@@ -119,6 +124,15 @@ class Judges:
             name: np.stack([encoder.embed([each], RATE_HZ)[0] for each in sounds]).astype(np.float64)
             for name, encoder in self._encoders.items()
         }
+
+    @cache  # noqa: B019 - as long as the benchmark
+    def embed_recording(self, path: str, encoder: str) -> Floats:
+        """The unit vector of a recording of ``../shared/speech-train``."""
+        import soundfile
+
+        samples, _ = soundfile.read(TARGET_SPEECH / path, dtype="int16")
+        vector = self._encoders[encoder].embed([samples], RATE_HZ)[0].astype(np.float64)
+        return vector / np.linalg.norm(vector)
 
     def measure_outputs(self, outputs: Mapping[str, Sequence[Samples]]) -> dict[str, Any]:
         """What is measured of any output by role: words, attackers that were not trained on it, F0, distinctiveness,
@@ -289,7 +303,6 @@ def measure(method: Anonymizer, judges: Judges, options: Options | None = None) 
         "version": method.version,
         **judges.measure_outputs(outputs),
         **_drift(judges, voices, tried),
-        **measure_acceptance(method, judges, voices, tried[ENCODERS[0]]),
         "work_per_second": work_s / judges.speech.duration_s,
     }
 
@@ -324,26 +337,26 @@ def _drift(judges: Judges, voices: Mapping[str, PseudoSpeaker], tried: Mapping[s
 def compare(
     methods: Sequence[Anonymizer],
     n_speakers: int,
-    per_speaker: int,
+    per_speaker: int | None = None,
     sweep: tuple[str, Sequence[float]] | None = None,
     part: str = "comparison",
     file: Path = FILE,
 ) -> None:
     """Measure the methods and keep each in a file as soon as it is measured.
 
+    per_speaker: utterances; as many as `PER_SPEAKER` says where not given.
     sweep: an option and the values that are tried, of which nothing is kept but what is printed.
-    part: ``comparison`` measures all but the semi-informed attacker; ``semi-informed`` that attacker, and
-        ``acceptance`` whether voices are those that were given, and copies by the vocoder: they are added to what is
-        kept.
+    part: ``semi-informed`` measures that attacker, ``acceptance`` whether voices are those that were given, and
+        ``comparison`` all else; each is added to what is kept.
     """
-    speech, words = read_test_speech(n_speakers, per_speaker)
+    speech, words = read_test_speech(n_speakers, per_speaker or PER_SPEAKER[part])
     judges = Judges(speech, words)
     trials, training = judges.sides["trial"], read_training_speech()
     original = {role: [each.samples for each in side] for role, side in judges.sides.items()}
     speakers = len(training.utterances) // PIECES
     about = {
         "date": datetime.now(UTC).date().isoformat(),
-        "speech": f"LibriSpeech test-other, {n_speakers} speakers, {len(speech.utterances)} utterances, "
+        _SPEECH_OF[part]: f"LibriSpeech test-other, {n_speakers} speakers, {len(speech.utterances)} utterances, "
         f"{speech.duration_s:.0f} s, {len(trials)} of them trials",
         "recognizers": list(RECOGNIZERS),
         "encoders": list(ENCODERS),
@@ -354,9 +367,9 @@ def compare(
         about["original"] = {
             "semi_informed": judges.trained_attacker([e.samples for e in training.utterances], original)
         }
-    elif sweep is None:
-        about["copied"] = measure_copies(judges)
-    if part == "comparison":
+    elif part == "comparison":
+        if sweep is None:
+            about["copied"] = measure_copies(judges)
         about["original"] = {
             "word_errors": judges.word_errors(original["trial"]),
             "ignorant": judges.error_rates(judges.original["enrolment"], judges.original["trial"]),
@@ -464,11 +477,7 @@ def _first_recordings() -> dict[str, str]:
 
 
 def _voice_vector(judges: Judges, mixture: Mapping[str, float], paths: Mapping[str, str], encoder: str) -> Floats:
-    import soundfile
-
-    sounds = [soundfile.read(TARGET_SPEECH / paths[name], dtype="int16")[0] for name in mixture]
-    vectors = judges.embed(sounds)[encoder]
-    return np.mean(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), axis=0)
+    return np.mean([judges.embed_recording(paths[name], encoder) for name in mixture], axis=0)
 
 
 def _cosine(one: Floats, other: Floats) -> float:
@@ -477,17 +486,21 @@ def _cosine(one: Floats, other: Floats) -> float:
 
 def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> None:
     """Add to the entries of a method, of the original and of its copies; replace those of another version of the
-    method. Entries that were measured on other speech go.
+    method. Entries that were measured on other speech go: all, or those of acceptance where that speech alone is other.
     """
     kept = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    if kept.get("speech") != about["speech"]:
+    if "speech" in about and kept.get("speech") != about["speech"]:
         kept = {}
+    if "acceptance_speech" in about and kept.get("acceptance_speech") != about["acceptance_speech"]:
+        for numbers in kept.get("methods", {}).values():
+            for key in ("nearer_than_own", "nearer_than_other"):
+                numbers.pop(key, None)
     methods = kept.get("methods", {})
     before = methods.get(name, {})
     own = before if before.get("version") == found["version"] else {}
     lines = ["# Written by `python -m benchmarks.anonymizers --parts comparison`; shares as fractions, G_VD in dB."]
-    lines += [f"{key} = {json.dumps(about[key], ensure_ascii=False)}" for key in ("date", "speech", "trained")]
-    lines += [f"{key} = {json.dumps(about[key])}" for key in ("recognizers", "encoders")]
+    told = {key: about.get(key, kept.get(key, "")) for key in _TOLD}
+    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items()]
     for speech in ("original", "copied"):
         lines += ["", f"[{speech}]", *_rows(kept.get(speech, {}) | about.get(speech, {}))]
     for method, numbers in sorted({**methods, name: {**own, **found}}.items()):

@@ -297,7 +297,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--wespeaker", type=Path, metavar="FILE", help="ONNX model of WeSpeaker as a second attacker")
     parser.add_argument("--speakers", type=int, default=8, help="of the comparison (default 8)")
     parser.add_argument("--sweep", default="", metavar="OPTION=A,B,…", help="print the comparison for these values")
-    parser.add_argument("--per-speaker", type=int, default=4, help="utterances of each in the comparison (default 4)")
+    parser.add_argument(
+        "--per-speaker", type=int, help="utterances of each in the comparison (default 4, for acceptance 8)"
+    )
     parser.add_argument("--out", type=Path, default=FILE, metavar="FILE", help="where it is kept")
     return parser.parse_args()
 

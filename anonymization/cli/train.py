@@ -25,8 +25,8 @@ DESCRIPTION = (
     "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of a "
     "decoder and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
     "hears, for t18-asr; phone-recognizer says which phone is said when, for private-knn, and needs the words "
-    "(--text); soft-units-decoder makes spectra of soft units, for ssl-content; hn-sinc-nsf makes samples of the "
-    "spectra of a decoder, for b1a; joint-hifigan lets a decoder and HiFi-GAN go on learning as one network, for "
+    "(--text); soft-units-decoder makes spectra of soft units, for ssl-content; hn-sinc-nsf makes samples of "
+    "spectra, for b1a; joint-hifigan lets a decoder and HiFi-GAN go on learning as one network, for "
     "the method of that name; joint-nsf-hifigan makes samples of content, F0 and a speaker vector, for b1b, best on a "
     "graphics card. The folder OUT keeps features and state, so a training that was stopped continues "
     "with the same command, and then weights, losses as CSV, a card that says what they were made of, and of "
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--decoder",
         type=Path,
         metavar="FOLDER",
-        help="of a finished content-decoder, for f0-regressor, hn-sinc-nsf, joint-hifigan and joint-nsf-hifigan "
+        help="of a finished content-decoder, for f0-regressor, joint-hifigan and joint-nsf-hifigan "
         "(default: the decoder that ships)",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that chance decides (default 1)")

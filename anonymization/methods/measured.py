@@ -26,7 +26,8 @@ _MOST_WORD_ERRORS = 1.5
 _NEARER = 0.5
 # What a method may fall short of, by its mark in tables.
 SHORTFALLS = {
-    "not intelligible": f"more than {_MOST_WORD_ERRORS:g} times the word errors of copies",
+    "not intelligible": f"more than {_MOST_WORD_ERRORS:g} times the word errors of copies by HiFi-GAN, by the first "
+    "recogniser",
     "voice not reached": "at most half of the outputs are nearer to the given voice than to the own, or than to "
     "another’s",
 }
@@ -100,6 +101,7 @@ class Measurements:
     """Of all methods, and on what.
 
     Attributes:
+        speech: of all numbers but those of the given voice, which are of acceptance_speech.
         recognizers, encoders: engines; no method uses the first of each.
         trained: what the semi-informed attacker is and was trained on.
         original, copied: of the original speech, and of copies of it by the vocoder of most methods.
@@ -107,6 +109,7 @@ class Measurements:
 
     date: str
     speech: str
+    acceptance_speech: str
     trained: str
     recognizers: tuple[str, ...]
     encoders: tuple[str, ...]
@@ -130,6 +133,10 @@ class Measurements:
         yield Measure("nearer_than_own", "Nearer to the given voice than to the own")
         yield Measure("nearer_than_other", "Nearer to it than to another’s")
         yield Measure("work_per_second", "Work", "s", 3)
+
+    def describe_speech(self) -> str:
+        """What the numbers were measured on, as sentences."""
+        return f"{self.speech}; nearness to voices: {self.acceptance_speech}. Semi-informed attacker: {self.trained}. "
 
     def row(self, one: Measured) -> list[str]:
         """All its numbers, as they are read."""
@@ -164,7 +171,7 @@ def read_measurements() -> Measurements:
     """All that is kept."""
     found: dict[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return Measurements(
-        **{name: found[name] for name in ("date", "speech", "trained")},
+        **{name: found[name] for name in ("date", "speech", "acceptance_speech", "trained")},
         recognizers=tuple(found["recognizers"]),
         encoders=tuple(found["encoders"]),
         original=Measured(**found["original"]),

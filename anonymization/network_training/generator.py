@@ -1,8 +1,8 @@
 """The trainings of networks that make samples.
 
 The joint generator, and decoder and HiFi-GAN as one network, make them of content, F0 and speaker vector and are judged
-by discriminators; the source-filter vocoder makes them of spectra and is compared by spectra alone. What is to come out
-is the recording at the one loudness, at the rate of the network.
+by discriminators; the source-filter vocoder makes them of the spectra of recordings and is compared by spectra alone.
+What is to come out is the recording at the one loudness, at the rate of the network.
 
 Sources: J. Kong, J. Kim, J. Bae, "HiFi-GAN", NeurIPS 2020, equations 1 to 6; here spectra alone are compared at first.
 X. Wang, S. Takaki, J. Yamagishi, "Neural source-filter waveform models for statistical parametric speech synthesis",
@@ -112,24 +112,22 @@ class WaveTraining(Training[R, N]):
 class VocoderTraining(WaveTraining[VocoderRecipe, SourceFilter]):
     """The source-filter vocoder at a step."""
 
-    loss_names: ClassVar = ("spectrum",)
+    loss_names: ClassVar = ("mel spectrum", "power spectra")
 
     def make_network(self) -> SourceFilter:
         return SourceFilter(self.recipe.shape)
 
     def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
-        """Distance of log power spectra."""
-        recorded, content = self.cut_waves(batch), self.read_content(batch)
-        with torch.no_grad():
-            spectra = self.decoder.decode(content, batch.intonation, batch.speakers)
+        """Mean absolute difference of mel spectra, and distance of log power spectra."""
+        recorded = self.cut_waves(batch)
         source, chance = self.make_source(self.network.source, batch, draw)
+        noise = make_noise(tuple(source.shape), chance)
         with self.in_16_bits():
-            made = self.network(
-                spectra, batch.intonation, batch.speakers, source, make_noise(tuple(source.shape), chance)
-            )
-        loss = compare_spectra(self.keep_inside(made, batch), recorded)
-        self.descend(loss)
-        return (float(loss.detach()),)
+            made = self.network(batch.spectra, batch.intonation, batch.speakers, source, noise)
+        made = self.keep_inside(made, batch)
+        difference, distance = functional.l1_loss(log_mels(made), log_mels(recorded)), compare_spectra(made, recorded)
+        self.descend(self.recipe.mel * difference + distance)
+        return float(difference.detach()), float(distance.detach())
 
 
 def compare_spectra(made: Tensor, recorded: Tensor) -> Tensor:

@@ -200,12 +200,15 @@ class HifiGanRecipe(AdversarialRecipe):
 
 @dataclass(frozen=True)
 class VocoderRecipe(NetworkRecipe):
-    """A training of `speech.conversion.source_filter`, on the spectra that a decoder makes of recordings: of content,
-    F0 and vector. They are smoother than those of the recordings, which the vocoder has to expect.
+    """A training of `speech.conversion.source_filter`, on the spectra of recordings.
+
+    Attributes:
+        mel: weight of the mean absolute difference of mel spectra, beside the distance of log power spectra.
     """
 
     reads_waves: ClassVar[bool] = True
 
+    mel: float
     shape: SourceFilterShape
 
 

@@ -1,14 +1,15 @@
 """Samples from a spectrum, F0 and a speaker vector by filters of a source: the harmonic-plus-noise model hn-sinc-NSF.
 
-All harmonics of F0 and noise are filtered, each by a response of each frame that the network chooses and then by blocks
-of dilated convolutions. Both meet at a cut-off frequency that the network chooses for each frame around one for voiced
-and one for unvoiced speech: of the harmonics what is below it stays, of the noise what is above, by windowed sincs.
+All harmonics of F0 and noise are filtered, each by a response of each frame, which is the spectrum with a correction by
+the network, and then by blocks of dilated convolutions. Both meet at a cut-off frequency that the network chooses for
+each frame around one for voiced and one for unvoiced speech: of the harmonics, to which the network adds noise, what is
+below it stays, of the noise what is above, by windowed sincs.
 Conventions: spectra, frames and samples are those of `hifigan`, of speech at one loudness; F0 is in Hz, 0 where
 unvoiced.
 
-Differs from the published network: the responses, which it does not have, and all harmonics in place of eight, so that
-the blocks have less to learn; convolutions see both sides; ConvNeXt blocks that the vector scales and moves stand for
-the recurrent layer of the condition; sizes are smaller.
+Differs from the published network: the responses and the noise among harmonics, which it does not have, and all
+harmonics in place of eight, so that the blocks have less to learn; convolutions see both sides; ConvNeXt blocks that
+the vector scales and moves stand for the recurrent layer of the condition; sizes are smaller.
 
 Source: X. Wang, J. Yamagishi, "Neural harmonic-plus-noise waveform model with trainable maximum voice frequency for
 text-to-speech synthesis", SSW 2019, sections 2 and 3; its place in baseline B1.a of the VoicePrivacy challenge 2022.
@@ -16,6 +17,7 @@ text-to-speech synthesis", SSW 2019, sections 2 and 3; its place in baseline B1.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,7 @@ from torch.nn import functional
 
 from speech.conversion.content_decoder import SpeakerBlock, cut_with_context, intonation
 from speech.conversion.shape import SourceFilterShape
+from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.vocoders.harmonic_source import AMPLITUDE, PulseSource
@@ -39,8 +42,21 @@ _VOICED_CUT, _UNVOICED_CUT, _CUT_RANGE = 0.7, 0.3, 0.2
 _NARROW, _QUIETER = 16, 0.1  # of the last layers of a block
 # Of the responses: frequencies, and points of the transforms that apply them to two frames at once.
 _RESPONSES, _POINTS = 129, 1024
+# What the logarithm of a response adds to a spectrum, to be as loud: of harmonics, of noise, and of the noise among
+# harmonics, which before anything is learnt has e^-2.4 of the power of both.
+_LEVELS = (3.1 + 0.5 * math.log1p(-math.exp(-2.4)), 3.67, 3.67 - 1.2)
+# How much a spectrum is moved away from its neighbours in time and bands, and from its mean over time.
+_SHARPER, _SPREAD = 0.3, 1.5
 # Frames of a piece of long speech, and what it sees to each side: 12 by the condition, 4 by responses and filters.
 _FRAMES_AT_ONCE, _CONTEXT = 512, 32
+
+
+def _interpolate_bands() -> Floats32:
+    """Weights that interpolate the bands of a spectrum at the frequencies of a response, shape (80, 129)."""
+    triangles = slaney_triangles(1024, BANDS, RATE_HZ, 8_000.0)
+    middles = triangles @ np.linspace(0, 1, triangles.shape[1]) / triangles.sum(axis=1)
+    at = np.linspace(0, 1, _RESPONSES)
+    return np.stack([np.interp(at, middles, band) for band in np.eye(BANDS)]).astype(np.float32)
 
 
 class FilterBlock(nn.Module):
@@ -53,6 +69,9 @@ class FilterBlock(nn.Module):
             nn.Conv1d(width, width, 3, padding=2**number, dilation=2**number) for number in range(layers)
         )
         self.narrow, self.leave = nn.Conv1d(width, _NARROW, 1), nn.Conv1d(_NARROW, 1, 1)
+        # The signal passes unchanged until something is learnt.
+        for each in self.leave.parameters():
+            nn.init.zeros_(each)
 
     def forward(self, signal: Tensor, condition: Tensor) -> Tensor:
         """Signal, shape (batch, 1, n), filtered; condition of shape (batch, width, n)."""
@@ -75,7 +94,10 @@ class SourceFilter(nn.Module):
         )
         self.norm = nn.LayerNorm(shape.width)
         self.condition, self.cut = nn.Linear(shape.width, shape.hidden), nn.Linear(shape.width, 1)
-        self.response = nn.Linear(shape.width, 2 * _RESPONSES)
+        self.correction = nn.Linear(shape.width, 3 * _RESPONSES)
+        for each in self.correction.parameters():
+            nn.init.zeros_(each)
+        self.register_buffer("bands", torch.from_numpy(_interpolate_bands()), persistent=False)
         self.source = PulseSource(RATE_HZ, HOP_SAMPLES)
         self.harmonic = nn.ModuleList(FilterBlock(shape.hidden, shape.layers) for _ in range(shape.filters))
         self.noise = FilterBlock(shape.hidden, shape.layers)
@@ -94,8 +116,12 @@ class SourceFilter(nn.Module):
         condition = functional.interpolate(
             self.condition(values).transpose(1, 2), scale_factor=HOP_SAMPLES, mode="linear"
         )
-        for_source, for_noise = self.response(values).float().exp().chunk(2, dim=2)
-        source = respond(source[:, 0], for_source)[:, None]
+        envelope = spectra.float() @ self.get_buffer("bands")
+        for_source, for_noise, for_rest = (
+            (envelope + each + level).exp()
+            for each, level in zip(self.correction(values).float().chunk(3, dim=2), _LEVELS, strict=True)
+        )
+        source = (respond(source[:, 0], for_source) + respond(noise[:, 0], for_rest))[:, None]
         for block in self.harmonic:
             source = block(source, condition)
         noise = self.noise(respond(noise[:, 0], for_noise)[:, None], condition)
@@ -149,6 +175,31 @@ def filter_frames(signal: Tensor, filters: Tensor) -> Tensor:
     return torch.einsum("bfnt,bft->bfn", by_frame, filters).flatten(1)
 
 
+def sharpen(spectra: Floats32) -> Floats32:
+    """Spectra of a decoder, which are smoother than those of recordings, with larger differences.
+
+    Each value moves away from the mean of its two neighbours in time and then in bands, after it moved away from the
+    mean of its band.
+
+    Args:
+        spectra: shape (frames, 80).
+
+    Sources: T. Toda, K. Tokuda, "A speech parameter generation algorithm considering global variance for HMM-based
+    speech synthesis", IEICE 2007; S. Takamichi et al., "Postfilters to modify the modulation spectrum for statistical
+    parametric speech synthesis", TASLP 2016 (both fit their factors to recordings; here they are three numbers).
+    """
+    mean = spectra.mean(axis=0)
+    found = mean + _SPREAD * (spectra - mean)
+    for axis in (0, 1):
+        before, after = (
+            np.take(found, np.clip(np.arange(found.shape[axis]) + step, 0, found.shape[axis] - 1), axis)
+            for step in (-1, 1)
+        )
+        found = found + _SHARPER * (2 * found - before - after)
+    sharpened: Floats32 = found.astype(np.float32)
+    return sharpened
+
+
 class SourceFilterVocoder:
     """The network with its weights, on a device."""
 
@@ -161,13 +212,13 @@ class SourceFilterVocoder:
         """The samples of speech, 256 of each frame.
 
         Args:
-            spectrum: shape (frames, 80), one frame or more.
+            spectrum: of a decoder, which is sharpened; shape (frames, 80), one frame or more.
             hz: F0, 0 where unvoiced, shape (frames,).
             speaker: unit vector, shape (256,).
         """
         network = self._network
         with torch.inference_mode():
-            bands = torch.from_numpy(spectrum.astype(np.float32)).to(self._device)
+            bands = torch.from_numpy(sharpen(spectrum)).to(self._device)
             given = torch.from_numpy(intonation(hz)).to(self._device)
             vector = torch.from_numpy(speaker.astype(np.float32))[None].to(self._device)
             source = network.source.of_recording(hz)

@@ -44,7 +44,7 @@ _SLOTS = {
     MAP: ("voice",),
 }
 # The recipes whose networks read the content that a decoder makes.
-READ_DECODER = (REGRESSOR, GENERATOR, SOURCE_FILTER, HIFIGAN)
+READ_DECODER = (REGRESSOR, GENERATOR, HIFIGAN)
 _SPEAKER_ENCODER = "ge2e"
 _FEWEST_SPEAKERS = 2
 # How many rows they have is what the speech has of speakers.

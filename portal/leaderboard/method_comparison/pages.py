@@ -9,7 +9,14 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from anonymization.methods.contract import Anonymizer, Block, keeps_duration
-from anonymization.methods.measured import Measured, Measurements, find_measured, reaches_voice, read_measurements
+from anonymization.methods.measured import (
+    SHORTFALLS,
+    Measured,
+    Measurements,
+    find_measured,
+    reaches_voice,
+    read_measurements,
+)
 from anonymization.methods.registry import methods
 from common.rounding import fixed
 from common.tables import Cell, Column, Table, number_table, plain_table
@@ -29,12 +36,13 @@ _WORDS = ShownAverage("wer", WER, "")
 
 def methods_page() -> dict[str, Any]:
     found = read_measurements()
+    marks = {mark for one in found.methods.values() for mark in found.find_shortfalls(one)}
     return {
         "figures": [_figure(drawing) for drawing in list_method_drawings().values()],
         "numbers": numbers_table(found),
         "parts": _parts_table(),
-        "about": f"Measured {found.date}: {found.speech}. Semi-informed attacker: {found.trained}. "
-        "Not intelligible: more than 1.5 times the word errors of the copies, by the first recogniser. "
+        "about": f"Measured {found.date}: {found.describe_speech()}"
+        f"{''.join(f'{mark.capitalize()}: {meaning}. ' for mark, meaning in SHORTFALLS.items() if mark in marks)}"
         "Work: processor time for a second of speech.",
     }
 

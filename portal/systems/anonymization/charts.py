@@ -130,6 +130,5 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
     told = "".join(f"{mark.capitalize()}: {SHORTFALLS[mark]}. " for mark in whole.find_shortfalls(found))
     return {
         "table": number_table("Measured on real speech", ["Measure", *kinds], rows, caption=caption),
-        "about": f"{told}{whole.speech}. Semi-informed attacker: {whole.trained}. Work: processor time for a second of "
-        "speech.",
+        "about": f"{told}{whole.describe_speech()}Work: processor time for a second of speech.",
     }

@@ -56,7 +56,10 @@ BY_PROCESSOR = {
         ("ohnn", "1"): "1d6f89a0f90ef444",
         ("t18-asr", "1"): "98bfc2ef1b5be75b",
         ("t40", "1"): "ac5aec32134e1af3",
+        ("b1a", "2"): "052a8a034c89f811",
         ("b1b", "1"): "9a2c51357608c112",
+        ("joint-hifigan", "1"): "7bb30daa2b1deda0",
+        ("ssl-content", "1"): "f3ab6340e43ecf26",
     },
     "GenuineIntel AVX512": {
         ("pitch-shift-vocoder", "1"): "4adbbb70d451171c",
@@ -69,7 +72,6 @@ BY_PROCESSOR = {
         ("ohnn", "1"): "5e0b6b58fa7e8dd6",
         ("t18-asr", "1"): "300604b9791e01a7",
         ("t40", "1"): "d5f39c9336af2522",
-        ("b1a", "1"): "f383aa26b9d6f42a",
         ("b1b", "1"): "d9e96944103efb17",
         ("joint-hifigan", "1"): "cfc856188a231814",
         ("ssl-content", "1"): "6502946fb9c60780",

@@ -171,7 +171,6 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
         ({"name": "asr-bn"}, 'expected a name of its own, found that of the built-in "asr-bn"'),
         ({"method": "t40"}, "t40 also needs the f0-regressor of "),
         ({"method": "b1b"}, "train joint-nsf-hifigan OUT --decoder "),
-        ({"method": "b1a"}, "train hn-sinc-nsf OUT --decoder "),
         ({"method": "joint-hifigan"}, "train joint-hifigan OUT --decoder "),
         ({"method": "t40", "trained": ["decoder", "regressor"]}, "expected a f0-regressor that was trained for "),
         (

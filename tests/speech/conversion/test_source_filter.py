@@ -17,9 +17,10 @@ from speech.conversion.source_filter import (  # noqa: E402
     low_pass,
     make_noise,
     respond,
+    sharpen,
 )
 from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
-from speech.vocoders.hifigan import BANDS, HOP_SAMPLES  # noqa: E402
+from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mels  # noqa: E402
 
 SHAPE = SourceFilterShape(speaker=3, width=8, blocks=2, hidden=4, filters=2, layers=3, taps=31)
 VOICE = np.ones(3, np.float32)
@@ -32,7 +33,7 @@ def network():
 
 
 def spectra_of(frames):
-    return np.random.default_rng(1).standard_normal((frames, BANDS)).astype(np.float32)
+    return (-5 + 0.3 * np.random.default_rng(1).standard_normal((frames, BANDS))).astype(np.float32)
 
 
 @pytest.mark.parametrize("cut", [0.2, 0.5, 0.8])
@@ -65,7 +66,7 @@ def test_long_speech_is_made_by_pieces_as_at_once(network):
     with torch.inference_mode():
         source = network.source.of_recording(hz)
         noise = make_noise((1, 1, frames * HOP_SAMPLES), torch.Generator().manual_seed(1))
-        given = torch.from_numpy(spectrum)[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3)
+        given = torch.from_numpy(sharpen(spectrum))[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3)
         whole = network(*given, source, noise)[0]
     assert found.shape == (frames * HOP_SAMPLES,)
     assert found == pytest.approx(whole.numpy(), abs=1e-5)
@@ -84,23 +85,40 @@ def test_one_frame_is_enough_and_spectrum_f0_and_voice_each_change_the_samples(n
         assert not np.array_equal(base, other)
 
 
-def test_flat_responses_and_blocks_that_do_nothing_give_harmonics_below_and_noise_above(network):
-    with torch.no_grad():
-        for part in (network.harmonic[0].leave, network.noise.leave, network.cut, network.response):
-            part.weight.zero_()
-            part.bias.zero_()
+def test_before_anything_is_learnt_there_are_harmonics_with_some_noise_below_and_noise_above(network):
+    """As loud as a flat spectrum says where voiced; where not, the part below is 4 dB weaker."""
     network.harmonic = network.harmonic[:1]
+    torch.nn.init.zeros_(network.cut.weight)
+    torch.nn.init.zeros_(network.cut.bias)
     hz = np.repeat([0.0, 200.0], 90)
-    found = SourceFilterVocoder(network).synthesize(spectra_of(180), hz, VOICE)
+    found = SourceFilterVocoder(network).synthesize(np.full((180, BANDS), -4, np.float32), hz, VOICE)
     unvoiced, voiced = (
         np.abs(np.fft.rfft(piece * np.hanning(piece.size))) ** 2 for piece in np.split(found.astype(float), 2)
     )
     at = np.linspace(0, 1, len(voiced))
     near = np.abs((at * 11_025 + 100) % 200 - 100) < 5
     below, above = at < 0.55, at > 0.85
-    assert voiced[below & near].sum() > 0.95 * voiced[below].sum()
+    assert 0.85 * voiced[below].sum() < voiced[below & near].sum() < 0.95 * voiced[below].sum()
     assert voiced[above & near].sum() < 0.15 * voiced[above].sum()
-    assert unvoiced[at > 0.45].mean() == pytest.approx(unvoiced[at < 0.15].mean(), rel=0.3)
+    assert 10 * np.log10(unvoiced[at > 0.45].mean() / unvoiced[at < 0.15].mean()) == pytest.approx(4.2, abs=1)
+    loudness = log_mels(torch.from_numpy(found[100 * HOP_SAMPLES :])[None])[0, :70]
+    assert loudness.mean().item() == pytest.approx(-4, abs=0.6)
+
+
+def test_sharpened_spectra_differ_more_in_time_and_from_band_to_band_and_flat_ones_stay():
+    flat = np.full((9, BANDS), -3, np.float32)
+    assert sharpen(flat) == pytest.approx(flat)
+    assert sharpen(spectra_of(1)).shape == (1, BANDS)
+    steady = np.repeat(spectra_of(1), 7, axis=0)
+    assert np.ptp(sharpen(steady), axis=0) == pytest.approx(np.zeros(BANDS), abs=1e-5)
+    peak = flat.copy()
+    peak[4, 40] += 1
+    found = sharpen(peak) - flat
+    mean = 1 / 9
+    before = mean + 1.5 * (np.eye(9)[4] - mean)  # of the band, after it moved away from its mean
+    in_time = before + 0.3 * (2 * before - np.roll(before, 1) - np.roll(before, -1))
+    assert found[2:7, 40] == pytest.approx(1.6 * in_time[2:7], abs=1e-5)
+    assert found[2:7, 39] == pytest.approx(-0.3 * in_time[2:7], abs=1e-5)
 
 
 def test_responses_filter_each_frame_without_delay():
