@@ -59,7 +59,7 @@ N = TypeVar("N", bound=nn.Module)
 class WaveTraining(Training[R, N]):
     """A network that makes samples, at a step.
 
-    decoder: whose content, or spectra, are read. waves: those of the utterances, as `read_waves` gives them.
+    decoder: whose content is read, where one is. waves: those of the utterances, as `read_waves` gives them.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.vocoders.harmonic_source import AMPLITUDE, PulseSource
-from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, RATE_HZ
+from speech.vocoders.hifigan import BANDS, HIGHEST_HZ, HOP_SAMPLES, RATE_HZ, SPECTRUM_POINTS
 
 Floats32 = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ _FRAMES_AT_ONCE, _CONTEXT = 512, 32
 
 def _interpolate_bands() -> Floats32:
     """Weights that interpolate the bands of a spectrum at the frequencies of a response, shape (80, 129)."""
-    triangles = slaney_triangles(1024, BANDS, RATE_HZ, 8_000.0)
+    triangles = slaney_triangles(SPECTRUM_POINTS, BANDS, RATE_HZ, HIGHEST_HZ)
     middles = triangles @ np.linspace(0, 1, triangles.shape[1]) / triangles.sum(axis=1)
     at = np.linspace(0, 1, _RESPONSES)
     return np.stack([np.interp(at, middles, band) for band in np.eye(BANDS)]).astype(np.float32)
@@ -182,7 +182,7 @@ def sharpen(spectra: Floats32) -> Floats32:
     mean of its band.
 
     Args:
-        spectra: shape (frames, 80).
+        spectra: natural logarithms, shape (frames, 80).
 
     Sources: T. Toda, K. Tokuda, "A speech parameter generation algorithm considering global variance for HMM-based
     speech synthesis", IEICE 2007; S. Takamichi et al., "Postfilters to modify the modulation spectrum for statistical

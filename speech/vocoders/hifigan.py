@@ -32,8 +32,8 @@ Floats32 = NDArray[np.float32]
 WEIGHTS = "hifigan-universal"
 RATE_HZ = 22_050
 BANDS, HOP_SAMPLES = 80, 256
-_POINTS, _HIGHEST_HZ, _FLOOR = 1024, 8_000.0, 1e-5
-_MIRRORED = (_POINTS - HOP_SAMPLES) // 2
+SPECTRUM_POINTS, HIGHEST_HZ, _FLOOR = 1024, 8_000.0, 1e-5
+_MIRRORED = (SPECTRUM_POINTS - HOP_SAMPLES) // 2
 _CHANNELS = 512
 _RATES, _KERNELS = (8, 8, 2, 2), (16, 16, 4, 4)  # of the layers that make more samples of fewer channels
 _BLOCK_KERNELS, _DILATIONS = (3, 7, 11), (1, 3, 5)
@@ -172,8 +172,8 @@ def log_mels(waves: Tensor) -> Tensor:
         waves: float32, shape (batch, 256 frames), more than 384 samples each.
     """
     waves = functional.pad(waves, (_MIRRORED, _MIRRORED), mode="reflect")
-    window = torch.hann_window(_POINTS, device=waves.device)
-    spectrum = torch.stft(waves, _POINTS, HOP_SAMPLES, window=window, center=False, return_complex=True)
+    window = torch.hann_window(SPECTRUM_POINTS, device=waves.device)
+    spectrum = torch.stft(waves, SPECTRUM_POINTS, HOP_SAMPLES, window=window, center=False, return_complex=True)
     magnitudes = (spectrum.real.square() + spectrum.imag.square() + 1e-9).sqrt()
     return torch.log((_triangles().to(waves.device) @ magnitudes).clamp_min(_FLOOR)).transpose(1, 2)
 
@@ -219,4 +219,4 @@ def _joined(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 @lru_cache(maxsize=1)
 def _triangles() -> Tensor:
-    return torch.from_numpy(slaney_triangles(_POINTS, BANDS, RATE_HZ, _HIGHEST_HZ).astype(np.float32))
+    return torch.from_numpy(slaney_triangles(SPECTRUM_POINTS, BANDS, RATE_HZ, HIGHEST_HZ).astype(np.float32))
