@@ -62,7 +62,7 @@ class SoftUnitsTraining(SpectraTraining[SoftUnitsRecipe, SoftUnitsDecoder]):
     learnt from that alone, so that the voice helps no spectrum by way of it.
     """
 
-    loss_names: ClassVar = ("spectrum", "units")
+    loss_names = ("spectrum", "units")
 
     def make_network(self) -> SoftUnitsDecoder:
         """And the units."""
@@ -117,7 +117,7 @@ def _nearest(frames: Tensor, means: Tensor) -> Tensor:
 class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
     """Decoder and codes at a step."""
 
-    loss_names: ClassVar = ("spectrum", "codes")
+    loss_names = ("spectrum", "codes")
     state: ClassVar = ("counts", "sums")
 
     def __init__(

@@ -1,7 +1,7 @@
 """The trainings of networks that make samples.
 
 The joint generator, and decoder and HiFi-GAN as one network, make them of content, F0 and speaker vector and are judged
-by discriminators; the source-filter vocoder makes them of the spectra of recordings and is compared by spectra alone.
+by discriminators; the source-filter vocoder makes them of the spectra of recordings, with discriminators or without.
 What is to come out is the recording at the one loudness, at the rate of the network.
 
 Sources: J. Kong, J. Kim, J. Bae, "HiFi-GAN", NeurIPS 2020, equations 1 to 6; here spectra alone are compared at first.
@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -36,7 +36,6 @@ from anonymization.network_training.recipe import (
     AdversarialRecipe,
     GeneratorRecipe,
     HifiGanRecipe,
-    NetworkRecipe,
     VocoderRecipe,
 )
 from evaluation.attackers.training.corpus import TrainingUtterance, read_checked
@@ -51,42 +50,104 @@ from speech.vocoders.hifigan import HOP_SAMPLES, WEIGHTS, load_generator, log_me
 # Step, window and points of the spectra that are compared: 5, 2.5 and 40 ms of 20, 5 and 120 ms.
 _RESOLUTIONS = ((110, 441, 512), (55, 110, 128), (882, 2646, 4096))
 _FLOOR = 1e-5
-R = TypeVar("R", bound=NetworkRecipe)
 A = TypeVar("A", bound=AdversarialRecipe)
 N = TypeVar("N", bound=nn.Module)
 
 
-class WaveTraining(Training[R, N]):
-    """A network that makes samples, at a step.
+class WaveTraining(Training[A, N]):
+    """A network that makes samples, and discriminators where the recipe has them, at a step.
 
-    decoder: whose content is read, where one is. waves: those of the utterances, as `read_waves` gives them.
+    waves: those of the utterances, as `read_waves` gives them.
     """
+
+    loss_names: tuple[str, ...] = ("spectrum", "adversarial", "features", "discriminators")
+    betas = (0.8, 0.99)
 
     def __init__(
         self,
         features: Sequence[Features],
-        recipe: R,
+        recipe: A,
         seed: int,
         checkpoint: Path,
         key: str,
         *,
-        decoder: ContentDecoder,
         waves: Sequence[NDArray[np.float32]],
         device: Device = "cpu",
     ) -> None:
-        self.decoder, self._waves = decoder.to(device).eval(), waves
+        self._waves = waves
         super().__init__(features, recipe, seed, checkpoint, key, device=device)
 
     @classmethod
-    def begin(cls, speech: Speech, recipe: R, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
-        waves, decoder = read_waves(speech.utterances), load_decoder(speech.decoder)
-        recipe = recipe.fit(decoder.shape)
-        return cls(speech.features, recipe, seed, checkpoint, key, decoder=decoder, waves=waves, device=device)
+    def begin(cls, speech: Speech, recipe: A, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
+        waves = read_waves(speech.utterances)
+        return cls(speech.features, recipe, seed, checkpoint, key, waves=waves, device=device)
 
-    def read_content(self, batch: Batch) -> Tensor:
-        """Content at the frames of the spectra, shape (batch, crop, bottleneck)."""
-        with torch.no_grad():
-            return batch.at_spectra(self.decoder.encode(batch.layers))
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are discriminators."""
+        return True
+
+    def make_network(self) -> N:
+        """And the discriminators."""
+        recipe = self.recipe
+        if not self.is_judged:
+            return self.make_generator()
+        self._discriminators = Discriminators(recipe.narrower).to(self.device)
+        self._their_optimizer = torch.optim.AdamW(
+            self._discriminators.parameters(), recipe.learning_rate, betas=self.betas
+        )
+        return self.make_generator()
+
+    @abstractmethod
+    def make_generator(self) -> N:
+        """The network before the first step."""
+
+    @abstractmethod
+    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:
+        """What the network makes of a batch, shape (batch, 256 × crop)."""
+
+    def parts(self) -> dict[str, Any]:
+        """Of the discriminators, too."""
+        if not self.is_judged:
+            return super().parts()
+        others = {"discriminators": self._discriminators, "their_optimizer": self._their_optimizer}
+        return {**super().parts(), **others}
+
+    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
+        """Difference of mel spectra, and from some step on the losses of HiFi-GAN."""
+        recorded = self.cut_waves(batch)
+        made = self.keep_inside(self.make_samples(batch, draw), batch)
+        difference = functional.l1_loss(log_mels(made), log_mels(recorded))
+        found = self.learn(self.recipe.spectrum * difference, made, recorded)
+        return float(difference.detach()), *found
+
+    def learn(self, loss: Tensor, made: Tensor, recorded: Tensor) -> tuple[float, float, float]:
+        """A step of the network by a loss and by what discriminators say, and one of theirs; the losses of HiFi-GAN.
+
+        Before they judge, these are 0.
+        """
+        recipe = self.recipe
+        if not self.is_judged or self.step < recipe.adversarial_from:
+            self.descend(loss)
+            return 0.0, 0.0, 0.0
+        with self.in_16_bits():
+            theirs = loss_of_discriminators(*self._judge(recorded, made.detach()))
+        self._their_optimizer.zero_grad()
+        theirs.backward()  # type: ignore[no-untyped-call, unused-ignore]
+        self._their_optimizer.step()
+        self._discriminators.requires_grad_(False)
+        with self.in_16_bits():
+            adversarial, features = losses_of_generator(*self._judge(recorded, made))
+        self.descend(loss + adversarial + recipe.features * features)
+        self._discriminators.requires_grad_(True)
+        return float(adversarial.detach()), float(features.detach()), float(theirs.detach())
+
+    def _judge(self, recorded: Tensor, made: Tensor) -> tuple[list[Judgement], list[Judgement]]:
+        """What the discriminators make of recorded and of synthetic speech, both at once."""
+        count = len(recorded)
+        both = self._discriminators(torch.cat([recorded, made])[:, None])
+        real = [(judgement[:count], [layer[:count] for layer in layers]) for judgement, layers in both]
+        return real, [(judgement[count:], [layer[count:] for layer in layers]) for judgement, layers in both]
 
     def make_source(self, of: Source, batch: Batch, draw: np.random.Generator) -> tuple[Tensor, torch.Generator]:
         """The harmonics of the pieces, from phases that are drawn, and the chance that made their noise."""
@@ -110,24 +171,37 @@ class WaveTraining(Training[R, N]):
 
 
 class VocoderTraining(WaveTraining[VocoderRecipe, SourceFilter]):
-    """The source-filter vocoder at a step."""
+    """The source-filter vocoder at a step, with discriminators or without."""
 
-    loss_names: ClassVar = ("mel spectrum", "power spectra")
+    def __init__(self, features: Sequence[Features], recipe: VocoderRecipe, *args: Any, **others: Any) -> None:
+        self.loss_names = ("mel spectrum", "power spectra")
+        if recipe.discriminators:
+            self.loss_names += WaveTraining.loss_names[1:]
+        else:
+            self.betas = Training.betas
+        super().__init__(features, recipe, *args, **others)
 
-    def make_network(self) -> SourceFilter:
+    @property
+    def is_judged(self) -> bool:
+        return bool(self.recipe.discriminators)
+
+    def make_generator(self) -> SourceFilter:
         return SourceFilter(self.recipe.shape)
 
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
-        """Mean absolute difference of mel spectra, and distance of log power spectra."""
-        recorded = self.cut_waves(batch)
+    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:
         source, chance = self.make_source(self.network.source, batch, draw)
         noise = make_noise(tuple(source.shape), chance)
         with self.in_16_bits():
-            made = self.network(batch.spectra, batch.intonation, batch.speakers, source, noise)
-        made = self.keep_inside(made, batch)
+            samples: Tensor = self.network(batch.spectra, batch.intonation, batch.speakers, source, noise)
+        return samples
+
+    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
+        """Mean absolute difference of mel spectra, distance of log power spectra, and the losses of HiFi-GAN."""
+        recorded = self.cut_waves(batch)
+        made = self.keep_inside(self.make_samples(batch, draw), batch)
         difference, distance = functional.l1_loss(log_mels(made), log_mels(recorded)), compare_spectra(made, recorded)
-        self.descend(self.recipe.mel * difference + distance)
-        return float(difference.detach()), float(distance.detach())
+        judged = self.learn(self.recipe.spectrum * difference + distance, made, recorded)
+        return float(difference.detach()), float(distance.detach()), *(judged if self.is_judged else ())
 
 
 def compare_spectra(made: Tensor, recorded: Tensor) -> Tensor:
@@ -145,82 +219,47 @@ def compare_spectra(made: Tensor, recorded: Tensor) -> Tensor:
     return torch.stack(differences).mean()
 
 
-class AdversarialTraining(WaveTraining[A, N]):
-    """Generator and discriminators at a step."""
+class ContentTraining(WaveTraining[A, N]):
+    """A network that makes samples of content, at a step. decoder: whose content is read."""
 
-    loss_names: ClassVar = ("spectrum", "adversarial", "features", "discriminators")
-    betas: ClassVar = (0.8, 0.99)
+    def __init__(self, *args: Any, decoder: ContentDecoder, device: Device = "cpu", **others: Any) -> None:
+        self.decoder = decoder.to(device).eval()
+        super().__init__(*args, device=device, **others)
 
-    def make_network(self) -> N:
-        """And the discriminators."""
-        recipe = self.recipe
-        self._discriminators = Discriminators(recipe.narrower).to(self.device)
-        self._their_optimizer = torch.optim.AdamW(
-            self._discriminators.parameters(), recipe.learning_rate, betas=self.betas
-        )
-        return self.make_generator()
+    @classmethod
+    def begin(cls, speech: Speech, recipe: A, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
+        waves, decoder = read_waves(speech.utterances), load_decoder(speech.decoder)
+        recipe = recipe.fit(decoder.shape)
+        return cls(speech.features, recipe, seed, checkpoint, key, decoder=decoder, waves=waves, device=device)
 
-    @abstractmethod
-    def make_generator(self) -> N:
-        """The network before the first step."""
-
-    @abstractmethod
-    def make_samples(self, content: Tensor, batch: Batch, draw: np.random.Generator) -> Tensor:
-        """What the network makes of a batch, shape (batch, 256 × crop)."""
-
-    def parts(self) -> dict[str, Any]:
-        """Of the discriminators, too."""
-        others = {"discriminators": self._discriminators, "their_optimizer": self._their_optimizer}
-        return {**super().parts(), **others}
-
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
-        """Difference of mel spectra, and from some step on the losses of HiFi-GAN."""
-        recipe, recorded, content = self.recipe, self.cut_waves(batch), self.read_content(batch)
-        made = self.keep_inside(self.make_samples(content, batch, draw), batch)
-        difference = functional.l1_loss(log_mels(made), log_mels(recorded))
-        if self.step < recipe.adversarial_from:
-            self.descend(recipe.spectrum * difference)
-            return float(difference.detach()), 0.0, 0.0, 0.0
-        with self.in_16_bits():
-            theirs = loss_of_discriminators(*self._judge(recorded, made.detach()))
-        self._their_optimizer.zero_grad()
-        theirs.backward()  # type: ignore[no-untyped-call, unused-ignore]
-        self._their_optimizer.step()
-        self._discriminators.requires_grad_(False)
-        with self.in_16_bits():
-            adversarial, features = losses_of_generator(*self._judge(recorded, made))
-        self.descend(recipe.spectrum * difference + adversarial + recipe.features * features)
-        self._discriminators.requires_grad_(True)
-        return tuple(float(each.detach()) for each in (difference, adversarial, features, theirs))
-
-    def _judge(self, recorded: Tensor, made: Tensor) -> tuple[list[Judgement], list[Judgement]]:
-        """What the discriminators make of recorded and of synthetic speech, both at once."""
-        count = len(recorded)
-        both = self._discriminators(torch.cat([recorded, made])[:, None])
-        real = [(judgement[:count], [layer[:count] for layer in layers]) for judgement, layers in both]
-        return real, [(judgement[count:], [layer[count:] for layer in layers]) for judgement, layers in both]
+    def read_content(self, batch: Batch) -> Tensor:
+        """Content at the frames of the spectra, shape (batch, crop, bottleneck)."""
+        with torch.no_grad():
+            return batch.at_spectra(self.decoder.encode(batch.layers))
 
 
-class GeneratorTraining(AdversarialTraining[GeneratorRecipe, JointGenerator]):
+class GeneratorTraining(ContentTraining[GeneratorRecipe, JointGenerator]):
     """A generator with a source, from nothing."""
 
     def make_generator(self) -> JointGenerator:
         return JointGenerator(self.recipe.shape)
 
-    def make_samples(self, content: Tensor, batch: Batch, draw: np.random.Generator) -> Tensor:
+    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:
+        content = self.read_content(batch)
         source, _ = self.make_source(self.network.source, batch, draw)
         with self.in_16_bits():
             samples: Tensor = self.network(content, batch.intonation, batch.speakers, source)
         return samples
 
 
-class HifiGanTraining(AdversarialTraining[HifiGanRecipe, JointHifiGan]):
+class HifiGanTraining(ContentTraining[HifiGanRecipe, JointHifiGan]):
     """A decoder and HiFi-GAN, which go on learning as one network."""
 
     def make_generator(self) -> JointHifiGan:
         return JointHifiGan(deepcopy(self.decoder), load_generator(find(WEIGHTS)), self.recipe.shape)
 
-    def make_samples(self, content: Tensor, batch: Batch, draw: np.random.Generator) -> Tensor:  # noqa: ARG002 - of others
+    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:  # noqa: ARG002 - of others
+        content = self.read_content(batch)
         with self.in_16_bits():
             samples: Tensor = self.network(content, batch.intonation, batch.speakers)
         return samples

@@ -79,9 +79,9 @@ class Training(ABC, Generic[R, N]):
     """
 
     # Of a step, as `update` gives them, and the attributes beside network and optimiser that a state holds.
-    loss_names: ClassVar[tuple[str, ...]]
+    loss_names: tuple[str, ...]
     state: ClassVar[tuple[str, ...]] = ()
-    betas: ClassVar = (0.9, 0.98)
+    betas = (0.9, 0.98)
 
     def __init__(
         self,

@@ -74,7 +74,11 @@ class Recipe:
                 problems.append(f"Expected {name} as a number such as {getattr(self, name)}, found “{value}”.")
                 continue
             least = 0 if name in _MAY_BE_0 else 1 if kind is int else 1e-9
-            if found[name] < least or (name in {"decay", "held_out"} and found[name] >= 1):
+            if (
+                found[name] < least
+                or (name in _BELOW_1 and found[name] >= 1)
+                or (name in _SWITCHES and found[name] > 1)
+            ):
                 problems.append(f"Expected {name} within its range, found {value}.")
         if problems:
             raise MetricInputError(" ".join(problems))
@@ -156,7 +160,7 @@ class RegressorRecipe(NetworkRecipe):
 
 @dataclass(frozen=True)
 class AdversarialRecipe(NetworkRecipe):
-    """A training of one of the networks of `speech.conversion.joint_generator`, on the content of a decoder.
+    """A training of a network that makes samples.
 
     Attributes:
         adversarial_from: the step from which discriminators judge; before it only spectra are compared.
@@ -199,16 +203,14 @@ class HifiGanRecipe(AdversarialRecipe):
 
 
 @dataclass(frozen=True)
-class VocoderRecipe(NetworkRecipe):
-    """A training of `speech.conversion.source_filter`, on the spectra of recordings.
+class VocoderRecipe(AdversarialRecipe):
+    """That of `SourceFilter`, on the spectra of recordings; the distance of log power spectra is always a part.
 
     Attributes:
-        mel: weight of the mean absolute difference of mel spectra, beside the distance of log power spectra.
+        discriminators: 1 with discriminators, 0 without.
     """
 
-    reads_waves: ClassVar[bool] = True
-
-    mel: float
+    discriminators: int
     shape: SourceFilterShape
 
 
@@ -233,7 +235,8 @@ class RecognizerRecipe(PhoneRecipe, Recipe):
 
 
 _FIXED = {"name", "title", "shape"}
-_MAY_BE_0 = {"adversarial_from", "commitment", "decay", "features", "variants", "warm_up"}
+_MAY_BE_0 = {"adversarial_from", "commitment", "decay", "discriminators", "features", "variants", "warm_up"}
+_BELOW_1, _SWITCHES = {"decay", "held_out"}, {"discriminators"}
 _RECIPES: dict[str, type[Recipe]] = {
     "content-decoder": DecoderRecipe,
     "soft-units-decoder": SoftUnitsRecipe,

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
     decoder: whose codes it reads. held_out: features of the speakers of whom it learns nothing.
     """
 
-    loss_names: ClassVar = ("f0", "voicing")
+    loss_names = ("f0", "voicing")
 
     def __init__(
         self,

@@ -78,6 +78,7 @@ VOCODER = replace(
     batch=2,
     crop=16,
     warm_up=1,
+    narrower=32,
     checkpoint_every=2,
 )
 
@@ -186,7 +187,10 @@ def start(request, features, sounds, decoder, small_hifigan):
     def start_vocoder(path, key="key", **changes):
         from anonymization.network_training.generator import VocoderTraining
 
-        return VocoderTraining(features, replace(VOCODER, **changes), 1, path, key, decoder=decoder, waves=waves)
+        return VocoderTraining(features, replace(VOCODER, **changes), 1, path, key, waves=waves)
+
+    def start_judged_vocoder(path, key="key", **changes):
+        return start_vocoder(path, key, **{"discriminators": 1, "adversarial_from": 4, **changes})
 
     kinds = {
         "decoder": start_decoder,
@@ -195,11 +199,12 @@ def start(request, features, sounds, decoder, small_hifigan):
         "hifigan": start_hifigan,
         "units": start_units,
         "vocoder": start_vocoder,
+        "judged vocoder": start_judged_vocoder,
     }
     return kinds[request.param]
 
 
-KINDS = ("decoder", "regressor", "generator", "hifigan", "units", "vocoder")
+KINDS = ("decoder", "regressor", "generator", "hifigan", "units", "vocoder", "judged vocoder")
 each_kind = pytest.mark.parametrize("start", KINDS, indirect=True)
 generator = pytest.mark.parametrize("start", ["generator"], indirect=True)
 regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
@@ -279,6 +284,19 @@ def test_generator_learns_spectra_first_and_then_from_discriminators(start, tmp_
     assert any(not torch.equal(tensor, after[name]) for name, tensor in before.items())
     # Neither judge changes while the other one learns.
     assert all(each.requires_grad for each in training.parts()["discriminators"].parameters())
+
+
+@pytest.mark.parametrize("start", ["judged vocoder"], indirect=True)
+def test_vocoder_learns_from_discriminators_where_it_has_them(start, tmp_path):
+    training = start(tmp_path / "state.pt")
+    training.run(lambda *_: None)
+    (_, *known), *_, (_, *last) = training.losses
+    assert training.loss_names == ("mel spectrum", "power spectra", "adversarial", "features", "discriminators")
+    assert known[2:] == [0, 0, 0]
+    assert all(loss > 0 for loss in last)
+    alone = start(tmp_path / "alone.pt", discriminators=0)
+    assert alone.loss_names == ("mel spectrum", "power spectra")
+    assert set(alone.parts()) == {"network", "optimizer"}
 
 
 @pytest.mark.parametrize("start", ["hifigan"], indirect=True)
