@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.content_decoder.method import read_pool
+from anonymization.methods.content_decoder.network_files import read_pool
 from anonymization.methods.contract import (
     Anonymizer,
     Item,

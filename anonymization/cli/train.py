@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile
+from anonymization.methods.content_decoder.network_files import SHIPPED, NetworkFile
 from anonymization.methods.content_decoder.retrained import DECODER, read_training
 from anonymization.network_training.recipe import Recipe, read_recipes
 from common import terminal

@@ -82,13 +82,15 @@ def speak(spectrum: npt.NDArray[np.float32], original: Samples, level: Level) ->
     return fit_to_original(sound, original, level)
 
 
-def fit_to_original(sound: npt.NDArray[np.float32], original: Samples, level: Level) -> Samples:
-    """A sound at 22,050 Hz with as many samples as the original has, silent where it is digitally silent, at its level.
+def fit_to_original(
+    sound: npt.NDArray[np.float32], original: Samples, level: Level, rate_hz: int = VOCODER_HZ
+) -> Samples:
+    """A sound with as many samples as the original has, silent where that is digitally silent, at its level.
 
     Args:
-        sound: full scale 1.0, shape (n,).
+        sound: full scale 1.0, shape (n,). rate_hz: its samples per second.
     """
-    output = resample(to_pcm16(sound), VOCODER_HZ, RATE_HZ)[: original.size].astype(np.float32) / np.float32(32768)
+    output = resample(to_pcm16(sound), rate_hz, RATE_HZ)[: original.size].astype(np.float32) / np.float32(32768)
     mute_silence(output, original)
     return set_level(output, original, level)
 

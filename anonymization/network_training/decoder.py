@@ -1,7 +1,8 @@
-"""The trainings of decoders: spectra from content, F0 and speaker vector.
+"""The trainings of decoders: spectra from content, F0 and speaker vector, or parameters of WORLD in their place.
 
-Content is a bottleneck, with and without codes, that is learnt with the spectra; or soft units: what a network gives
-that was taught to name the unit of each frame, from copies in other voices, too.
+Content is a bottleneck, with and without codes, that is learnt with the spectra and, where the recipe says so, with the
+phones that are said (CTC); or soft units: what a network gives that was taught to name the unit of each frame, from
+copies in other voices, too. Parameters of WORLD are learnt from the bottleneck of a decoder that has learnt.
 
 Source of soft units: B. van Niekerk, M.-A. Carbonneau, J. Zaïdi, M. Baas, H. Seuté, H. Kamper, "A comparison of
 discrete and soft speech units for improved voice conversion", ICASSP 2022, section 2; here of layers of Whisper.
@@ -12,26 +13,35 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
+from anonymization.methods.content_decoder.network_files import load_decoder
 from anonymization.network_training.features import Features
-from anonymization.network_training.loop import Batch, Training
-from anonymization.network_training.recipe import DecoderRecipe, NetworkRecipe, SoftUnitsRecipe
+from anonymization.network_training.loop import Batch, Speech, Training
+from anonymization.network_training.recipe import DecoderRecipe, NetworkRecipe, SoftUnitsRecipe, WorldDecoderRecipe
 from common.arrays import unit_vectors
+from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance
+from evaluation.recognizer_training.frames import SpokenText
 from speech.conversion.content_decoder import ContentDecoder, SoftUnitsDecoder, places_of_content
+from speech.conversion.world_decoder import WorldDecoder
 from speech.model_files.devices import Device
+from speech.recognizers.phone_recipe import FEWEST
+from speech.recognizers.phones import spell_phones
+from speech.vocoders.world_parameters import POINTS
 
 VOICES = "voices.safetensors"
 
 
 _FRAMES_OF_UNITS, _ROUNDS, _AT_ONCE = 40_000, 30, 8192
+# Utterances of a step from which phones are learnt, and frames of 20 ms that tell one.
+_UTTERANCES, _PHONE_FRAMES = 8, 5
 R = TypeVar("R", bound=NetworkRecipe)
 
 
@@ -117,7 +127,6 @@ def _nearest(frames: Tensor, means: Tensor) -> Tensor:
 class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
     """Decoder and codes at a step."""
 
-    loss_names = ("spectrum", "codes")
     state: ClassVar = ("counts", "sums")
 
     def __init__(
@@ -128,19 +137,42 @@ class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
         checkpoint: Path,
         key: str,
         *,
+        texts: Sequence[str] = (),
         device: Device = "cpu",
     ) -> None:
-        shape = recipe.shape
+        shape, self._texts = recipe.shape, texts
+        self.loss_names = ("spectrum", "codes", *(("phones",) if recipe.phones else ()))
         self.counts = torch.ones(shape.stages, shape.codes, device=device)
         self.sums = torch.zeros(shape.stages, shape.codes, shape.bottleneck, device=device)
         super().__init__(features, recipe, seed, checkpoint, key, device=device)
 
+    @classmethod
+    def begin(
+        cls, speech: Speech, recipe: DecoderRecipe, seed: int, checkpoint: Path, key: str, device: Device
+    ) -> Self:
+        texts = [
+            spell_phones(speech.texts.get(one.identifier, "")) if recipe.phones else "" for one in speech.utterances
+        ]
+        return cls(speech.features, recipe, seed, checkpoint, key, texts=texts, device=device)
+
     def make_network(self) -> ContentDecoder:
-        """With mean and spread of the layers."""
-        return self.normalize_layers(ContentDecoder(self.recipe.shape))
+        """With mean and spread of the layers, and beside it what reads phones in the bottleneck."""
+        network = self.normalize_layers(ContentDecoder(self.recipe.shape))
+        if self.recipe.phones:
+            self._phones = PhoneLoss(self.features, self._texts, self.recipe.shape.bottleneck).to(self.device)
+            self._their_optimizer = torch.optim.AdamW(
+                self._phones.parameters(), self.recipe.learning_rate, betas=self.betas
+            )
+        return network
+
+    def parts(self) -> dict[str, Any]:
+        """And what reads phones."""
+        if not self.recipe.phones:
+            return super().parts()
+        return {**super().parts(), "phones": self._phones, "their_optimizer": self._their_optimizer}
 
     def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
-        """Mean absolute difference of spectra, and squared distance between bottleneck and codes."""
+        """Mean absolute difference of spectra, squared distance between bottleneck and codes, loss of a phone."""
         recipe = self.recipe
         with_codes = self.step >= recipe.warm_up
         with self.in_16_bits():
@@ -161,8 +193,15 @@ class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
         with self.in_16_bits():
             spectra = self.network.decode(batch.at_spectra(content), batch.intonation, batch.speakers)
         difference = functional.l1_loss(spectra.float(), batch.spectra)
-        self.descend(difference + recipe.commitment * distance)
-        return float(difference.detach()), float(distance.detach())
+        loss = difference + recipe.commitment * distance
+        if not recipe.phones:
+            self.descend(loss)
+            return float(difference.detach()), float(distance.detach())
+        of_phones = self._phones(self.network, draw)
+        self._their_optimizer.zero_grad()
+        self.descend(loss + recipe.phones * of_phones)
+        self._their_optimizer.step()
+        return float(difference.detach()), float(distance.detach()), float(of_phones.detach())
 
     def _find_codes(self, content: Tensor, draw: np.random.Generator) -> None:
         """The codes of each stage: frames of what the stages before it leave, drawn."""
@@ -193,6 +232,89 @@ class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
                 self.counts[stage][rare] = len(rest) / len(book)
                 self.sums[stage][rare] = rest[drawn] * self.counts[stage][rare][:, None]
             book.copy_(self.sums[stage] / self.counts[stage].clamp_min(1e-6)[:, None])
+
+
+class PhoneLoss(nn.Module):
+    """A layer that reads phones in the bottleneck, and the utterances on which it and the bottleneck learn.
+
+    features, texts: of the utterances, and their phones, separated by spaces; those without, and those that CTC cannot
+    align, take no part. bottleneck: numbers of a frame.
+
+    Raises:
+        MetricInputError: fewer than 20 utterances take part.
+
+    Source: A. Graves et al., "Connectionist temporal classification", ICML 2006.
+    """
+
+    def __init__(self, features: Sequence[Features], texts: Sequence[str], bottleneck: int) -> None:
+        super().__init__()
+        spoken = (
+            SpokenText(str(number), one.layers[0], text)
+            for number, (one, text) in enumerate(zip(features, texts, strict=True))
+        )
+        self._names = sorted({phone for text in texts for phone in text.split()})
+        places = {phone: place for place, phone in enumerate(self._names, 1)}
+        self._texts = {
+            int(one.name): torch.tensor([places[phone] for phone in one.phones.split()])
+            for one in spoken
+            if one.is_possible
+        }
+        if len(self._texts) < FEWEST:
+            raise MetricInputError(
+                f"Learning from phones needs at least {FEWEST} utterances with transcripts; found {len(self._texts)} "
+                f"of {len(texts)} that can be used. Give more transcripts, or set phones=0."
+            )
+        self._features = features
+        self.layer = nn.Conv1d(bottleneck, len(places) + 1, _PHONE_FRAMES, padding=_PHONE_FRAMES // 2)
+
+    def forward(self, network: ContentDecoder, draw: np.random.Generator) -> Tensor:
+        """The loss of a phone, of some utterances that are drawn, each from one of its copies."""
+        numbers = draw.choice(list(self._texts), min(_UTTERANCES, len(self._texts)), replace=False)
+        device = self.layer.weight.device
+        layers = [self._features[number].layers for number in numbers.tolist()]
+        copies = [torch.from_numpy(each[draw.integers(len(each))].astype(np.float32)) for each in layers]
+        content = network.encode(nn.utils.rnn.pad_sequence(copies, batch_first=True).to(device))
+        scores = self.layer(content.transpose(1, 2)).transpose(1, 2).log_softmax(dim=2)
+        texts = [self._texts[number] for number in numbers.tolist()]
+        sizes = torch.tensor([len(text) for text in texts])
+        lengths = torch.tensor([len(each) for each in copies])
+        # The loss is computed on the processor: on a card it would differ from run to run.
+        summed = functional.ctc_loss(
+            scores.transpose(0, 1).float().cpu(), torch.cat(texts), lengths, sizes, reduction="sum"
+        )
+        return (summed / sizes.sum()).to(device)
+
+
+class WorldDecoderTraining(Training[WorldDecoderRecipe, WorldDecoder]):
+    """The decoder to parameters of WORLD at a step. decoder: whose bottleneck is read."""
+
+    loss_names = ("envelope", "aperiodicity")
+
+    def __init__(self, *args: Any, decoder: ContentDecoder, device: Device = "cpu", **others: Any) -> None:
+        self._decoder = decoder.to(device).eval()
+        super().__init__(*args, device=device, **others)
+
+    @classmethod
+    def begin(
+        cls, speech: Speech, recipe: WorldDecoderRecipe, seed: int, checkpoint: Path, key: str, device: Device
+    ) -> Self:
+        decoder = load_decoder(speech.decoder)
+        recipe = recipe.fit(decoder.shape)
+        return cls(speech.features, recipe, seed, checkpoint, key, decoder=decoder, device=device)
+
+    def make_network(self) -> WorldDecoder:
+        return WorldDecoder(self.recipe.shape)
+
+    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
+        """Mean absolute differences of logarithms of envelopes and of aperiodicity."""
+        with torch.no_grad():
+            content = batch.at_spectra(self._decoder.encode(batch.layers))
+        with self.in_16_bits():
+            made = self.network(content, batch.intonation, batch.speakers)
+        differences = (made.float() - batch.spectra).abs()
+        envelope, aperiodicity = differences[..., :POINTS].mean(), differences[..., POINTS:].mean()
+        self.descend(envelope + aperiodicity)
+        return float(envelope.detach()), float(aperiodicity.detach())
 
 
 def _voices(utterances: Sequence[TrainingUtterance], features: Sequence[Features]) -> bytes:

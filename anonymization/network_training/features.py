@@ -45,8 +45,8 @@ class Features:
     """Of one utterance.
 
     layers: of the original and its copies, shape (1 + copies, frames of content, inputs), float16. spectrum: shape
-    (frames, 80), float16. intonation: shape (frames, 2). hz: F0 of its voiced frames, shape (voiced,). vector: of the
-    speaker, shape (256,).
+    (frames, 80), or parameters of WORLD in its place, (frames, 81), float16. intonation: shape (frames, 2). hz: F0 of
+    its voiced frames, shape (voiced,). vector: of the speaker, shape (256,).
     """
 
     layers: NDArray[np.float16]
@@ -59,10 +59,10 @@ class Features:
 class FeatureReader:
     """Encoders in memory, and the folder that keeps what they gave."""
 
-    def __init__(self, folder: Path, variants: int, device: Device = "cpu") -> None:
+    def __init__(self, folder: Path, variants: int, device: Device = "cpu", *, for_world: bool = False) -> None:
         from speech.features import whisper_layers
 
-        self._folder, self._variants = folder, variants
+        self._folder, self._variants, self._for_world = folder, variants, for_world
         self._layers: WhisperLayers = whisper_layers.load(device)
         self._speakers: SpeakerEncoder = encoders.load(SPEAKER_ENCODER, device)
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,8 @@ class FeatureReader:
                 f"{utterance.identifier}: expected at least {SHORTEST_S:g} s of speech, found "
                 f"{samples.size / RATE_HZ:.2g} s{'' if samples.any() else ' of silence'}. Leave it out."
             )
-        digest = hashlib.sha256(f"{_VERSION}|{self._variants}|".encode() + samples.tobytes()).hexdigest()
+        kind = f"{_VERSION}|{self._variants}|{'world|' if self._for_world else ''}"
+        digest = hashlib.sha256(kind.encode() + samples.tobytes()).hexdigest()
         path = self._folder / f"{digest[:32]}.npz"
         if not path.is_file():
             content = io.BytesIO()
@@ -90,12 +91,14 @@ class FeatureReader:
 
     def _measure(self, samples: Samples, seed: int) -> dict[str, NDArray[np.generic]]:
         from speech.conversion import content_decoder as decoder
+        from speech.conversion.world_decoder import parameters_at_loudness
 
         draw = np.random.default_rng(seed)
         sounds = [samples, *(world_voice(samples, RATE_HZ, _draw(draw)) for _ in range(self._variants))]
         layers = np.stack([decoder.content_layers(each, self._layers) for each in sounds])
-        spectrum = decoder.spectrum_at_loudness(samples)
-        contour = decoder.contour_at_spectra(track_f0_praat(samples, RATE_HZ), len(spectrum))
+        track = track_f0_praat(samples, RATE_HZ)
+        spectrum = parameters_at_loudness(samples, track) if self._for_world else decoder.spectrum_at_loudness(samples)
+        contour = decoder.contour_at_spectra(track, len(spectrum))
         return {
             "layers": layers.astype(np.float16),
             "spectrum": spectrum.astype(np.float16),
@@ -111,13 +114,19 @@ def read_features(
     variants: int,
     progress: Count = ignore_progress,
     device: Device = "cpu",
+    *,
+    for_world: bool = False,
 ) -> list[Features]:
     """The features of all utterances, in their order; what was measured before is read.
 
+    Args:
+        for_world: with parameters of WORLD in place of spectra.
+
     Raises:
         MetricInputError: utterances that cannot be used; names all of them.
+        WorldError: parameters of WORLD, and pyworld is absent.
     """
-    reader = FeatureReader(folder, variants, device)
+    reader = FeatureReader(folder, variants, device, for_world=for_world)
     found, problems = [], []
     for number, utterance in enumerate(utterances):
         progress(number, len(utterances))

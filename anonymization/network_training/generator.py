@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anonymization.methods.content_decoder.method import load_decoder
+from anonymization.methods.content_decoder.network_files import load_decoder
 from anonymization.network_training.discriminators import (
     Discriminators,
     Judgement,

@@ -12,7 +12,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from anonymization.methods.content_decoder.method import NetworkFile
+from anonymization.methods.content_decoder.network_files import NetworkFile
 from anonymization.network_training.features import Features
 from anonymization.network_training.recipe import NetworkRecipe
 from common.atomic_write import write_atomically
@@ -38,11 +38,16 @@ N = TypeVar("N", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Speech:
-    """What there is to learn from. features: of the utterances. decoder: whose content is read, where one is."""
+    """What there is to learn from.
+
+    features: of the utterances. decoder: whose content is read, where one is. texts: words by identifier of the
+    utterance.
+    """
 
     utterances: Sequence[TrainingUtterance]
     features: Sequence[Features]
     decoder: NetworkFile
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
-from anonymization.methods.content_decoder.method import SHAPES, Shape
+from anonymization.methods.content_decoder.network_files import SHAPES, Shape
 from anonymization.methods.content_decoder.retrained import READ_DECODER
 from common.errors import MetricInputError
 from speech.conversion.shape import (
@@ -19,6 +19,7 @@ from speech.conversion.shape import (
     RegressorShape,
     SoftUnitsShape,
     SourceFilterShape,
+    WorldDecoderShape,
 )
 from speech.recognizers.phone_recipe import PhoneRecipe
 
@@ -29,16 +30,21 @@ _FILE = Path(__file__).with_name("recipes.toml")
 class Recipe:
     """What every training has: name and title, as listed.
 
-    needs_texts: whether it learns from the words of the utterances, too. reads_waves: whether from samples.
+    reads_waves: whether it learns from samples. for_world: whether its spectra are parameters of WORLD.
     begins_from: models that it begins from.
     """
 
-    needs_texts: ClassVar[bool] = False
     reads_waves: ClassVar[bool] = False
+    for_world: ClassVar[bool] = False
     begins_from: ClassVar[tuple[str, ...]] = ()
 
     name: str
     title: str
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether it learns from the words of the utterances, too."""
+        return False
 
     @property
     def reads_decoder(self) -> bool:
@@ -132,11 +138,18 @@ class DecoderRecipe(NetworkRecipe):
         commitment: weight of the squared distance between bottleneck and codes, beside the mean absolute difference
             of spectra.
         decay: part of the old that a code keeps with each step.
+        phones: weight of the loss of a phone (CTC) by what the bottleneck holds, of whole utterances with their words;
+            0 learns from no words.
     """
 
     commitment: float
     decay: float
+    phones: float
     shape: DecoderShape
+
+    @property
+    def needs_texts(self) -> bool:
+        return self.phones > 0
 
 
 @dataclass(frozen=True)
@@ -156,6 +169,15 @@ class RegressorRecipe(NetworkRecipe):
 
     held_out: float
     shape: RegressorShape
+
+
+@dataclass(frozen=True)
+class WorldDecoderRecipe(NetworkRecipe):
+    """A training of `speech.conversion.world_decoder`, on the bottleneck of a decoder."""
+
+    for_world: ClassVar[bool] = True
+
+    shape: WorldDecoderShape
 
 
 @dataclass(frozen=True)
@@ -231,16 +253,19 @@ class MapRecipe(Recipe):
 class RecognizerRecipe(PhoneRecipe, Recipe):
     """A training of `speech.recognizers.phone_network`, for methods that have to know which phone is said when."""
 
-    needs_texts: ClassVar[bool] = True
+    @property
+    def needs_texts(self) -> bool:
+        return True
 
 
 _FIXED = {"name", "title", "shape"}
-_MAY_BE_0 = {"adversarial_from", "commitment", "decay", "discriminators", "features", "variants", "warm_up"}
+_MAY_BE_0 = {"adversarial_from", "commitment", "decay", "discriminators", "features", "phones", "variants", "warm_up"}
 _BELOW_1, _SWITCHES = {"decay", "held_out"}, {"discriminators"}
 _RECIPES: dict[str, type[Recipe]] = {
     "content-decoder": DecoderRecipe,
     "soft-units-decoder": SoftUnitsRecipe,
     "f0-regressor": RegressorRecipe,
+    "world-decoder": WorldDecoderRecipe,
     "joint-nsf-hifigan": GeneratorRecipe,
     "joint-hifigan": HifiGanRecipe,
     "hn-sinc-nsf": VocoderRecipe,

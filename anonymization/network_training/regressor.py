@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from anonymization.methods.content_decoder.method import load_decoder
+from anonymization.methods.content_decoder.network_files import load_decoder
 from anonymization.network_training.features import Features
 from anonymization.network_training.loop import Batch, Speech, Training
 from anonymization.network_training.recipe import RegressorRecipe

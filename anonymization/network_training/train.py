@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from anonymization.methods.content_decoder.method import SHIPPED, NetworkFile
-from anonymization.network_training.decoder import DecoderTraining, SoftUnitsTraining
+from anonymization.methods.content_decoder.network_files import SHIPPED, NetworkFile
+from anonymization.network_training.decoder import DecoderTraining, SoftUnitsTraining, WorldDecoderTraining
 from anonymization.network_training.features import SPEAKER_ENCODER, Features, read_features
 from anonymization.network_training.generator import GeneratorTraining, HifiGanTraining, VocoderTraining
 from anonymization.network_training.loop import Speech, Training, other_training, write_curve
@@ -32,10 +32,12 @@ from anonymization.network_training.recipe import (
     RegressorRecipe,
     SoftUnitsRecipe,
     VocoderRecipe,
+    WorldDecoderRecipe,
 )
 from anonymization.network_training.recognizer_map import fit_recognizer_map
 from anonymization.network_training.regressor import RegressorTraining
 from common.atomic_write import write_atomically
+from common.errors import MetricInputError
 from common.progress import Progress, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.recognizer_training.frames import read_spoken_texts
@@ -43,6 +45,7 @@ from evaluation.recognizer_training.training import train_phones
 from speech.model_files.devices import Device, require_torch_device
 from speech.model_files.store import find
 from speech.recognizers.phone_recipe import FRAMES_PER_S
+from speech.vocoders.world_library import missing_world
 
 WEIGHTS, CARD, CHECKPOINT = "weights.safetensors", "card.json", "checkpoint.pt"
 _TRAININGS: Mapping[type[NetworkRecipe], type[Training[Any, Any]]] = {
@@ -52,6 +55,7 @@ _TRAININGS: Mapping[type[NetworkRecipe], type[Training[Any, Any]]] = {
     GeneratorRecipe: GeneratorTraining,
     HifiGanRecipe: HifiGanTraining,
     VocoderRecipe: VocoderTraining,
+    WorldDecoderRecipe: WorldDecoderTraining,
 }
 
 
@@ -73,7 +77,8 @@ def train(
         folder: is made; holds features, state, weights, losses, card and whatever else the recipe makes.
         licence: of the speech and who has to be named, for the card.
         device: that reads the features and trains; a recognizer-map is fitted on the processor.
-        texts: words by identifier of the utterance, for recipes that need them; utterances without are left out.
+        texts: words by identifier of the utterance, for recipes that need them; nothing is learnt of phones from
+            utterances without.
         decoder: whose content is learnt from, by recipes that need one; that which ships, or another training's.
 
     Raises:
@@ -96,8 +101,11 @@ def train(
         raise TypeError(recipe)
     for model in recipe.begins_from:
         find(model)
-    features = read_features(utterances, folder / "features", recipe.variants, partial(progress, "features"), device)
-    speech = Speech(utterances, features, decoder)
+    if recipe.for_world and (sentence := missing_world("Parameters of WORLD")):
+        raise MetricInputError(sentence)
+    read = partial(progress, "features")
+    features = read_features(utterances, folder / "features", recipe.variants, read, device, for_world=recipe.for_world)
+    speech = Speech(utterances, features, decoder, texts or {})
     training = _TRAININGS[type(recipe)].begin(speech, recipe, seed, folder / CHECKPOINT, key, device)
     training.run(partial(progress, "training"))
     return _keep(training, utterances, features, licence, folder, decoder)

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from anonymization.methods.content_decoder import method as voices
+from anonymization.methods.content_decoder import network_files
 from anonymization.methods.mcadams import torch_engine
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 from benchmarks._speech import RATE_HZ, SPEECH, Samples, read_speech
-from speech.conversion import content_decoder, f0_regressor, joint_generator
+from speech.conversion import content_decoder, f0_regressor, joint_generator, source_filter, world_decoder
 from speech.encoders import registry
 from speech.features import whisper_layers
 from speech.model_files.devices import Device
@@ -59,8 +59,8 @@ def networks(speech: Sequence[Samples]) -> dict[str, Callable[[Device], Callable
     layers = [content_decoder.content_layers(samples, encoder) for samples in speech]
     counts = [content_decoder.count_spectra(samples.size) for samples in speech]
     contours = [np.where(np.arange(count) % 90 < 60, 130.0, 0.0) for count in counts]
-    voice, *_ = voices.read_pool().voice({voices.read_pool().names[0]: 1.0})
-    on_processor = content_decoder.load(voices.WEIGHTS)
+    voice, *_ = network_files.read_pool().voice({network_files.read_pool().names[0]: 1.0})
+    on_processor = content_decoder.load(network_files.WEIGHTS)
     content = [on_processor.find_content(each, count, 4) for each, count in zip(layers, counts, strict=True)]
     spectra = [on_processor.convert(each, hz, voice, 4) for each, hz in zip(layers, contours, strict=True)]
 
@@ -76,11 +76,11 @@ def networks(speech: Sequence[Samples]) -> dict[str, Callable[[Device], Callable
         return lambda: loaded.encode(speech, RATE_HZ, content_decoder.LAYERS)
 
     def decode(device: Device) -> Callable[[], Outputs]:
-        loaded = content_decoder.load(voices.WEIGHTS, device)
+        loaded = content_decoder.load(network_files.WEIGHTS, device)
         return lambda: [loaded.convert(each, hz, voice, 4) for each, hz in zip(layers, contours, strict=True)]
 
     def regress(device: Device) -> Callable[[], Outputs]:
-        loaded = f0_regressor.load(voices.REGRESSOR, device)
+        loaded = f0_regressor.load(network_files.REGRESSOR, device)
         return lambda: [loaded.estimate(each, voice) for each in content]
 
     def vocode(device: Device) -> Callable[[], Outputs]:
@@ -88,8 +88,16 @@ def networks(speech: Sequence[Samples]) -> dict[str, Callable[[Device], Callable
         return lambda: loaded.synthesize(spectra)
 
     def join(device: Device) -> Callable[[], Outputs]:
-        loaded = joint_generator.load(voices.JOINT_GENERATOR, device)
+        loaded = joint_generator.load(network_files.JOINT_GENERATOR, device)
         return lambda: [loaded.synthesize(each, hz, voice) for each, hz in zip(content, contours, strict=True)]
+
+    def filter_source(device: Device) -> Callable[[], Outputs]:
+        loaded = source_filter.load(network_files.SOURCE_FILTER, device)
+        return lambda: [loaded.synthesize(each, hz, voice) for each, hz in zip(spectra, contours, strict=True)]
+
+    def parametrize(device: Device) -> Callable[[], Outputs]:
+        loaded = world_decoder.load(network_files.WORLD_DECODER, device)
+        return lambda: [loaded.speak(each, hz, voice) for each, hz in zip(content, contours, strict=True)]
 
     def bend(device: Device) -> Callable[[], Outputs]:
         given = [McAdamsParameters(0.7, engine="torch")] * len(speech)
@@ -103,6 +111,8 @@ def networks(speech: Sequence[Samples]) -> dict[str, Callable[[Device], Callable
         "regressor of F0": regress,
         "HiFi-GAN universal": vocode,
         "joint generator": join,
+        "vocoder by filters of a source": filter_source,
+        "decoder to parameters of WORLD": parametrize,
         "B2 on torch (64 bits)": bend,
     }
 

@@ -90,3 +90,16 @@ class SourceFilterShape:
     filters: int = 1
     layers: int = 6
     taps: int = 31
+
+
+@dataclass(frozen=True)
+class WorldDecoderShape:
+    """The sizes of a decoder to parameters of WORLD.
+
+    content: numbers of a frame of content; speaker: of the vector; width, blocks: of the decoder.
+    """
+
+    content: int = 64
+    speaker: int = 256
+    width: int = 192
+    blocks: int = 4

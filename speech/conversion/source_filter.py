@@ -221,7 +221,7 @@ class SourceFilterVocoder:
             bands = torch.from_numpy(sharpen(spectrum)).to(self._device)
             given = torch.from_numpy(intonation(hz)).to(self._device)
             vector = torch.from_numpy(speaker.astype(np.float32))[None].to(self._device)
-            source = network.source.of_recording(hz)
+            source = network.source.of_recording(hz).to(self._device)
             noise = make_noise((1, 1, source.shape[2]), torch.Generator().manual_seed(1)).to(self._device)
             parts = []
             for seen, kept in cut_with_context(len(bands), _FRAMES_AT_ONCE, _CONTEXT):

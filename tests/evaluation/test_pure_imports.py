@@ -37,6 +37,7 @@ IN_TORCH = (
     *("speech.encoders.networks", "speech.features.log_mel", "speech.features.whisper_layers"),
     *("speech.conversion.content_decoder", "speech.conversion.f0_regressor", "speech.vocoders.hifigan"),
     *("speech.conversion.joint_generator", "speech.conversion.source_filter", "speech.vocoders.harmonic_source"),
+    "speech.conversion.world_decoder",
     *(f"evaluation.attackers.training.{name}" for name in ("epochs", "features", "heads")),
     *("speech.recognizers.phone_network", "evaluation.recognizer_training.training"),
 )

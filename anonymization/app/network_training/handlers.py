@@ -29,7 +29,7 @@ from anonymization.app.network_training.selectors import (
 )
 from anonymization.app.network_training.services import ENGINES, find_missing, needs_card
 from anonymization.app.networks import fetch_network
-from anonymization.methods.content_decoder.method import SHIPPED
+from anonymization.methods.content_decoder.network_files import SHIPPED
 from anonymization.methods.contract import MethodError
 from anonymization.network_training.recipe import NetworkRecipe, Recipe
 from common.errors import MetricInputError

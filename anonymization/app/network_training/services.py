@@ -83,6 +83,7 @@ def start_training(
         code_version=code_version(),
         created_by=by,
     )
+    changed = read_recipes()[recipe].changed(**(changes or {}))
     job: Job | None = None
     for seed in seeds:
         job = create_job(
@@ -90,8 +91,8 @@ def start_training(
             title=f"Train {recipe}, seed {seed} · {corpus}",
             parameters={"training": training.pk, "seed": seed},
             corpus=corpus.name,
-            engine=ENGINES[read_recipes()[recipe].needs_texts],
-            card=needs_card(read_recipes()[recipe].changed(**(changes or {}))),
+            engine=ENGINES[changed.needs_texts],
+            card=needs_card(changed),
             after=job,
             by=by,
         )
@@ -122,8 +123,9 @@ def find_problems(
         find_wrong_values(recipe, changes),
         find_wrong_seeds(seeds, MOST_SEEDS),
         *find_wrong_sets(corpus, data_sets),
+        find_missing_texts(data_sets, recipe, changes),
+        find_wrong_decoder(recipe, decoder),
     ]
-    found += [find_missing_texts(data_sets, recipe), find_wrong_decoder(recipe, decoder)]
     return [sentence for sentence in found if sentence]
 
 
@@ -138,9 +140,14 @@ def find_wrong_values(recipe: str, changes: Mapping[str, str]) -> str:
     return ""
 
 
-def find_missing_texts(data_sets: Sequence[DataSet], recipe: str) -> str:
-    """Why a recipe that learns from words cannot learn from these data sets, a sentence; empty where it can."""
-    if recipe not in read_recipes() or not read_recipes()[recipe].needs_texts or not data_sets:
+def find_missing_texts(data_sets: Sequence[DataSet], recipe: str, changes: Mapping[str, str]) -> str:
+    """Why a recipe that learns from words cannot learn from these data sets, a sentence; empty where it can.
+
+    Of a recipe that is none, or has wrong values, `find_wrong_values` tells.
+    """
+    if not data_sets or find_wrong_values(recipe, changes):
+        return ""
+    if not read_recipes()[recipe].changed(**changes).needs_texts:
         return ""
     if sentence := explain_no_training(with_texts=True):
         return sentence

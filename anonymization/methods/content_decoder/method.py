@@ -14,22 +14,23 @@ system T18 of 2022). Conventions: samples are int16, mono, 16 kHz.
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.audio_conversion import convert_audio
+from anonymization.methods.content_decoder import network_files as files
+from anonymization.methods.content_decoder.network_files import SHIPPED, Networks, Pool, Speaker, read_pool
 from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.content_decoder.reflections import fit_reflections
 from anonymization.methods.contract import (
-    MethodError,
     OptionValue,
     PseudoSpeaker,
     Recording,
@@ -39,116 +40,32 @@ from anonymization.methods.contract import (
     complete_options,
     read_methods,
 )
-from anonymization.methods.spectra import RATE_HZ, SpectrumMethod, fit_to_original, layers_encoder, missing, vocoder
+from anonymization.methods.spectra import (
+    RATE_HZ,
+    VOCODER_HZ,
+    SpectrumMethod,
+    fit_to_original,
+    layers_encoder,
+    missing,
+    vocoder,
+)
 from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.voices.vectors import read_vector, write_vector
-from anonymization.methods.world.method import Level
+from anonymization.methods.world.method import Level, join_pieces
 from common.packages import missing_packages
 from speech.conversion import recognizer_map
-from speech.conversion.shape import (
-    DecoderShape,
-    GeneratorShape,
-    JointHifiGanShape,
-    RegressorShape,
-    SoftUnitsShape,
-    SourceFilterShape,
-)
 from speech.encoders import registry as encoders
 from speech.model_files.devices import use_one_thread_for_products, use_torch_threads
 from speech.pitch.estimators import track_f0_praat
+from speech.vocoders.world_library import missing_world
+from speech.vocoders.world_parameters import STEP_MS, contour_at_steps, synthesize
 
 if TYPE_CHECKING:
-    from speech.conversion.content_decoder import ContentDecoder, Converter
-    from speech.conversion.f0_regressor import Regressor
-    from speech.conversion.joint_generator import JointSynthesizer
-    from speech.conversion.source_filter import SourceFilterVocoder
+    from speech.conversion.content_decoder import Converter
     from speech.encoders.contract import SpeakerEncoder
-    from speech.vocoders.hifigan import HifiGan
 
 Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
-# Vector of length 1, shape (256,), mean and spread of the natural logarithm of F0.
-Speaker = tuple[Floats32, float, float]
-
-WEIGHTS = Path(__file__).with_name("weights.safetensors")
-VOICES = Path(__file__).with_name("voices.safetensors")
-REGRESSOR = Path(__file__).with_name("f0_regressor") / "weights.safetensors"
-JOINT_GENERATOR = Path(__file__).with_name("joint_generator") / "weights.safetensors"
-SOFT_UNITS_DECODER = Path(__file__).with_name("soft_units_decoder") / "weights.safetensors"
-SOURCE_FILTER = Path(__file__).with_name("source_filter") / "weights.safetensors"
-JOINT_HIFIGAN = Path(__file__).with_name("joint_hifigan") / "weights.safetensors"
-RECOGNIZER_MAP = Path(__file__).with_name("recognizer_map") / "weights.safetensors"
-SHA256 = {
-    WEIGHTS: "fe7cc8065db0c1176f39009392033a7e94d67705816c42cf8f7fb5f545dbf42a",
-    VOICES: "b4a042244be456a72d1e4804b6c562f50f07eba38a8c6fbfa1dbf6f8a642bf7f",
-    REGRESSOR: "caaa03b7679ff77fba803339bef63d1cfba314d5959f2fe93d4c54999fe43dff",
-    JOINT_GENERATOR: "2825b5f84cc0a150a1a4be78131e0e0438725f341cfdadef45269516f3bfef49",
-    SOFT_UNITS_DECODER: "d7b07e9d6b4b71299ddd65c81909899a9437e63dde9b4b2ec213df8ea4a175a2",
-    SOURCE_FILTER: "7ca3cf070757db1d194f6f7d1990b61538607594c5267187114fab84e914e7e0",
-    JOINT_HIFIGAN: "093872f5702fa91e5c9eeb1aad99aa87d5ac7342b5c6bb5c9eb9cfd75be2b742",
-    RECOGNIZER_MAP: "b527418f9089e43c332a1ca5676a4f0caaa0e57c34d14d3d278b42de1eaa91cb",
-}
-
-
-Shape = DecoderShape | RegressorShape | GeneratorShape | JointHifiGanShape | SourceFilterShape
-# Of the networks with steps, by the recipe that trains them.
-SHAPES: Mapping[str, type[Shape]] = {
-    "content-decoder": DecoderShape,
-    "soft-units-decoder": SoftUnitsShape,
-    "f0-regressor": RegressorShape,
-    "joint-nsf-hifigan": GeneratorShape,
-    "joint-hifigan": JointHifiGanShape,
-    "hn-sinc-nsf": SourceFilterShape,
-}
-
-
-class NetworkFile(NamedTuple):
-    """A file that a method reads.
-
-    sha256: of what it must hold; is_shipped: with this version, not trained anew; shape: of a network with steps.
-    """
-
-    path: Path
-    sha256: str
-    is_shipped: bool = True
-    shape: Shape | None = None
-
-    def verify(self) -> Path:
-        """Its path. Raises MethodError where it holds something else, or is not there."""
-        if self.is_shipped:
-            return verify_file(self.path, self.sha256)
-        try:
-            found = hashlib.sha256(self.path.read_bytes()).hexdigest()
-        except (OSError, ValueError) as error:
-            raise MethodError(f"{self.path} cannot be read ({error}). Put it back, or train again.") from error
-        if found != self.sha256:
-            raise MethodError(f"{self.path} is not the file that its card names. Put that back, or train again.")
-        return self.path
-
-
-@dataclass(frozen=True)
-class Networks:
-    """What a method reads. voices: the pool, of the training of the decoder."""
-
-    decoder: NetworkFile
-    voices: NetworkFile
-    regressor: NetworkFile
-    generator: NetworkFile
-    soft_units_decoder: NetworkFile
-    source_filter: NetworkFile
-    joint_hifigan: NetworkFile
-    recognizer_map: NetworkFile
-
-
-_SHIPPED_SHAPES: Mapping[Path, Shape] = {
-    WEIGHTS: DecoderShape(),
-    REGRESSOR: RegressorShape(),
-    JOINT_GENERATOR: GeneratorShape(),
-    SOFT_UNITS_DECODER: SoftUnitsShape(),
-    SOURCE_FILTER: SourceFilterShape(),
-    JOINT_HIFIGAN: JointHifiGanShape(),
-}
-SHIPPED = Networks(*(NetworkFile(path, sha256, shape=_SHIPPED_SHAPES.get(path)) for path, sha256 in SHA256.items()))
 _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
 # So much of a speaker is enough for their vector.
@@ -158,34 +75,7 @@ _LEAST_VOICED_S = 0.3
 # So many speakers of the pool tell the F0 of a vector.
 _NEAREST = 5
 _SHORTEST_SAMPLES = 640  # of Praat's contour
-_KEPT = 4  # networks of a kind in memory: what ships, and some that were trained by others
 _CEILING_HZ, _FLOOR_HZ = 600.0, 50.0
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """The speakers that voices are made of. vectors: shape (speakers, 256); f0: mean and spread of its logarithm."""
-
-    names: tuple[str, ...]
-    genders: tuple[str, ...]
-    vectors: npt.NDArray[np.float32]
-    f0: npt.NDArray[np.float32]
-
-    def voice(self, mixture: Mapping[str, float]) -> Speaker:
-        """Vector of length 1, mean and spread of the logarithm of F0 of a mixture of its speakers.
-
-        Raises:
-            MethodError: nobody of it, or somebody else.
-        """
-        place = {name: number for number, name in enumerate(self.names)}
-        if not mixture or (strangers := sorted(set(mixture) - set(place))):
-            found = strangers[0] if mixture else "none"
-            raise MethodError(f"A voice is a mixture of the {len(self.names)} speakers of the pool; found {found}.")
-        rows = [place[name] for name in mixture]
-        shares = np.array(list(mixture.values())) / sum(mixture.values())
-        vector = shares @ self.vectors[rows]
-        mean, spread = shares @ self.f0[rows]
-        return (vector / np.linalg.norm(vector)).astype(np.float32), float(mean), float(spread)
 
 
 @dataclass(frozen=True)
@@ -196,9 +86,11 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
 
     # networks: its files; trained_by: the recipes of `anonymization.network_training` whose files it reads.
     # _stages: how many codes describe a frame where no option says it; 0 takes the bottleneck as it is.
+    # _rate_hz: samples per second of what is synthesised.
     networks: Networks = field(default=SHIPPED, repr=False, kw_only=True)
     trained_by: ClassVar[tuple[str, ...]] = ("content-decoder",)
     _stages: ClassVar[int] = 0
+    _rate_hz: ClassVar[int] = VOCODER_HZ
 
     @property
     def retrained(self) -> dict[str, str]:
@@ -226,16 +118,16 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
         hz = self._find_f0(samples, layers, voice)
         stages = round(float(cast("float", options.get("stages", self._stages))))
         sound = self._synthesize(layers, hz, voice[0], stages)
-        return fit_to_original(sound, samples, cast("Level", options["level"]))
+        return fit_to_original(sound, samples, cast("Level", options["level"]), self._rate_hz)
 
     def _pool(self) -> Pool:
         return read_pool(self.networks.voices)
 
     def _converter(self) -> Converter:
-        return _load_converter(self.networks.decoder)
+        return files.load_converter(self.networks.decoder)
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
-        """Samples at 22,050 Hz, 256 of each frame of F0."""
+        """Samples of the frames of F0, 11.6 ms each."""
         [sound] = vocoder().synthesize([self._converter().convert(layers, hz, speaker, stages)])
         return sound
 
@@ -285,7 +177,7 @@ class JointVoices(PooledVoices):
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         content = self._converter().find_content(layers, hz.size, stages)
-        return _load_generator(self.networks.generator).synthesize(content, hz, speaker)
+        return files.load_generator(self.networks.generator).synthesize(content, hz, speaker)
 
 
 @dataclass(frozen=True)
@@ -297,7 +189,7 @@ class JointHifiGanVoices(PooledVoices):
     trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "joint-hifigan")
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
-        converter, gan = _load_hifigan(self.networks.decoder, self.networks.joint_hifigan)
+        converter, gan = files.load_hifigan(self.networks.decoder, self.networks.joint_hifigan)
         [sound] = gan.synthesize([converter.convert(layers, hz, speaker, stages)])
         return sound
 
@@ -313,7 +205,29 @@ class FilteredSource(PooledVoices):
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         spectrum = self._converter().convert(layers, hz, speaker, stages)
-        return _load_source_filter(self.networks.source_filter).synthesize(spectrum, hz, speaker)
+        return files.load_source_filter(self.networks.source_filter).synthesize(spectrum, hz, speaker)
+
+
+@dataclass(frozen=True)
+class WorldVoices(PooledVoices):
+    """What is said is taken from the middle of a recogniser, and spoken anew in the voice of other speakers by a
+    network and the vocoder WORLD, which no network follows. Timing, pauses and the course of the melody stay.
+    """
+
+    trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "world-decoder")
+    _models: ClassVar[tuple[str, ...]] = ("whisper-base",)
+    _rate_hz: ClassVar[int] = RATE_HZ
+
+    def missing(self) -> str:
+        return super().missing() or missing_world(self.title)
+
+    def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
+        from speech.conversion.world_decoder import FRAME_S
+
+        content = self._converter().find_content(layers, hz.size, stages)
+        parameters = files.load_world_decoder(self.networks.world_decoder).speak(content, hz, speaker)
+        contour = contour_at_steps(hz, FRAME_S, math.ceil(hz.size * FRAME_S * 1000 / STEP_MS))
+        return join_pieces(contour > 0, lambda begin, end: synthesize(parameters, FRAME_S, contour[begin:end], begin))
 
 
 @dataclass(frozen=True)
@@ -326,7 +240,7 @@ class SoftUnits(PooledVoices):
     trained_by: ClassVar[tuple[str, ...]] = ("soft-units-decoder",)
 
     def _converter(self) -> Converter:
-        return _load_converter(self.networks.soft_units_decoder)
+        return files.load_converter(self.networks.soft_units_decoder)
 
 
 @dataclass(frozen=True)
@@ -343,7 +257,7 @@ class EstimatedF0(PooledVoices):
         from speech.conversion.content_decoder import count_spectra
 
         content = self._converter().find_content(layers, count_spectra(samples.size), self._stages)
-        return _within_range(_load_regressor(self.networks.regressor).predict(content, speaker[0]))
+        return _within_range(files.load_regressor(self.networks.regressor).predict(content, speaker[0]))
 
 
 class _MovedVectors(ContentMethod, ABC):
@@ -394,7 +308,7 @@ class ExpectedVectors(_MovedVectors):
 
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
         """Of a speaker without any recording that can be heard, nothing is expected but the mean voice."""
-        expected = _load_map(self.networks.recognizer_map)
+        expected = files.load_map(self.networks.recognizer_map)
         with use_torch_threads(1):
             pieces = [
                 piece
@@ -515,72 +429,6 @@ def _heard(recordings: Sequence[Recording]) -> Iterator[Samples]:
             return
 
 
-@lru_cache(maxsize=_KEPT)
-def read_pool(file: NetworkFile = SHIPPED.voices) -> Pool:
-    """The speakers of a file, by default of that which ships, verified."""
-    from safetensors import safe_open
-
-    with safe_open(file.verify(), framework="np") as opened:
-        texts = opened.metadata()
-        vectors, f0 = opened.get_tensor("vectors"), opened.get_tensor("f0")
-    names, genders = (tuple(texts[key].split(" ")) for key in ("names", "genders"))
-    return Pool(names, genders, vectors.astype(np.float32), f0)
-
-
-def verify_file(path: Path, sha256: str) -> Path:
-    """The path of a file that ships. Raises MethodError where it holds something else."""
-    if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
-        raise MethodError(f"{path.name} is not the file that ships with this version. Install the package again.")
-    return path
-
-
-def load_decoder(file: NetworkFile = SHIPPED.decoder) -> ContentDecoder:
-    """A decoder, of a bottleneck or of soft units, by default the one of the former that ships, its file verified."""
-    from speech.conversion import content_decoder
-
-    return content_decoder.load_network(file.verify(), cast("DecoderShape | None", file.shape))
-
-
-@lru_cache(maxsize=_KEPT)
-def _load_converter(file: NetworkFile) -> Converter:
-    from speech.conversion.content_decoder import Converter
-
-    return Converter(load_decoder(file))
-
-
-@lru_cache(maxsize=_KEPT)
-def _load_regressor(file: NetworkFile) -> Regressor:
-    from speech.conversion import f0_regressor
-
-    return f0_regressor.load(file.verify(), shape=cast("RegressorShape | None", file.shape))
-
-
-@lru_cache(maxsize=_KEPT)
-def _load_generator(file: NetworkFile) -> JointSynthesizer:
-    from speech.conversion import joint_generator
-
-    return joint_generator.load(file.verify(), shape=cast("GeneratorShape | None", file.shape))
-
-
-@lru_cache(maxsize=_KEPT)
-def _load_hifigan(decoder: NetworkFile, joint: NetworkFile) -> tuple[Converter, HifiGan]:
-    from speech.conversion.joint_generator import load_hifigan
-
-    return load_hifigan(joint.verify(), load_decoder(decoder), cast("JointHifiGanShape | None", joint.shape))
-
-
-@lru_cache(maxsize=_KEPT)
-def _load_source_filter(file: NetworkFile) -> SourceFilterVocoder:
-    from speech.conversion import source_filter
-
-    return source_filter.load(file.verify(), shape=cast("SourceFilterShape | None", file.shape))
-
-
-@lru_cache(maxsize=_KEPT)
-def _load_map(file: NetworkFile) -> recognizer_map.RecognizerMap:
-    return recognizer_map.load(file.verify())
-
-
 @lru_cache(maxsize=1)
 def _speaker_encoder() -> SpeakerEncoder:
     return encoders.load(_SPEAKER_ENCODER)
@@ -589,6 +437,7 @@ def _speaker_encoder() -> SpeakerEncoder:
 _CLASSES: dict[str, type[ContentMethod]] = {
     "b1a": FilteredSource,
     "b1b": JointVoices,
+    "b1-world": WorldVoices,
     "joint-hifigan": JointHifiGanVoices,
     "ssl-content": SoftUnits,
     "t18-noise": NoisyVectors,

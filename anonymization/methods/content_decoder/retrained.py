@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from anonymization.methods.content_decoder import method as content_decoder
-from anonymization.methods.content_decoder.method import SHAPES, SHIPPED, ContentMethod, NetworkFile, Shape
+from anonymization.methods.content_decoder.method import ContentMethod
+from anonymization.methods.content_decoder.network_files import SHAPES, SHIPPED, NetworkFile, Shape
 from anonymization.methods.contract import Anonymizer, Block, Described, MethodError
 from anonymization.methods.external.description import Table, is_list, is_name, read_table
 from speech.model_files.checkpoints import CheckpointError, Shapes, differences, read_header
@@ -24,6 +25,7 @@ from speech.model_files.checkpoints import CheckpointError, Shapes, differences,
 CARD, VOICES = "card.json", "voices"
 DECODER, REGRESSOR, GENERATOR, MAP = "content-decoder", "f0-regressor", "joint-nsf-hifigan", "recognizer-map"
 SOFT_UNITS, SOURCE_FILTER, HIFIGAN = "soft-units-decoder", "hn-sinc-nsf", "joint-hifigan"
+WORLD = "world-decoder"
 # By recipe: the files of `Networks`, by their names in a folder.
 FILES = {
     DECODER: {"decoder": "weights.safetensors", VOICES: "voices.safetensors"},
@@ -32,6 +34,7 @@ FILES = {
     SOFT_UNITS: {"soft_units_decoder": "weights.safetensors", VOICES: "voices.safetensors"},
     SOURCE_FILTER: {"source_filter": "weights.safetensors"},
     HIFIGAN: {"joint_hifigan": "weights.safetensors"},
+    WORLD: {"world_decoder": "weights.safetensors"},
     MAP: {"recognizer_map": "weights.safetensors"},
 }
 _SLOTS = {
@@ -41,10 +44,11 @@ _SLOTS = {
     GENERATOR: ("synthesis",),
     SOURCE_FILTER: ("synthesis",),
     HIFIGAN: ("synthesis",),
+    WORLD: ("synthesis",),
     MAP: ("voice",),
 }
 # The recipes whose networks read the content that a decoder makes.
-READ_DECODER = (REGRESSOR, GENERATOR, HIFIGAN)
+READ_DECODER = (REGRESSOR, GENERATOR, HIFIGAN, WORLD)
 _SPEAKER_ENCODER = "ge2e"
 _FEWEST_SPEAKERS = 2
 # How many rows they have is what the speech has of speakers.

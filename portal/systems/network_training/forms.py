@@ -173,7 +173,7 @@ class NetworkTrainingForm(forms.Form):
         ):
             self.add_error("decoder", wrong)
         if {"recipe", "data_sets"} <= set(cleaned) and (
-            missing := find_missing_texts(cleaned["data_sets"], cleaned["recipe"])
+            missing := find_missing_texts(cleaned["data_sets"], cleaned["recipe"], cleaned.get("changes", {}))
         ):
             self.add_error("data_sets", missing)
         return cleaned

@@ -12,6 +12,7 @@ from anonymization.app.networks import list_readers, make_method
 from anonymization.app.selectors import find_method
 from anonymization.app.services import start_anonymization
 from anonymization.methods.content_decoder import method as content_decoder
+from anonymization.methods.content_decoder import network_files
 from anonymization.methods.contract import MethodError
 from anonymization.methods.registry import get_method, methods
 from evaluation.app.attacker_training.services import _anonymize_like
@@ -32,8 +33,8 @@ from tests.portal.network_trainings import CARD, LOSSES, make_material
 
 pytestmark = pytest.mark.django_db
 pytest.importorskip("safetensors.numpy", reason="networks are files of safetensors")
-SHIPPED = content_decoder.SHIPPED.decoder.sha256
-SHIPPED_FILES = set(content_decoder.SHA256)
+SHIPPED = network_files.SHIPPED.decoder.sha256
+SHIPPED_FILES = set(network_files.SHA256)
 FORM = "/systems/new/tones/"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from anonymization.conformance import check_method, make_vowel
 from anonymization.methods.content_decoder import method as module
+from anonymization.methods.content_decoder import network_files
 from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.content_decoder.reflections import fit_reflections
 from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, makes_vectors, plans_voices
@@ -32,14 +33,14 @@ def request(number, gender="f", *recordings):
 @pytest.fixture
 def own_vector(monkeypatch):
     """The speaker is the first woman of the pool."""
-    pool = module.read_pool()
+    pool = network_files.read_pool()
     first = pool.genders.index("f")
     monkeypatch.setattr(module, "_own_vector", lambda recordings: pool.vectors[first] if recordings else None)
     return pool.vectors[first]
 
 
 def test_pool_is_of_both_genders_and_unit_vectors():
-    pool = module.read_pool()
+    pool = network_files.read_pool()
     assert len(pool.names) == len(set(pool.names)) == len(pool.vectors) == len(pool.f0)
     assert set(pool.genders) == {"f", "m"}
     assert np.linalg.norm(pool.vectors, axis=1) == pytest.approx(1, abs=1e-2)
@@ -49,7 +50,7 @@ def test_pool_is_of_both_genders_and_unit_vectors():
 
 
 def test_pooled_voice_is_of_the_farther_half_of_the_own_gender(own_vector):
-    pool = module.read_pool()
+    pool = network_files.read_pool()
     [voice] = POOL.plan_voices([request(1, "f", lambda: None)])
     rows = [pool.names.index(name) for name in voice.mixture]
     women = [row for row, gender in enumerate(pool.genders) if gender == "f"]
@@ -69,7 +70,7 @@ def test_voices_follow_from_their_keys(method, own_vector):
 
 
 def test_coded_voice_is_one_speaker_of_any_gender():
-    pool = module.read_pool()
+    pool = network_files.read_pool()
     voices = CODES.plan_voices([request(number) for number in range(30)])
     assert {len(voice.mixture) for voice in voices} == {1}
     assert {pool.genders[pool.names.index(name)] for voice in voices for name in voice.mixture} == {"f", "m"}
@@ -87,7 +88,7 @@ def test_noise_takes_the_vector_farther_from_its_speaker_the_stronger_it_is(own_
     assert nearness[0] == pytest.approx(1, abs=1e-3)
     assert nearness == sorted(nearness, reverse=True)
     assert nearness[-1] < 0.8
-    pool = module.read_pool()
+    pool = network_files.read_pool()
     women = pool.vectors[np.array(pool.genders) == "f"]
     random = own + np.random.default_rng(0).standard_normal(256) / 16
     random /= np.linalg.norm(random)
@@ -104,7 +105,7 @@ def test_noisy_voice_follows_from_its_key_and_differs_between_roles(own_vector):
 
 def test_speaker_who_cannot_be_heard_gets_a_voice_of_the_gender():
     vector = noisy(1, 0.0)
-    pool = module.read_pool()
+    pool = network_files.read_pool()
     women = pool.vectors[np.array(pool.genders) == "f"].mean(axis=0)
     assert vector @ women / np.linalg.norm(women) == pytest.approx(1, abs=1e-3)
     mean, spread = NOISE._read_voice(PseudoSpeaker("0" * 64, {}, vector=write_vector(vector)))[1:]
@@ -155,7 +156,7 @@ def test_map_is_orthogonal_and_keeps_how_alike_speakers_are():
 
 
 def test_map_takes_speakers_away_from_all_originals():
-    pool = module.read_pool().vectors.astype(float)
+    pool = network_files.read_pool().vectors.astype(float)
     pool /= np.linalg.norm(pool, axis=1, keepdims=True)
     fitted = fit_reflections(pool, np.random.default_rng(1))
     before, (_, found) = fitted.coordinates(pool), mapped_coordinates(fitted, pool)
@@ -188,7 +189,7 @@ def test_a_noisy_voice_is_a_vector_of_the_right_size(text, monkeypatch):
 def test_expected_voice_follows_from_all_recordings_that_can_be_heard(monkeypatch):
     from speech.conversion import recognizer_map
 
-    expected = recognizer_map.load(module.RECOGNIZER_MAP)
+    expected = recognizer_map.load(network_files.RECOGNIZER_MAP)
     steps = np.eye(512)[:3]
     monkeypatch.setattr(module, "layers_encoder", lambda: None)
     monkeypatch.setattr(recognizer_map, "mean_features", lambda samples, _: {0: expected.features + steps[samples[0]]})
@@ -232,7 +233,7 @@ def test_contour_gets_mean_and_spread_and_stays_unvoiced():
 
 def test_estimated_f0_follows_from_codes_and_voice_and_not_from_the_original():
     layers = np.random.default_rng(1).standard_normal((50, 1536)).astype(np.float32).repeat(4, axis=0)
-    pool = module.read_pool()
+    pool = network_files.read_pool()
     genders = np.array(pool.genders)
     vectors = {gender: pool.vectors[genders == gender].mean(axis=0) for gender in "fm"}
     found = {}
@@ -269,7 +270,7 @@ def test_weights_of_another_training_are_refused(tmp_path):
     other = tmp_path / "weights.safetensors"
     other.write_bytes(b"other")
     with pytest.raises(MethodError, match="not the file that ships"):
-        module.NetworkFile(other, "0" * 64).verify()
+        network_files.NetworkFile(other, "0" * 64).verify()
 
 
 def test_methods_can_be_handed_to_another_process():

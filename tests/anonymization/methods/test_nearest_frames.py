@@ -10,7 +10,7 @@ import pytest
 
 from anonymization.conformance import check_method, make_targets, make_vowel
 from anonymization.methods import spectra
-from anonymization.methods.content_decoder.method import verify_file
+from anonymization.methods.content_decoder.network_files import verify_file
 from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool, takes_targets
 from anonymization.methods.nearest_frames import method as module
 from anonymization.methods.voices.targets import pool_of_samples, target_voice

@@ -16,6 +16,7 @@ from anonymization.app.services import start_anonymization
 from anonymization.cli.records import RECORD
 from anonymization.methods import registry
 from anonymization.methods.content_decoder import method as content_decoder
+from anonymization.methods.content_decoder import network_files
 from anonymization.methods.content_decoder.retrained import FILES, find_retrained, read_training
 from anonymization.methods.contract import MethodError, VoiceRequest
 from anonymization.methods.registry import broken, find_method, get_method, methods
@@ -39,7 +40,7 @@ def train(folder, recipe="content-decoder", seed=1, decoder=None, cut=False, nam
     folder.mkdir(parents=True, exist_ok=True)
     hashes = {}
     for network, name in FILES[recipe].items():
-        shapes, _ = read_header(getattr(content_decoder.SHIPPED, network).path)
+        shapes, _ = read_header(getattr(network_files.SHIPPED, network).path)
         rows = {"vectors": (len(names), 256), "f0": (len(names), 2)} if network == "voices" else {}
         shapes = {tensor: rows.get(tensor, shape) for tensor, shape in shapes.items()}
         if cut:
@@ -144,7 +145,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
     method = find_method(str(describe(tmp_path / "mine.toml")))
     train(tmp_path / "decoder", seed=2)
     with pytest.raises(MethodError, match=r"weights.safetensors is not the file that its card names"):
-        content_decoder.load_decoder(method.networks.decoder)
+        network_files.load_decoder(method.networks.decoder)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
 def test_what_does_not_fit_is_refused_with_a_sentence(changes, expected, tmp_path):
     train(tmp_path / "decoder")
     wanted = {*changes.get("trained", ())}
-    shipped = content_decoder.SHIPPED.decoder.sha256
+    shipped = network_files.SHIPPED.decoder.sha256
     if "map" in wanted:
         train(tmp_path / "map", "recognizer-map")
     if "regressor" in wanted:
@@ -237,7 +238,7 @@ def test_regressor_for_the_own_decoder_and_map_for_any_are_taken(tmp_path):
     two = find_method(str(describe(tmp_path / "two.toml", "t18-asr", ("map",))))
     assert list(find_retrained(two)) == ["recognizer_map"]
     assert {part.slot: part.state for part in two.pipeline}["voice"] == "retrained"
-    assert two.networks.decoder == content_decoder.SHIPPED.decoder
+    assert two.networks.decoder == network_files.SHIPPED.decoder
 
 
 def test_soft_units_bring_their_pool(tmp_path):

@@ -1,18 +1,13 @@
 """Trainings of decoder, F0 regressor and map: they learn, go on after a kill to the same weights, and leave a card."""
 
 import copy
-import csv
-import hashlib
 import json
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import soundfile
 
-from anonymization.cli.main import main
-from anonymization.network_training.recipe import read_recipes, read_sizes
+from anonymization.network_training.recipe import read_recipes
 from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.shape import (
@@ -22,8 +17,8 @@ from speech.conversion.shape import (
     RegressorShape,
     SoftUnitsShape,
     SourceFilterShape,
+    WorldDecoderShape,
 )
-from tests.evaluation.engines import require_engine, require_model_file
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
 
@@ -79,6 +74,17 @@ VOCODER = replace(
     crop=16,
     warm_up=1,
     narrower=32,
+    checkpoint_every=2,
+)
+
+
+WORLD = replace(
+    read_recipes()["world-decoder"],
+    shape=WorldDecoderShape(content=4, speaker=3, width=8, blocks=2),
+    steps=8,
+    batch=2,
+    crop=8,
+    warm_up=1,
     checkpoint_every=2,
 )
 
@@ -192,8 +198,23 @@ def start(request, features, sounds, decoder, small_hifigan):
     def start_judged_vocoder(path, key="key", **changes):
         return start_vocoder(path, key, **{"discriminators": 1, "adversarial_from": 4, **changes})
 
+    def start_world(path, key="key", **changes):
+        from anonymization.network_training.decoder import WorldDecoderTraining
+
+        parameters = [replace(each, spectrum=np.pad(each.spectrum, ((0, 0), (0, 1)), "edge")) for each in features]
+        return WorldDecoderTraining(parameters, replace(WORLD, **changes), 1, path, key, decoder=decoder)
+
+    def start_phones(path, key="key", **changes):
+        from anonymization.network_training.decoder import DecoderTraining
+
+        spoken = [speech_of_sounds(0, seed) for seed in range(20)]
+        texts = [" ".join("abcd"[np.argmax(row)] for row in each.layers[0, ::10]) for each in spoken]
+        return DecoderTraining(spoken, replace(RECIPE, phones=0.5, **changes), 1, path, key, texts=texts)
+
     kinds = {
         "decoder": start_decoder,
+        "decoder by phones": start_phones,
+        "world": start_world,
         "regressor": start_regressor,
         "generator": start_generator,
         "hifigan": start_hifigan,
@@ -204,7 +225,17 @@ def start(request, features, sounds, decoder, small_hifigan):
     return kinds[request.param]
 
 
-KINDS = ("decoder", "regressor", "generator", "hifigan", "units", "vocoder", "judged vocoder")
+KINDS = (
+    "decoder",
+    "decoder by phones",
+    "world",
+    "regressor",
+    "generator",
+    "hifigan",
+    "units",
+    "vocoder",
+    "judged vocoder",
+)
 each_kind = pytest.mark.parametrize("start", KINDS, indirect=True)
 generator = pytest.mark.parametrize("start", ["generator"], indirect=True)
 regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
@@ -284,6 +315,37 @@ def test_generator_learns_spectra_first_and_then_from_discriminators(start, tmp_
     assert any(not torch.equal(tensor, after[name]) for name, tensor in before.items())
     # Neither judge changes while the other one learns.
     assert all(each.requires_grad for each in training.parts()["discriminators"].parameters())
+
+
+@pytest.mark.parametrize("start", ["decoder by phones"], indirect=True)
+def test_bottleneck_learns_which_phone_is_said(start, tmp_path):
+    """And no spectrum: those of these sounds are all alike."""
+    training = start(tmp_path / "state.pt", steps=120, checkpoint_every=40, learning_rate=0.01)
+    before = training.network.narrow[2].weight.clone()
+    training.run(lambda *_: None)
+    assert training.loss_names == ("spectrum", "codes", "phones")
+    (_, _, _, first), *_, (_, _, _, last) = training.losses
+    assert last < first / 2
+    assert not torch.equal(training.network.narrow[2].weight, before)
+    assert set(training.learnt()) == set(training.network.state_dict())
+
+
+def test_too_few_transcripts_are_told(tmp_path):
+    from anonymization.network_training.decoder import DecoderTraining
+
+    spoken = [speech_of_sounds(0, seed) for seed in range(20)]
+    # An utterance of 60 frames has room for 30 phones at most.
+    texts = ["a b"] * 18 + ["", "a " * 31]
+    with pytest.raises(MetricInputError, match="at least 20 utterances with transcripts; found 18 of 20"):
+        DecoderTraining(spoken, replace(RECIPE, phones=0.5), 1, tmp_path / "state.pt", "key", texts=texts)
+
+
+@pytest.mark.parametrize("start", ["world"], indirect=True)
+def test_decoder_learns_parameters_of_world(start, tmp_path):
+    training = start(tmp_path / "state.pt", steps=60, checkpoint_every=20, learning_rate=0.01)
+    training.run(lambda *_: None)
+    (_, *first), *_, (_, *last) = training.losses
+    assert all(after < before for before, after in zip(first, last, strict=True))
 
 
 @pytest.mark.parametrize("start", ["judged vocoder"], indirect=True)
@@ -410,7 +472,7 @@ def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, d
     from anonymization.network_training import train as module
     from speech.conversion import f0_regressor
 
-    monkeypatch.setattr(module, "read_features", lambda *_: sounds)
+    monkeypatch.setattr(module, "read_features", lambda *_, **__: sounds)
     monkeypatch.setattr(regressor_module, "load_decoder", lambda _: decoder)
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
     card = module.train(speech, REGRESSION, 1, tmp_path)
@@ -442,7 +504,7 @@ def test_files_of_generators_vocoder_and_units_make_speech(features, decoder, tm
     from speech.vocoders.hifigan import Generator
 
     waves = [np.zeros(256 * len(each.spectrum), np.float32) for each in features]
-    monkeypatch.setattr(module, "read_features", lambda *_: features)
+    monkeypatch.setattr(module, "read_features", lambda *_, **__: features)
     monkeypatch.setattr(generator_module, "read_waves", lambda _: waves)
     monkeypatch.setattr(generator_module, "load_decoder", lambda _: decoder)
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(features))]
@@ -483,120 +545,10 @@ def test_regressor_fits_the_content_of_its_decoder(sounds, tmp_path, monkeypatch
     from speech.conversion.content_decoder import ContentDecoder
 
     wide = replace(SHAPE, bottleneck=7)
-    monkeypatch.setattr(module, "read_features", lambda *_: sounds)
+    monkeypatch.setattr(module, "read_features", lambda *_, **__: sounds)
     monkeypatch.setattr(regressor_module, "load_decoder", lambda file: ContentDecoder(file.shape))
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(sounds))]
     own = module.NetworkFile(tmp_path / "weights.safetensors", "0" * 64, is_shipped=False, shape=wide)
     card = module.train(speech, REGRESSION, 1, tmp_path, decoder=own)
     assert card["recipe"]["shape"]["content"] == 7
     assert card["decoder_sha256"] == "0" * 64
-
-
-def test_card_beside_the_weights_that_ship_is_theirs():
-    """Recipe, hash and decoder: the command that the documentation names made them."""
-    from anonymization.methods.content_decoder import method as module
-
-    recipes = read_recipes()
-    for path in module.SHA256.keys() - {module.VOICES}:
-        card = json.loads(path.with_name("card.json").read_text())
-        assert card["sha256"][path.name] == module.SHA256[path], path
-        assert card["recipe"] == recipes[card["recipe"]["name"]].as_dict(), path
-        assert card.get("decoder_sha256", module.SHA256[module.WEIGHTS]) == module.SHA256[module.WEIGHTS], path
-
-
-def test_map_is_measured_on_speakers_who_were_held_out_and_its_card_says_so(tmp_path, monkeypatch, capsys):
-    """Each speaker is a level of sound, which features and vectors both tell."""
-    from speech.encoders import registry
-    from speech.features import whisper_layers
-
-    class Level:
-        def encode(self, utterances, rate_hz, layers):  # noqa: ARG002 - as Whisper has it
-            return [np.full((1, -(-one.size // 320), 512), one[0] / 1000, np.float32) for one in utterances]
-
-        def embed(self, utterances, rate_hz):  # noqa: ARG002 - as an encoder has it
-            angle = np.array([one[0] / 1000 for one in utterances])
-            vectors = np.zeros((len(utterances), 256), np.float32)
-            vectors[:, 0], vectors[:, 1] = np.cos(angle), np.sin(angle)
-            return vectors
-
-    monkeypatch.setattr(whisper_layers, "load", Level)
-    monkeypatch.setattr(registry, "load", lambda _: Level())
-    (tmp_path / "speech").mkdir()
-    for number in range(12):
-        folder = tmp_path / "speech" / f"s{number}"
-        folder.mkdir()
-        soundfile.write(folder / f"u{number}.wav", np.full(16_000 * 4, 100 * (number + 1), np.int16), 16_000)
-    call = ["train", "recognizer-map", str(tmp_path / "out"), "--data", str(tmp_path / "speech")]
-    assert main([*call, "--json"]) == 0
-    card = json.loads(capsys.readouterr().out)
-    assert card["data"] == {"utterances": 12, "speakers": 12, "seconds": 48.0, "licence": ""}
-    found = card["held_out"]
-    assert found["pieces"] == 1
-    assert found["cosine"] > 0.99 > found["null_cosine"]
-    weights = (tmp_path / "out" / "weights.safetensors").read_bytes()
-    assert card["sha256"] == {"weights.safetensors": hashlib.sha256(weights).hexdigest()}
-    assert main(call) == 0
-    assert "on 1 pieces of speakers who were held out, the cosine to their vectors is" in capsys.readouterr().out
-    for number in range(4):
-        shutil.rmtree(tmp_path / "speech" / f"s{number}")
-    assert main([*call[:2], str(tmp_path / "few"), "--data", str(tmp_path / "speech")]) == 2
-    assert "found 8. Add recordings of other speakers." in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", [name for name in read_recipes() if "full" in read_sizes(name)])
-def test_full_size_is_larger_needs_a_card_and_other_values_go_with_it(name):
-    small, full = read_recipes()[name], read_recipes()[name].changed(size="full", steps=7)
-    assert full.steps == 7
-    assert full.shape.width > small.shape.width
-    assert type(full.shape) is type(small.shape)
-    assert full.needs_card
-    assert small.changed(size="small") == small
-    assert small.needs_card == (name == "joint-nsf-hifigan")
-    assert replace(full, shape=small.shape, steps=small.steps).changed() != full
-    with pytest.raises(MetricInputError, match="Expected size as small or full, found “huge”"):
-        small.changed(size="huge")
-
-
-def test_recipe_of_one_size_says_so():
-    with pytest.raises(MetricInputError, match="Expected size as small, found “full”"):
-        read_recipes()["recognizer-map"].changed(size="full")
-
-
-def test_all_values_that_are_none_are_named():
-    with pytest.raises(MetricInputError) as error:
-        RECIPE.changed(step=3, steps="many", decay=1)
-    sentence = str(error.value)
-    assert "found “step”" in sentence
-    assert "steps as a number such as 8, found “many”" in sentence
-    assert "decay within its range, found 1" in sentence
-
-
-def test_command_trains_on_real_speech_and_its_files_make_a_converter(shared, tmp_path, capsys):
-    require_engine("ge2e")
-    require_model_file("whisper-base")
-    with (shared / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["corpus"] == "vctk"]
-    rows.sort(key=lambda row: float(row["duration_s"]))
-    chosen = list({row["speaker"]: row for row in reversed(rows)}.values())[:2]
-    lines = [f"{shared / 'speech' / row['path']},{row['speaker']},{row['gender']}" for row in chosen]
-    (tmp_path / "speech.csv").write_text("\n".join(["path,speaker,gender", *lines]))
-    call = ["train", "content-decoder", str(tmp_path / "out"), "--data", str(tmp_path / "speech.csv"), "--json"]
-    values = ["--set", "steps=2", "batch=1", "crop=8", "warm_up=1", "variants=0", "--licence", "CC BY 4.0, VCTK"]
-    assert main([*call, *values]) == 0
-    card = json.loads(capsys.readouterr().out)
-    assert card["data"]["speakers"] == 2
-    assert card["data"]["licence"] == "CC BY 4.0, VCTK"
-    for name, digest in card["sha256"].items():
-        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
-    assert (tmp_path / "out" / "losses.csv").read_text().startswith("step,spectrum,codes\n2,")
-    from speech.conversion.content_decoder import load
-
-    converter = load(tmp_path / "out" / "weights.safetensors")
-    layers = np.random.default_rng(1).standard_normal((50, 1536)).astype(np.float32)
-    spectrum = converter.convert(layers, np.full(86, 120.0), np.ones(256, np.float32) / 16, 1)
-    assert spectrum.shape == (86, 80)
-    # Again: what is finished is told, not done; another seed is refused.
-    assert main([*call, *values]) == 0
-    assert json.loads(capsys.readouterr().out) == card
-    assert main([*call, *values, "--seed", "2"]) == 2
-    assert "found one of another recipe, seed or speech" in capsys.readouterr().err

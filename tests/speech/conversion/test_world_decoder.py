@@ -1,0 +1,56 @@
+"""The decoder to parameters of WORLD: long speech by pieces, loudness, and which files it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
+
+from speech.conversion.content_decoder import ContentDecoder, intonation  # noqa: E402 (needs torch)
+from speech.conversion.shape import DecoderShape, WorldDecoderShape  # noqa: E402
+from speech.conversion.world_decoder import (  # noqa: E402
+    WorldConverter,
+    WorldDecoder,
+    load,
+    parameters_at_loudness,
+)
+from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
+from speech.pitch.estimators import track_f0  # noqa: E402
+
+SHAPE = WorldDecoderShape(content=4, speaker=3, width=8, blocks=4)
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(1)
+    return WorldDecoder(SHAPE).eval()
+
+
+def test_long_speech_is_decoded_by_pieces_as_at_once(network):
+    content, vector = torch.randn(5000, 4), np.ones(3, np.float32)
+    hz = np.where(np.arange(5000) % 70 < 40, 120.0, 0.0)
+    found = WorldConverter(network).speak(content, hz, vector)
+    with torch.inference_mode():
+        whole = network(content[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3))[0].numpy()
+    assert found.shape == (5000, 81)
+    assert found == pytest.approx(whole, abs=1e-4)
+
+
+def test_parameters_do_not_tell_how_loud_the_recording_was():
+    times = np.arange(32_000) / 16_000
+    sound = sum(np.cos(2 * np.pi * 120 * number * times) / number for number in range(1, 20))
+    loud, quiet = ((level * sound).astype(np.int16) for level in (6000, 600))
+    found = [parameters_at_loudness(each, track_f0(each, 16_000))[10:-10] for each in (loud, quiet)]
+    assert np.abs(found[0] - found[1])[:, 5:40].mean() < 0.05
+
+
+def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    save_checkpoint(path, network)
+    load(path, shape=SHAPE)
+    with pytest.raises(CheckpointError, match=r"does not hold this network.*of another shape: enter\.weight is 8×6"):
+        load(path, shape=WorldDecoderShape(content=5, speaker=3, width=8, blocks=4))
+    save_checkpoint(path, ContentDecoder(DecoderShape(inputs=6, bottleneck=4, stages=1, codes=2, speaker=3, width=8)))
+    with pytest.raises(CheckpointError, match="does not hold this network"):
+        load(path, shape=SHAPE)
