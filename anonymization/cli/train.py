@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from anonymization.methods.content_decoder.network_files import SHIPPED, NetworkFile
-from anonymization.methods.content_decoder.retrained import DECODER, read_training
-from anonymization.network_training.recipe import Recipe, read_recipes
+from anonymization.methods.content_decoder.retrained import DECODER, READ_DECODER, read_training
+from anonymization.network_training.recipe import DecoderRecipe, Recipe, read_recipes
 from common import terminal
 from common.errors import CommandError
 from common.lock import lock_folder
@@ -26,7 +26,8 @@ DESCRIPTION = (
     "decoder and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
     "hears, for t18-asr; phone-recognizer says which phone is said when, for private-knn, and needs the words "
     "(--text); soft-units-decoder makes spectra of soft units, for ssl-content; hn-sinc-nsf makes samples of "
-    "spectra, for b1a; joint-hifigan lets a decoder and HiFi-GAN go on learning as one network, for "
+    "spectra, for b1a; world-decoder makes parameters of the vocoder WORLD, for b1-world; joint-hifigan lets a decoder "
+    "and HiFi-GAN go on learning as one network, for "
     "the method of that name; joint-nsf-hifigan makes samples of content, F0 and a speaker vector, for b1b, best on a "
     "graphics card. The folder OUT keeps features and state, so a training that was stopped continues "
     "with the same command, and then weights, losses as CSV, a card that says what they were made of, and of "
@@ -49,14 +50,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "utterance_id and gender",
     )
     parser.add_argument(
-        "--text", nargs="+", default=[], type=Path, metavar="FILE", help="its words (Kaldi text), for phone-recognizer"
+        "--text",
+        nargs="+",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="its words (Kaldi text), for phone-recognizer, and for content-decoder with phones",
     )
     parser.add_argument(
         "--decoder",
         type=Path,
         metavar="FOLDER",
-        help="of a finished content-decoder, for f0-regressor, joint-hifigan and joint-nsf-hifigan "
-        "(default: the decoder that ships)",
+        help=f"of a finished content-decoder, for {', '.join(READ_DECODER)} (default: the decoder that ships)",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that chance decides (default 1)")
     parser.add_argument("--licence", default="", metavar="TEXT", help="of the speech, with whom to name, for the card")
@@ -122,7 +127,8 @@ def _read_texts(paths: Sequence[Path], recipe: Recipe, names: Sequence[str]) -> 
     """The words by utterance, where the recipe needs them."""
     if not recipe.needs_texts:
         if paths:
-            raise CommandError(f"--text: {recipe.name} learns from no words. Leave it out.")
+            without = " without phones (--set phones=0.3)" if isinstance(recipe, DecoderRecipe) else ""
+            raise CommandError(f"--text: {recipe.name}{without} learns from no words. Leave it out.")
         return None
     if sentence := frames.missing():
         raise CommandError(sentence)
