@@ -192,6 +192,7 @@ def test_what_cannot_be_learned_from_is_said_at_once():
         ({"seeds": range(6)}, "found 0, 1, 2, 3, 4, 5"),
         ({"recipe": "huge"}, "Expected a recipe"),
         ({"recipe": "phone-recognizer"}, "no utterance of tones_train has a transcript"),
+        ({"recipe": "content-decoder", "changes": {"phones": "0.3"}}, "no utterance of tones_train has a transcript"),
         ({"changes": {"steps": "many", "depth": "3"}}, "found “many”. Expected a value of the recipe"),
     ):
         asked = {"data_set": sets, "corpus": corpus, "seeds": (1,), "recipe": "f0-regressor"} | given

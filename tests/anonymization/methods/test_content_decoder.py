@@ -23,7 +23,9 @@ BY_NAME = {method.name: method for method in module.METHODS}
 CODES, POOL, NOISE, MAPPED, ESTIMATED, EXPECTED = (
     BY_NAME[name] for name in ("asr-bn", "b1-lite", "t18-noise", "ohnn", "t40", "t18-asr")
 )
-JOINT, TOGETHER, FILTERED, UNITS = (BY_NAME[name] for name in ("b1b", "joint-hifigan", "b1a", "ssl-content"))
+JOINT, TOGETHER, FILTERED, UNITS, BY_WORLD = (
+    BY_NAME[name] for name in ("b1b", "joint-hifigan", "b1a", "ssl-content", "b1-world")
+)
 
 
 def request(number, gender="f", *recordings):
@@ -60,7 +62,7 @@ def test_pooled_voice_is_of_the_farther_half_of_the_own_gender(own_vector):
     assert sum(voice.mixture.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("method", [CODES, POOL, ESTIMATED, JOINT, TOGETHER, FILTERED, UNITS])
+@pytest.mark.parametrize("method", [CODES, POOL, ESTIMATED, JOINT, TOGETHER, FILTERED, UNITS, BY_WORLD])
 def test_voices_follow_from_their_keys(method, own_vector):
     assert plans_voices(method)
     requests = [request(number) for number in range(12)]
@@ -280,7 +282,7 @@ def test_methods_can_be_handed_to_another_process():
 # With its models -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [CODES, JOINT, TOGETHER, FILTERED, UNITS])
+@pytest.mark.parametrize("method", [CODES, JOINT, TOGETHER, FILTERED, UNITS, BY_WORLD])
 def test_output_is_nearer_to_the_given_voice_than_to_the_own(method, shared):
     """By an encoder that the method does not use; silence, brevity and the length stay, and the bytes come again."""
     import soundfile
