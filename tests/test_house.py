@@ -21,6 +21,7 @@ PACKAGES = ("common", "speech", "portal", "listening", "evaluation", "anonymizat
 HEAVY = (
     *("torch", "torchaudio", "pandas", "matplotlib", "pyworld", "parselmouth", "numba", "scipy", "soundfile", "soxr"),
     *("onnxruntime", "faster_whisper", "ctranslate2", "moonshine_voice", "safetensors", "num2words", "sklearn"),
+    "amfm_decompy",
 )
 AT_START = ("torch", "torchaudio", "pandas", "matplotlib", "pyworld", "parselmouth", "numba", "scipy.signal")
 

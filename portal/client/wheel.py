@@ -42,6 +42,7 @@ REQUIRES: Mapping[str, str] = {
 # Methods that need them say so and the others run.
 OPTIONAL = frozenset(
     {
+        "amfm_decompy",
         "ctranslate2",
         "faster_whisper",
         "hibari",

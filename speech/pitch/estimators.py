@@ -1,8 +1,8 @@
 """Fundamental frequency (F0) of an utterance, and which estimator found it.
 
 The estimator of the challenge is Praat's autocorrelation method with the settings of the official
-2022 script; WORLD's DIO (with StoneMask) and Harvest can be chosen instead by name. A contour
-carries its estimator and frame times, so that it can be stored and drawn.
+2022 script; WORLD's DIO (with StoneMask) and Harvest, and YAAPT, can be chosen instead by name. A
+contour carries its estimator and frame times, so that it can be stored and drawn.
 
 Conventions: frequencies in Hz, 0 is an unvoiced frame; times in seconds from the start of the file;
 samples are mono, int16 or floating point in [-1, 1].
@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MetricInputError
+from common.packages import missing_packages
 from speech.audio.files import to_unit_scale
+from speech.pitch import yaapt
 from speech.vocoders.world_library import load_world, missing_world
 
 FLOOR_HZ = 75.0
@@ -61,15 +63,16 @@ def track_f0(samples: NDArray[np.generic], rate: int, estimator: str = "praat") 
         samples: shape (samples,), int16, or floating point in [-1, 1].
         rate: samples per second.
         estimator: a key of `ESTIMATORS`: ``praat`` (the challenge's), ``dio`` (WORLD's DIO refined
-            by StoneMask) or ``harvest`` (WORLD's Harvest).
+            by StoneMask), ``harvest`` (WORLD's Harvest) or ``yaapt``.
 
-    Silence and noise give a contour of zeros (Harvest may take noise for a voiced frame or two).
+    Silence and noise give a contour of zeros (Harvest may take noise for a voiced frame or two;
+    YAAPT may take noise between voices, or alone, for voiced).
     Contours of different estimators have different frame counts and start times: compare only
     contours of the same one.
 
     Raises:
         MetricInputError: an unknown estimator, one whose package is not installed, not mono,
-            another type, not finite, a rate that is not positive (WORLD: below 1000 Hz), or
+            another type, not finite, a rate that is not positive (WORLD, YAAPT: below 1000 Hz), or
             shorter than 40 ms (640 samples at 16 kHz).
 
     Example:
@@ -130,6 +133,27 @@ def track_f0_harvest(samples: NDArray[np.generic], rate: int) -> F0Track:
     return F0Track(hz, 0.0, STEP_S, _world_name("harvest"))
 
 
+def track_f0_yaapt(samples: NDArray[np.generic], rate: int) -> F0Track:
+    """F0 contour by YAAPT, the tracker of the challenge's baselines B1 and ASR-BN; as `track_f0`.
+
+    Other rates are resampled to 16 kHz. What is voiced depends on the mean energy of the utterance.
+
+    Source: Zahorian, Hu (2008), "A spectral/temporal method for robust fundamental frequency
+    tracking", JASA 123(6); see `yaapt`.
+    """
+    signal = to_unit_scale(samples)
+    _validate(signal, rate, "YAAPT")
+    _validate_rate(rate, "YAAPT")
+    if sentence := missing_packages("F0 by YAAPT", yaapt.PACKAGE):
+        raise MetricInputError(sentence)
+    if rate != yaapt.RATE_HZ:
+        import soxr
+
+        signal = soxr.resample(signal, rate, yaapt.RATE_HZ, quality="VHQ")
+    name = f"yaapt ({yaapt.PACKAGE} {version(yaapt.PACKAGE)}) {FLOOR_HZ:g}-{CEILING_HZ:g} Hz"
+    return F0Track(yaapt.track_contour(signal, FLOOR_HZ, CEILING_HZ), 0.0, yaapt.STEP / yaapt.RATE_HZ, name)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """An F0 estimator as commands name and describe it; `track` takes samples and rate as `track_f0` does."""
@@ -146,6 +170,7 @@ ESTIMATORS = {
         Estimator("praat", "Praat's autocorrelation, the challenge's (praat-parselmouth)", track_f0_praat),
         Estimator("dio", "WORLD's DIO, refined by StoneMask (pyworld)", track_f0_dio),
         Estimator("harvest", "WORLD's Harvest (pyworld)", track_f0_harvest),
+        Estimator("yaapt", "YAAPT, that of baselines B1 and ASR-BN (amfm-decompy)", track_f0_yaapt),
     )
 }
 
@@ -166,7 +191,7 @@ def praat_estimator() -> str:
 
 
 _WORLD_OPTIONS: dict[str, Any] = {"f0_floor": FLOOR_HZ, "f0_ceil": CEILING_HZ, "frame_period": 1000 * STEP_S}
-_WORLD_LOWEST_RATE = int(2 * CEILING_HZ)
+_LOWEST_RATE = int(2 * CEILING_HZ)
 
 
 def _world_name(method: str) -> str:
@@ -177,11 +202,15 @@ def _world(samples: NDArray[np.generic], rate: int) -> tuple[ModuleType, NDArray
     """WORLD, and the samples as it takes them."""
     signal = to_unit_scale(samples)
     _validate(signal, rate, "WORLD")
-    if rate < _WORLD_LOWEST_RATE:
-        raise MetricInputError(f"F0 by WORLD needs a rate of at least {_WORLD_LOWEST_RATE} Hz, found {rate}.")
+    _validate_rate(rate, "WORLD")
     if sentence := missing_world("F0 by WORLD"):
         raise MetricInputError(sentence)
     return load_world(), np.ascontiguousarray(signal)
+
+
+def _validate_rate(rate: int, program: str) -> None:
+    if rate < _LOWEST_RATE:
+        raise MetricInputError(f"F0 by {program} needs a rate of at least {_LOWEST_RATE} Hz, found {rate}.")
 
 
 def _validate(signal: NDArray[np.float64], rate: int, program: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 HEAVY = (
+    "amfm_decompy",
     "ctranslate2",
     "django",
     "faster_whisper",

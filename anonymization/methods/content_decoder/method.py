@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.content_decoder import network_files as files
+from anonymization.methods.content_decoder.contours import find_contour, limit_contour, move_contour
 from anonymization.methods.content_decoder.network_files import SHIPPED, Networks, Pool, Speaker, read_pool
 from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.content_decoder.reflections import fit_reflections
@@ -56,7 +57,6 @@ from common.packages import missing_packages
 from speech.conversion import recognizer_map
 from speech.encoders import registry as encoders
 from speech.model_files.devices import use_one_thread_for_products, use_torch_threads
-from speech.pitch.estimators import track_f0_praat
 from speech.vocoders.world_library import missing_world
 from speech.vocoders.world_parameters import STEP_MS, contour_at_steps, synthesize
 
@@ -70,12 +70,8 @@ _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
 # So much of a speaker is enough for their vector.
 _HEARD_S = 60.0
-# Fewer voiced frames have no spread of their own.
-_LEAST_VOICED_S = 0.3
 # So many speakers of the pool tell the F0 of a vector.
 _NEAREST = 5
-_SHORTEST_SAMPLES = 640  # of Praat's contour
-_CEILING_HZ, _FLOOR_HZ = 600.0, 50.0
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
         from speech.conversion.content_decoder import content_layers
 
         layers = content_layers(samples, layers_encoder())
-        hz = self._find_f0(samples, layers, voice)
+        hz = self._find_f0(samples, layers, voice, options)
         stages = round(float(cast("float", options.get("stages", self._stages))))
         sound = self._synthesize(layers, hz, voice[0], stages)
         return fit_to_original(sound, samples, cast("Level", options["level"]), self._rate_hz)
@@ -131,9 +127,15 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
         [sound] = vocoder().synthesize([self._converter().convert(layers, hz, speaker, stages)])
         return sound
 
-    def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:  # noqa: ARG002 - of others
+    def _find_f0(
+        self,
+        samples: Samples,
+        layers: Floats32,  # noqa: ARG002 - of others
+        speaker: Speaker,
+        options: dict[str, OptionValue],
+    ) -> Floats:
         """F0 of the output at the frames of its spectrum, 0 where unvoiced; that of the original, moved."""
-        return move_contour(find_contour(samples), *speaker[1:])
+        return move_contour(find_contour(samples, str(options["f0"])), *speaker[1:])
 
 
 @dataclass(frozen=True)
@@ -253,11 +255,17 @@ class EstimatedF0(PooledVoices):
     trained_by: ClassVar[tuple[str, ...]] = ("content-decoder", "f0-regressor")
     _stages: ClassVar[int] = 4
 
-    def _find_f0(self, samples: Samples, layers: Floats32, speaker: Speaker) -> Floats:
+    def _find_f0(
+        self,
+        samples: Samples,
+        layers: Floats32,
+        speaker: Speaker,
+        options: dict[str, OptionValue],  # noqa: ARG002 - of others
+    ) -> Floats:
         from speech.conversion.content_decoder import count_spectra
 
         content = self._converter().find_content(layers, count_spectra(samples.size), self._stages)
-        return _within_range(files.load_regressor(self.networks.regressor).predict(content, speaker[0]))
+        return limit_contour(files.load_regressor(self.networks.regressor).predict(content, speaker[0]))
 
 
 class _MovedVectors(ContentMethod, ABC):
@@ -368,40 +376,6 @@ def _rows_of_gender(pool: Pool, request: VoiceRequest) -> npt.NDArray[np.intp]:
     gender = request.gender or guess_gender(request.recordings)
     found = [row for row, own in enumerate(pool.genders) if own == gender]
     return np.array(found or range(len(pool.names)))
-
-
-def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
-    """F0 with another mean and spread of its logarithm, shape (frames,); 0 stays, and little of it keeps its spread.
-
-    Args:
-        mean, spread: of the natural logarithm of hertz.
-    """
-    voiced = hz > 0
-    if not voiced.any():
-        return hz
-    logs = np.log(hz[voiced])
-    own = float(logs.std())
-    frames_per_s = 22_050 / 256
-    factor = spread / own if voiced.sum() >= _LEAST_VOICED_S * frames_per_s and own > 0 else 1.0
-    moved = np.zeros_like(hz)
-    # An octave error would be a scream: nothing moves more than twice as far as it was.
-    moved[voiced] = np.exp(mean + min(factor, 2.0) * (logs - logs.mean()))
-    return _within_range(moved)
-
-
-def _within_range(hz: Floats) -> Floats:
-    """F0 as somebody may have it; 0 stays."""
-    return np.where(hz > 0, np.clip(hz, _FLOOR_HZ, _CEILING_HZ), 0.0)
-
-
-def find_contour(samples: Samples) -> Floats:
-    """F0 in Hz at the frames of the spectrum, 0 where unvoiced, shape (frames,)."""
-    from speech.conversion.content_decoder import contour_at_spectra, count_spectra
-
-    count = count_spectra(samples.size)
-    if samples.size < _SHORTEST_SAMPLES:
-        return np.zeros(count)
-    return contour_at_spectra(track_f0_praat(samples, RATE_HZ), count)
 
 
 def _own_vector(recordings: Sequence[Recording]) -> npt.NDArray[np.float32] | None:

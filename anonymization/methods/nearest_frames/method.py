@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.audio_conversion import convert_audio
-from anonymization.methods.content_decoder.method import find_contour, move_contour
+from anonymization.methods.content_decoder.contours import find_contour, move_contour
 from anonymization.methods.content_decoder.network_files import load_decoder, verify_file
 from anonymization.methods.contract import (
     MethodError,

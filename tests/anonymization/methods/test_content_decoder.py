@@ -2,17 +2,26 @@
 
 import csv
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 from anonymization.conformance import check_method, make_vowel
+from anonymization.methods.content_decoder import contours, network_files
 from anonymization.methods.content_decoder import method as module
-from anonymization.methods.content_decoder import network_files
 from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.content_decoder.reflections import fit_reflections
-from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, makes_vectors, plans_voices
+from anonymization.methods.contract import (
+    MethodError,
+    PseudoSpeaker,
+    VoiceRequest,
+    complete_options,
+    makes_vectors,
+    plans_voices,
+)
 from anonymization.methods.voices.vectors import read_vector, write_vector
+from common.errors import MetricInputError
 from common.problems import Severity
 from tests.evaluation.engines import require_engine
 
@@ -222,15 +231,40 @@ def test_expected_voice_follows_from_all_recordings_that_can_be_heard(monkeypatc
 
 def test_contour_gets_mean_and_spread_and_stays_unvoiced():
     hz = np.concatenate([np.zeros(10), 100 * np.exp(0.2 * np.sin(np.arange(200) / 9)), np.zeros(5)])
-    moved = module.move_contour(hz, np.log(200), 0.1)
+    moved = contours.move_contour(hz, np.log(200), 0.1)
     voiced = moved > 0
     assert np.array_equal(voiced, hz > 0)
     assert np.log(moved[voiced]).mean() == pytest.approx(np.log(200))
     assert np.log(moved[voiced]).std() == pytest.approx(0.1)
     assert np.corrcoef(np.log(moved[voiced]), np.log(hz[voiced]))[0, 1] == pytest.approx(1)
     # A flat voice becomes no lively one, and a few frames keep their spread.
-    assert np.log(module.move_contour(hz[10:30], np.log(200), 5.0)).std() == pytest.approx(np.log(hz[10:30]).std())
-    assert not module.move_contour(np.zeros(7), 5.0, 0.1).any()
+    assert np.log(contours.move_contour(hz[10:30], np.log(200), 5.0)).std() == pytest.approx(np.log(hz[10:30]).std())
+    assert not contours.move_contour(np.zeros(7), 5.0, 0.1).any()
+
+
+def test_every_method_that_keeps_the_course_of_f0_can_take_it_by_yaapt():
+    choices = {method.name: [one.choices for one in method.options if one.name == "f0"] for method in module.METHODS}
+    assert choices.pop("t40") == []
+    assert set(map(tuple, choices.values())) == {(("praat", "yaapt"),)}
+    with pytest.raises(MethodError, match='The option f0 is one of praat, yaapt; found "yin"'):
+        complete_options(POOL, {"f0": "yin"})
+
+
+def test_contour_of_the_original_follows_the_option(monkeypatch):
+    """By either tracker it is that of the speech, at the frames of the spectrum; other options are not asked."""
+    phase = 2 * np.pi * np.cumsum(150 + 30 * np.sin(np.arange(2 * RATE) / 4000)) / RATE
+    samples = (3000 * sum(np.cos(k * phase) / k for k in range(1, 11))).astype(np.int16)
+    found = [POOL._find_f0(samples, None, (None, np.log(200), 0.1), {"f0": name}) for name in ("praat", "yaapt")]
+    praat, yaapt = found
+    assert praat.shape == yaapt.shape == (173,)
+    assert not np.array_equal(praat, yaapt)
+    both = (praat > 0) & (yaapt > 0)
+    assert both.mean() > 0.95
+    assert np.median(np.abs(yaapt[both] / praat[both] - 1)) < 0.01
+    assert not contours.find_contour(samples[:639], "yaapt").any()
+    monkeypatch.setitem(sys.modules, "amfm_decompy", None)
+    with pytest.raises(MetricInputError, match="F0 by YAAPT needs the package amfm-decompy"):
+        contours.find_contour(samples, "yaapt")
 
 
 def test_estimated_f0_follows_from_codes_and_voice_and_not_from_the_original():
@@ -242,7 +276,7 @@ def test_estimated_f0_follows_from_codes_and_voice_and_not_from_the_original():
     for gender, vector in vectors.items():
         speaker = vector / np.linalg.norm(vector), 0.0, 0.0
         hz, again = (
-            ESTIMATED._find_f0(samples, layers, speaker)
+            ESTIMATED._find_f0(samples, layers, speaker, {})
             for samples in (make_vowel(RATE).repeat(5)[: 4 * RATE], np.zeros(4 * RATE, np.int16))
         )
         assert np.array_equal(hz, again)

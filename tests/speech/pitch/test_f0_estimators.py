@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 from common.errors import MetricInputError
 from evaluation.metrics.pitch import compare_pitch
+from speech.pitch import yaapt
 from speech.pitch.estimators import ESTIMATORS, track_f0, track_f0_praat
 from tests.evaluation.reference import RATE, SHARED, needs_shared, read_speech
 
@@ -44,10 +46,14 @@ def test_each_estimator_finds_the_pitch_of_a_voice(estimator, rate, hz):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_each_estimator_names_itself_with_versions(estimator):
     name = track_f0(voice(120, 0.2), RATE, estimator).estimator
-    program = {"praat": "praat 6.", "dio": "world (pyworld 0.", "harvest": "world (pyworld 0."}[estimator]
-    method = {"praat": "to-pitch-ac", "dio": "dio+stonemask", "harvest": "harvest"}[estimator]
+    program, method = {
+        "praat": ("praat 6.", "to-pitch-ac "),
+        "dio": ("world (pyworld 0.", "dio+stonemask "),
+        "harvest": ("world (pyworld 0.", "harvest "),
+        "yaapt": ("yaapt (amfm_decompy 1.", ""),
+    }[estimator]
     assert name.startswith(program)
-    assert name.endswith(f"{method} 75-500 Hz")
+    assert name.endswith(f") {method}75-500 Hz")
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -83,8 +89,8 @@ def test_each_estimator_refuses_what_is_no_speech_signal(estimator, samples, rat
         track_f0(samples, rate, estimator)
 
 
-@pytest.mark.parametrize("estimator", WORLD)
-def test_world_needs_a_rate_above_its_range(estimator):
+@pytest.mark.parametrize("estimator", [*WORLD, "yaapt"])
+def test_other_estimators_than_praat_need_a_rate_above_their_range(estimator):
     with pytest.raises(MetricInputError, match="at least 1000 Hz, found 800"):
         track_f0(np.zeros(800), 800, estimator)
 
@@ -95,19 +101,91 @@ def test_the_default_estimator_is_that_of_the_challenge():
 
 
 def test_an_unknown_estimator_is_refused_with_the_known_ones():
-    with pytest.raises(MetricInputError, match="praat, dio, harvest; found “yin”"):
+    with pytest.raises(MetricInputError, match="praat, dio, harvest, yaapt; found “yin”"):
         track_f0(np.zeros(RATE), RATE, "yin")
 
 
 @needs_shared
-@pytest.mark.parametrize("estimator", WORLD)
-def test_world_agrees_with_praat_on_real_speech(estimator):
+@pytest.mark.parametrize("estimator", [*WORLD, "yaapt"])
+def test_other_estimators_agree_with_praat_on_real_speech(estimator):
     samples = read_speech(UTTERANCE)
-    praat, world = track_f0(samples, RATE), track_f0(samples, RATE, estimator)
-    by_time = np.interp(praat.times_s, world.times_s, world.hz)
+    praat, other = track_f0(samples, RATE), track_f0(samples, RATE, estimator)
+    by_time = np.interp(praat.times_s, other.times_s, other.hz)
     both = (praat.hz > 0) & (by_time > 75)
     assert both.sum() > 0.5 * (praat.hz > 0).sum()
     assert np.median(np.abs(by_time[both] - praat.hz[both]) / praat.hz[both]) < 0.02
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("before", "after"), [(120, 180), (180, 120), (220, 300)])
+def test_each_estimator_changes_its_pitch_when_the_voice_does(estimator, before, after):
+    track = track_f0(voice(np.repeat([float(before), float(after)], RATE // 2), 1.0), RATE, estimator)
+    changed = (track.hz > 0) & (np.abs(track.hz - after) < np.abs(track.hz - before))
+    assert track.times_s[np.argmax(changed)] == pytest.approx(0.5, abs=0.0101)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_each_estimator_follows_a_rising_and_falling_pitch_in_time(estimator):
+    """A contour that came late would be low on the way up and high on the way down."""
+    rising = np.linspace(100, 300, 2 * RATE)
+    late = []
+    for hz, slope in ((rising, 100), (rising[::-1], -100)):
+        track = track_f0(voice(hz, 2.0), RATE, estimator)
+        inside = (track.times_s > 0.1) & (track.times_s < 1.9)
+        wanted = np.interp(track.times_s[inside], np.arange(hz.size) / RATE, hz)
+        assert np.median(np.abs(track.hz[inside] / wanted - 1)) < 0.01
+        late.append(np.median(wanted - track.hz[inside]) / slope)
+    assert abs(np.mean(late)) < 0.005
+
+
+def click_and_silence() -> np.ndarray:
+    return np.eye(1, RATE, RATE // 2)[0]
+
+
+@pytest.mark.parametrize("seconds", [0.04, 0.05, 0.1])
+@pytest.mark.parametrize("rate", [8000, 16000, 48000, 96000])
+def test_yaapt_takes_the_shortest_voices_at_any_rate(seconds, rate):
+    track = track_f0(voice(120, seconds, rate), rate, "yaapt")
+    assert track.hz.size == round(100 * seconds) + 1
+    assert np.median(track.hz[track.hz > 0]) == pytest.approx(120, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        np.zeros(640),
+        np.full(RATE, 0.5),
+        click_and_silence(),
+        np.eye(1, 640)[0],
+        0.5 * (-1.0) ** np.arange(RATE),
+        np.random.default_rng(1).normal(scale=0.1, size=640),
+    ],
+    ids=["short-silence", "constant", "click", "short-click", "highest-frequency", "short-noise"],
+)
+def test_yaapt_finds_no_pitch_where_there_is_none_and_warns_of_nothing(samples, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not track_f0(samples, RATE, "yaapt").hz.any()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_yaapt_is_the_same_at_any_level_and_leaves_the_samples():
+    samples = np.concatenate([voice(150 + 30 * np.sin(np.arange(RATE) / 3000), 1.0), np.zeros(RATE)])
+    before = samples.copy()
+    track = track_f0(samples, RATE, "yaapt")
+    assert np.array_equal(samples, before)
+    assert np.array_equal(track_f0(samples / 2**14, RATE, "yaapt").hz, track.hz)
+    assert track.hz[: RATE // 160].all()
+    assert not track.hz[RATE // 160 + 3 :].any()
+
+
+def test_yaapt_finds_the_same_in_blocks_of_a_long_recording(monkeypatch):
+    samples = np.concatenate([voice(150 + 30 * np.sin(np.arange(2 * RATE) / 3000), 2.0), np.zeros(RATE)] * 3)
+    whole = track_f0(samples, RATE, "yaapt").hz
+    monkeypatch.setattr(yaapt, "_BLOCK", 300)
+    blocks = track_f0(samples, RATE, "yaapt").hz
+    assert blocks.size == whole.size == 901
+    assert np.mean(np.abs(blocks - whole) < 1) > 0.99
 
 
 ABSENT = """
@@ -117,7 +195,7 @@ import numpy as np
 from common.errors import MetricInputError
 from speech.pitch.estimators import track_f0
 try:
-    track_f0(np.zeros(1600), 16000, "harvest")
+    track_f0(np.zeros(1600), 16000, "{estimator}")
 except MetricInputError as error:
     print(error)
 """
@@ -129,13 +207,15 @@ def run_python(program: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_absent_package_is_named_with_the_remedy():
     pytest.importorskip("pyworld")
-    printed = run_python(ABSENT.format(module="pyworld")).stdout
+    printed = run_python(ABSENT.format(module="pyworld", estimator="harvest")).stdout
     assert printed.startswith("F0 by WORLD needs the package pyworld, which is not installed here. Install it")
+    printed = run_python(ABSENT.format(module="amfm_decompy", estimator="yaapt")).stdout
+    assert printed.startswith("F0 by YAAPT needs the package amfm-decompy, which is not installed here. Install it")
 
 
 def test_pkg_resources_is_not_needed():
     pytest.importorskip("pyworld")
-    assert run_python(ABSENT.format(module="pkg_resources")).stdout == ""
+    assert run_python(ABSENT.format(module="pkg_resources", estimator="harvest")).stdout == ""
 
 
 def test_world_is_imported_without_warnings():
