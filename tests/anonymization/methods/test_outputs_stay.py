@@ -1,8 +1,9 @@
 """The outputs of each version of a method stay the same to the byte; a changed output needs a new version.
 
 Hashes are of one second of an utterance of the demo. Where libraries round by the kind of processor, there is one for
-each kind on which it was made; on others the test is skipped. The number of threads changes none of them. Made again by
-``python -m tests.anonymization.methods.test_outputs_stay``, which prints them; of some methods, where they are named.
+each kind on which it was made; an output is one of these, and on other kinds the test is skipped where it is none. The
+number of threads changes none of them. Made again by ``python -m tests.anonymization.methods.test_outputs_stay``, which
+prints them; of some methods, where they are named.
 """
 
 import hashlib
@@ -108,18 +109,20 @@ def name_processor():
     return f"{vendor} {torch.backends.cpu.get_cpu_capability()}"
 
 
-def known_hash(name):
-    """That of this kind of processor."""
+def check_output(name):
+    """It is that of this kind of processor, or of another: two of a kind can round differently, too."""
     method = get_method(name)
     if missing := method.missing():
         pytest.skip(missing)
     key = name, method.version
+    found = hash_output(name)
     if key in EVERYWHERE:
-        return EVERYWHERE[key]
-    processor = name_processor()
-    if key not in BY_PROCESSOR.get(processor, {}):
-        pytest.skip(f"no hash of {name} was made on a processor such as this one ({processor})")
-    return BY_PROCESSOR[processor][key]
+        assert found == EVERYWHERE[key]
+        return
+    known = {processor: hashes[key] for processor, hashes in BY_PROCESSOR.items() if key in hashes}
+    if found not in known.values() and name_processor() not in known:
+        pytest.skip(f"no hash of {name} was made on a processor such as this one ({name_processor()})")
+    assert found in known.values()
 
 
 def test_every_version_of_a_method_has_a_hash():
@@ -129,13 +132,13 @@ def test_every_version_of_a_method_has_a_hash():
 
 @pytest.mark.parametrize("name", [method.name for method in methods() if method.name not in NEURAL])
 def test_output_of_signal_processing_stays(name):
-    assert known_hash(name) == hash_output(name)
+    check_output(name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NEURAL)
 def test_output_of_networks_stays(name):
-    assert known_hash(name) == hash_output(name)
+    check_output(name)
 
 
 @pytest.mark.slow
