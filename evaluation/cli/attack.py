@@ -47,7 +47,8 @@ from evaluation.objective_results.values import Number
 from evaluation.objective_results.vector_files import extract_vectors, read_vectors
 from evaluation.objective_results.voice_extras import WORTH
 from speech.encoders import registry
-from speech.encoders.contract import Device, SpeakerEncoder
+from speech.encoders.contract import Device, Engine, SpeakerEncoder
+from speech.model_files.devices import load_where_it_can
 
 DESCRIPTION = (
     "Attack anonymised speech: extract speaker vectors and score every trial as unprotected, ignorant and "
@@ -384,7 +385,7 @@ def _attack_by_rivals(
         rivals.why_not.append(f"The shipped encoder cannot be tried: {missing}")
     else:
         originals = {Speech.ORIGINAL: list_utterances(options.original)[0]} if options.original else {}
-        load = partial(registry.load, engine.name, options.device)
+        load = partial(_load_shipped, engine, options.device)
         vectors, _ = _vectors(options, engine.key, load, {**audio, **originals}, every)
         for enrolled in vectors:
             for name, eer in _eers(every, vectors[enrolled], vectors[Speech.ANONYMISED], choose_scorer(engine.name)):
@@ -399,6 +400,12 @@ def _attack_by_rivals(
         for name, eer in _eers(every, vectors[Speech.ANONYMISED], vectors[Speech.ANONYMISED], score):
             rivals.seeds.setdefault(name, []).append(eer)
     return rivals
+
+
+def _load_shipped(engine: Engine, device: Device) -> SpeakerEncoder:
+    """On the processor where the card that was asked for is of no use to it; the trained attacker has its own."""
+    load = partial(registry.load, engine.name)
+    return load_where_it_can(load, engine.packages, engine.title) if device == "cuda" else load(device)
 
 
 def _eers(every: Sequence[Lists], enrolment: Vectors, heard: Vectors, score: Scorer) -> Iterator[tuple[str, float]]:

@@ -82,6 +82,21 @@ def load_where_it_can(load: Callable[[Device], T], packages: Iterable[str], titl
     return load("cpu")
 
 
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Convolutions on a card keep all 32 bits of their inputs, which it otherwise rounds to 19 (TF32); in the process.
+
+    For networks that answer such rounding with other samples, as HiFi-GAN does.
+    """
+    import torch
+
+    before, torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.allow_tf32, False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
 def require_torch_device(device: Device) -> None:
     """Refuse a graphics card where torch finds none.
 

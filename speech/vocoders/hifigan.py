@@ -24,7 +24,7 @@ from torch.nn import functional
 from common.errors import MetricInputError
 from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import CheckpointError, put_state
-from speech.model_files.devices import Device, require_torch_device
+from speech.model_files.devices import Device, require_torch_device, without_tf32
 from speech.model_files.store import find
 
 Floats32 = NDArray[np.float32]
@@ -134,7 +134,7 @@ class HifiGan:
                 raise MetricInputError(f"Expected a spectrum of shape (frames, {BANDS}), found {spectrum.shape}.")
             if not np.isfinite(spectrum).all():
                 raise MetricInputError(f"Expected finite numbers in each spectrum; number {number} has others.")
-        with torch.inference_mode():
+        with torch.inference_mode(), without_tf32():
             return [np.concatenate(list(self._parts(spectrum))) for spectrum in spectra]
 
     def _parts(self, spectrum: Floats32) -> Iterator[Floats32]:

@@ -11,12 +11,15 @@ import pytest
 from common.lock import lock_folder
 from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained_attacker import load_trained
+from evaluation.cli import attack
 from evaluation.objective_results.vector_files import read_vectors
 from speech.audio.files import write_flac16
 from speech.encoders import registry
+from speech.model_files import devices
 from tests.evaluation.attackers.training.toys import TINY as PRESET
 from tests.evaluation.attackers.training.toys import utterances
 from tests.evaluation.commands import Shell, refusal
+from tests.evaluation.engines import require_engine
 
 pytestmark = pytest.mark.usefixtures("few_resamples", "light_encoder")
 TINY = ["width=8", "aggregated=24", "embedding=8", "attention=8", "epochs=2", "batch=8", "segment_s=0.5"]
@@ -179,6 +182,14 @@ def test_attack_is_held_against_other_seeds_and_the_shipped_encoder(shell, corpu
     alone = attack_toys(shell, corpus, trained / "seed-2", tmp_path, "--json").json
     assert alone["strength"][0]["other_seed_eers"] == []
     assert any("No other seed of this training lies beside" in one for one in alone["why_not_checked"])
+
+
+def test_shipped_encoder_works_on_the_processor_where_a_card_is_of_no_use_to_it(monkeypatch):
+    """A card for torch alone: it is onnxruntime's turn to find one, and it does not."""
+    engine = require_engine(registry.DEFAULT)
+    monkeypatch.setitem(devices._FIND_CARD, "onnxruntime", lambda: True)
+    encoder = attack._load_shipped(registry.find_engine(registry.DEFAULT), "cuda")
+    assert type(encoder) is type(engine)
 
 
 def test_system_without_a_trained_attacker_is_refused(shell, corpus, tmp_path):
