@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from speech.conversion.content_decoder import SpeakerBlock, cut_with_context, intonation
+from speech.conversion.content_decoder import SpeakerBlock, cut_with_context, intonation, sharpen
 from speech.conversion.shape import SourceFilterShape
 from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import load_state
@@ -45,8 +45,8 @@ _RESPONSES, _POINTS = 129, 1024
 # What the logarithm of a response adds to a spectrum, to be as loud: of harmonics, of noise, and of the noise among
 # harmonics, which before anything is learnt has e^-2.4 of the power of both.
 _LEVELS = (3.1 + 0.5 * math.log1p(-math.exp(-2.4)), 3.67, 3.67 - 1.2)
-# How much a spectrum is moved away from its neighbours in time and bands, and from its mean over time.
-_SHARPER, _SPREAD = 0.3, 1.5
+# By how much the spectra of a decoder are spread.
+_SPREAD = 1.5
 # Frames of a piece of long speech, and what it sees to each side: 12 by the condition, 4 by responses and filters.
 _FRAMES_AT_ONCE, _CONTEXT = 512, 32
 
@@ -175,31 +175,6 @@ def filter_frames(signal: Tensor, filters: Tensor) -> Tensor:
     return torch.einsum("bfnt,bft->bfn", by_frame, filters).flatten(1)
 
 
-def sharpen(spectra: Floats32) -> Floats32:
-    """Spectra of a decoder, which are smoother than those of recordings, with larger differences.
-
-    Each value moves away from the mean of its two neighbours in time and then in bands, after it moved away from the
-    mean of its band.
-
-    Args:
-        spectra: natural logarithms, shape (frames, 80).
-
-    Sources: T. Toda, K. Tokuda, "A speech parameter generation algorithm considering global variance for HMM-based
-    speech synthesis", IEICE 2007; S. Takamichi et al., "Postfilters to modify the modulation spectrum for statistical
-    parametric speech synthesis", TASLP 2016 (both fit their factors to recordings; here they are three numbers).
-    """
-    mean = spectra.mean(axis=0)
-    found = mean + _SPREAD * (spectra - mean)
-    for axis in (0, 1):
-        before, after = (
-            np.take(found, np.clip(np.arange(found.shape[axis]) + step, 0, found.shape[axis] - 1), axis)
-            for step in (-1, 1)
-        )
-        found = found + _SHARPER * (2 * found - before - after)
-    sharpened: Floats32 = found.astype(np.float32)
-    return sharpened
-
-
 class SourceFilterVocoder:
     """The network with its weights, on a device."""
 
@@ -218,7 +193,7 @@ class SourceFilterVocoder:
         """
         network = self._network
         with torch.inference_mode():
-            bands = torch.from_numpy(sharpen(spectrum)).to(self._device)
+            bands = torch.from_numpy(sharpen(spectrum, _SPREAD)).to(self._device)
             given = torch.from_numpy(intonation(hz)).to(self._device)
             vector = torch.from_numpy(speaker.astype(np.float32))[None].to(self._device)
             source = network.source.of_recording(hz).to(self._device)

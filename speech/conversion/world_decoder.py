@@ -27,18 +27,21 @@ from speech.conversion.content_decoder import (
     cut_with_context,
     intonation,
     loudness,
+    sharpen,
 )
 from speech.conversion.shape import WorldDecoderShape
 from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.pitch.estimators import F0Track
 from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ
-from speech.vocoders.world_parameters import PARAMETERS, analyse
+from speech.vocoders.world_parameters import PARAMETERS, POINTS, analyse
 
 Samples = NDArray[np.int16]
 Floats32 = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
+# By how much envelopes are spread.
+_SPREAD = 1.3
 FRAME_S = HOP_SAMPLES / RATE_HZ
 
 
@@ -91,7 +94,7 @@ class WorldConverter:
         self._device = device
 
     def speak(self, content: Tensor, hz: Floats, speaker: Floats32) -> Floats32:
-        """The parameters of what is said in a voice, shape (frames, 81).
+        """The parameters of what is said in a voice, their envelopes sharpened, shape (frames, 81).
 
         Args:
             content: shape (frames, content). hz: F0 there, as it shall be, shape (frames,).
@@ -105,6 +108,7 @@ class WorldConverter:
                 for seen, kept in cut_with_context(hz.size)
             ]
         found: Floats32 = np.concatenate(parts)
+        found[:, :POINTS] = sharpen(found[:, :POINTS], _SPREAD)
         return found
 
 

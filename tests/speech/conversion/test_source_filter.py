@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
-from speech.conversion.content_decoder import intonation  # noqa: E402 (needs torch)
+from speech.conversion.content_decoder import intonation, sharpen  # noqa: E402 (needs torch)
 from speech.conversion.shape import SourceFilterShape  # noqa: E402
 from speech.conversion.source_filter import (  # noqa: E402
     SourceFilter,
@@ -17,7 +17,6 @@ from speech.conversion.source_filter import (  # noqa: E402
     low_pass,
     make_noise,
     respond,
-    sharpen,
 )
 from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mels  # noqa: E402
@@ -66,7 +65,7 @@ def test_long_speech_is_made_by_pieces_as_at_once(network):
     with torch.inference_mode():
         source = network.source.of_recording(hz)
         noise = make_noise((1, 1, frames * HOP_SAMPLES), torch.Generator().manual_seed(1))
-        given = torch.from_numpy(sharpen(spectrum))[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3)
+        given = torch.from_numpy(sharpen(spectrum, 1.5))[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3)
         whole = network(*given, source, noise)[0]
     assert found.shape == (frames * HOP_SAMPLES,)
     assert found == pytest.approx(whole.numpy(), abs=1e-5)
@@ -107,13 +106,13 @@ def test_before_anything_is_learnt_there_are_harmonics_with_some_noise_below_and
 
 def test_sharpened_spectra_differ_more_in_time_and_from_band_to_band_and_flat_ones_stay():
     flat = np.full((9, BANDS), -3, np.float32)
-    assert sharpen(flat) == pytest.approx(flat)
-    assert sharpen(spectra_of(1)).shape == (1, BANDS)
+    assert sharpen(flat, 1.5) == pytest.approx(flat)
+    assert sharpen(spectra_of(1), 1.5).shape == (1, BANDS)
     steady = np.repeat(spectra_of(1), 7, axis=0)
-    assert np.ptp(sharpen(steady), axis=0) == pytest.approx(np.zeros(BANDS), abs=1e-5)
+    assert np.ptp(sharpen(steady, 1.5), axis=0) == pytest.approx(np.zeros(BANDS), abs=1e-5)
     peak = flat.copy()
     peak[4, 40] += 1
-    found = sharpen(peak) - flat
+    found = sharpen(peak, 1.5) - flat
     mean = 1 / 9
     before = mean + 1.5 * (np.eye(9)[4] - mean)  # of the band, after it moved away from its mean
     in_time = before + 0.3 * (2 * before - np.roll(before, 1) - np.roll(before, -1))
