@@ -151,7 +151,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"method": "b9"}, "expected one of asr-bn, b1-lite, b1a, b1b, joint-hifigan, ssl-content"),
+        ({"method": "b9"}, "expected one of asr-bn, b1-lite, b1a, b1b, b1-world, joint-hifigan"),
         ({"method": "mcadams-2022"}, "mcadams-2022 reads no trained network; expected one of asr-bn"),
         ({"trained": ["nowhere"]}, "nowhere: expected a folder of a training, found none"),
         ({"trained": ["~nobody/x", "a\0b"]}, "b: expected a folder of a training, found none"),

@@ -93,7 +93,7 @@ def test_all_values_that_are_none_are_named():
         read_recipes()["content-decoder"].changed(step=3, steps="many", decay=1)
     sentence = str(error.value)
     assert "found “step”" in sentence
-    assert "steps as a number such as 8, found “many”" in sentence
+    assert "steps as a number such as 5000, found “many”" in sentence
     assert "decay within its range, found 1" in sentence
 
 
