@@ -252,8 +252,8 @@ class PhoneLoss(nn.Module):
             SpokenText(str(number), one.layers[0], text)
             for number, (one, text) in enumerate(zip(features, texts, strict=True))
         )
-        self._names = sorted({phone for text in texts for phone in text.split()})
-        places = {phone: place for place, phone in enumerate(self._names, 1)}
+        phones = sorted({phone for text in texts for phone in text.split()})
+        places = {phone: place for place, phone in enumerate(phones, 1)}
         self._texts = {
             int(one.name): torch.tensor([places[phone] for phone in one.phones.split()])
             for one in spoken
