@@ -50,7 +50,7 @@ def read(monkeypatch):
     counts = {}
 
     class Reader:
-        def __init__(self, folder, *_):
+        def __init__(self, folder, *_, **__):
             self.folder = folder
 
         def read(self, utterance):
