@@ -248,16 +248,12 @@ class PhoneLoss(nn.Module):
 
     def __init__(self, features: Sequence[Features], texts: Sequence[str], bottleneck: int) -> None:
         super().__init__()
-        spoken = (
-            SpokenText(str(number), one.layers[0], text)
-            for number, (one, text) in enumerate(zip(features, texts, strict=True))
-        )
         phones = sorted({phone for text in texts for phone in text.split()})
         places = {phone: place for place, phone in enumerate(phones, 1)}
         self._texts = {
-            int(one.name): torch.tensor([places[phone] for phone in one.phones.split()])
-            for one in spoken
-            if one.is_possible
+            number: torch.tensor([places[phone] for phone in text.split()])
+            for number, (one, text) in enumerate(zip(features, texts, strict=True))
+            if SpokenText(str(number), one.layers[0], text).is_possible
         }
         if len(self._texts) < FEWEST:
             raise MetricInputError(

@@ -44,11 +44,12 @@ Floats = NDArray[np.float64]
 RATE_HZ = 16_000
 LAYERS = (3, 4, 5)
 FRAMES_PER_S = 50  # of content
+FRAME_S = HOP_SAMPLES / VOCODER_HZ  # of a spectrum
 # Spectra are of speech whose loudest half has this RMS, of full scale 1.
 LOUDNESS = 0.06
 _MIDDLE_HZ, _RANGE_NEPER = 150.0, 0.5
 _SHARPNESS = 10.0
-_SHARPER = 0.3  # how far a value is moved away from the mean of its neighbours, as a part of twice its distance
+_SHARPER = 0.3  # a value moves away from its two neighbours by this part of its distances to both
 _SPECTRA_AT_ONCE, _CONTEXT = 2048, 64  # frames of a piece of a long spectrum, and what it sees to each side
 
 
@@ -179,14 +180,14 @@ def count_spectra(n_samples: int) -> int:
 
 def places_of_content(count: int) -> Floats:
     """Where the middles of so many frames of a spectrum lie, in frames of content, shape (count,)."""
-    places: Floats = (np.arange(count, dtype=np.float64) + 0.5) * (HOP_SAMPLES / VOCODER_HZ * FRAMES_PER_S) - 0.5
+    places: Floats = (np.arange(count, dtype=np.float64) + 0.5) * (FRAME_S * FRAMES_PER_S) - 0.5
     return places
 
 
 def contour_at_spectra(track: F0Track, count: int) -> Floats:
     """F0 at the frames of a spectrum, of the nearest frame of the track; 0 where unvoiced; shape (count,)."""
     found = np.zeros(count)
-    times = (np.arange(count) + 0.5) * (HOP_SAMPLES / VOCODER_HZ)
+    times = (np.arange(count) + 0.5) * FRAME_S
     nearest = np.round((times - track.start_s) / track.step_s).astype(np.intp)
     inside = (nearest >= 0) & (nearest < track.hz.size)
     found[inside] = track.hz[nearest[inside]]
@@ -326,7 +327,7 @@ def sharpen(spectra: Floats32, spread: float) -> Floats32:
 
     Sources: T. Toda, K. Tokuda, "A speech parameter generation algorithm considering global variance for HMM-based
     speech synthesis", IEICE 2007; S. Takamichi et al., "Postfilters to modify the modulation spectrum for statistical
-    parametric speech synthesis", TASLP 2016 (both fit their factors to recordings; here they are three numbers).
+    parametric speech synthesis", TASLP 2016 (both fit their factors to recordings; here they are fixed).
     """
     mean = spectra.mean(axis=0)
     found = mean + spread * (spectra - mean)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from speech.conversion.content_decoder import (
+    FRAME_S,
     LOUDNESS,
     SpeakerBlock,
     contour_at_spectra,
@@ -33,7 +34,6 @@ from speech.conversion.shape import WorldDecoderShape
 from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.pitch.estimators import F0Track
-from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ
 from speech.vocoders.world_parameters import PARAMETERS, POINTS, analyse
 
 Samples = NDArray[np.int16]
@@ -42,7 +42,6 @@ Floats = NDArray[np.float64]
 
 # By how much envelopes are spread.
 _SPREAD = 1.3
-FRAME_S = HOP_SAMPLES / RATE_HZ
 
 
 class WorldDecoder(nn.Module):

@@ -224,7 +224,7 @@ class WorldVoices(PooledVoices):
         return super().missing() or missing_world(self.title)
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
-        from speech.conversion.world_decoder import FRAME_S
+        from speech.conversion.content_decoder import FRAME_S
 
         content = self._converter().find_content(layers, hz.size, stages)
         parameters = files.load_world_decoder(self.networks.world_decoder).speak(content, hz, speaker)
