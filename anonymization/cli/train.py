@@ -9,7 +9,7 @@ from typing import Any
 
 from anonymization.methods.content_decoder.network_files import SHIPPED, NetworkFile
 from anonymization.methods.content_decoder.retrained import DECODER, READ_DECODER, read_training
-from anonymization.network_training.recipe import DecoderRecipe, Recipe, read_recipes
+from anonymization.network_training.recipe import DecoderRecipe, Recipe, explain_values, read_recipes
 from common import terminal
 from common.errors import CommandError
 from common.lock import lock_folder
@@ -39,6 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     recipes = read_recipes()
     titles = "; ".join(f"{one.name}: {one.title}" for one in recipes.values())
+    values = "; ".join(
+        one.name + (f" of {', '.join(one.recipes)}" if one.recipes else "") + f": {one.meaning}"
+        for one in explain_values()
+    )
     parser.add_argument("recipe", choices=list(recipes), help=titles)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for features, state, weights and card")
     parser.add_argument(
@@ -66,7 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that chance decides (default 1)")
     parser.add_argument("--licence", default="", metavar="TEXT", help="of the speech, with whom to name, for the card")
     parser.add_argument(
-        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of the recipe, such as steps=500"
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"other values of the recipe, such as steps=500; size=full: the sizes of the papers. Values: {values}",
     )
     parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="what computes (auto: a card if there is one)"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from anonymization.methods.content_decoder.network_files import SHAPES, Shape
 from anonymization.methods.content_decoder.retrained import READ_DECODER
 from common.errors import MetricInputError
+from common.recipe_values import Value, change_values, list_values
 from speech.conversion.shape import (
     DecoderShape,
     GeneratorShape,
@@ -24,6 +25,7 @@ from speech.conversion.shape import (
 from speech.recognizers.phone_recipe import PhoneRecipe
 
 _FILE = Path(__file__).with_name("recipes.toml")
+HeldOut = Annotated[float, Value("share of the speakers that is only measured", 1e-9, 0.9999)]
 
 
 @dataclass(frozen=True)
@@ -67,28 +69,7 @@ class Recipe:
             raise MetricInputError(f"Expected size as {' or '.join(read_sizes(self.name))}, found “{size}”.")
         if size != "small":
             return cast("Self", read_sizes(self.name)[str(size)]).changed(**values)
-        known = {each.name: type(getattr(self, each.name)) for each in fields(self) if each.name not in _FIXED}
-        problems, found = [], {}
-        for name, value in values.items():
-            kind = known.get(name)
-            if kind is None:
-                problems.append(f"Expected a value of the recipe ({', '.join(known)}), found “{name}”.")
-                continue
-            try:
-                found[name] = kind(str(value))
-            except ValueError:
-                problems.append(f"Expected {name} as a number such as {getattr(self, name)}, found “{value}”.")
-                continue
-            least = 0 if name in _MAY_BE_0 else 1 if kind is int else 1e-9
-            if (
-                found[name] < least
-                or (name in _BELOW_1 and found[name] >= 1)
-                or (name in _SWITCHES and found[name] > 1)
-            ):
-                problems.append(f"Expected {name} within its range, found {value}.")
-        if problems:
-            raise MetricInputError(" ".join(problems))
-        return replace(self, **found)
+        return change_values(self, values)
 
     def as_dict(self) -> dict[str, object]:
         """All values, for a record."""
@@ -97,25 +78,20 @@ class Recipe:
 
 @dataclass(frozen=True)
 class NetworkRecipe(Recipe):
-    """A training in steps.
+    """A training in steps. shape: of the network."""
 
-    Attributes:
-        steps: updates of the weights.
-        batch: pieces of speech in each. crop: frames of the vocoder in a piece, 11.6 ms each.
-        learning_rate: the largest, of AdamW; it rises over `warm_up` steps and falls to 0 with a cosine.
-        variants: copies of each utterance with other formants and F0 (WORLD), from which content is taken as well; what
-            is to be learnt stays that of the original, so that content is learnt to be read without the voice.
-        checkpoint_every: steps between two states on disk.
-        shape: of the network.
-    """
-
-    steps: int
-    batch: int
-    crop: int
-    learning_rate: float
-    warm_up: int
-    variants: int
-    checkpoint_every: int
+    steps: Annotated[int, Value("updates of the weights", 1)]
+    batch: Annotated[int, Value("pieces of speech in a step", 1)]
+    crop: Annotated[int, Value("frames of 11.6 ms in a piece", 1)]
+    learning_rate: Annotated[
+        float, Value("the largest; it rises over warm_up steps, then falls to 0 as a cosine", 1e-9)
+    ]
+    warm_up: Annotated[int, Value("steps over which learning_rate rises; content-decoder uses no codes in them", 0)]
+    variants: Annotated[
+        int,
+        Value("copies of each utterance with other formants and F0, to learn content that tells no voice", 0),
+    ]
+    checkpoint_every: Annotated[int, Value("steps between two states on disk", 1)]
     shape: Shape
 
     @property
@@ -131,20 +107,14 @@ class NetworkRecipe(Recipe):
 
 @dataclass(frozen=True)
 class DecoderRecipe(NetworkRecipe):
-    """A training of `speech.conversion.content_decoder`.
+    """A training of `speech.conversion.content_decoder`; the loss is the mean absolute difference of spectra, and
+    others by their weights."""
 
-    Attributes:
-        warm_up: also the steps without codes, after which the codes are taken from what the bottleneck gives.
-        commitment: weight of the squared distance between bottleneck and codes, beside the mean absolute difference
-            of spectra.
-        decay: part of the old that a code keeps with each step.
-        phones: weight of the loss of a phone (CTC) by what the bottleneck holds, of whole utterances with their words;
-            0 learns from no words.
-    """
-
-    commitment: float
-    decay: float
-    phones: float
+    commitment: Annotated[float, Value("weight of the squared distance between bottleneck and codes", 0)]
+    decay: Annotated[float, Value("part of the old that a code keeps in a step", 0, 0.9999)]
+    phones: Annotated[
+        float, Value("weight of the loss of phones (CTC), learnt from transcripts; 0 needs no transcripts", 0)
+    ]
     shape: DecoderShape
 
     @property
@@ -161,13 +131,9 @@ class SoftUnitsRecipe(NetworkRecipe):
 
 @dataclass(frozen=True)
 class RegressorRecipe(NetworkRecipe):
-    """A training of `speech.conversion.f0_regressor`, on the codes of a decoder.
+    """A training of `speech.conversion.f0_regressor`, on the codes of a decoder."""
 
-    Attributes:
-        held_out: share of the speakers of whom nothing is learnt, and on whom the network is measured.
-    """
-
-    held_out: float
+    held_out: HeldOut
     shape: RegressorShape
 
 
@@ -182,21 +148,14 @@ class WorldDecoderRecipe(NetworkRecipe):
 
 @dataclass(frozen=True)
 class AdversarialRecipe(NetworkRecipe):
-    """A training of a network that makes samples.
-
-    Attributes:
-        adversarial_from: the step from which discriminators judge; before it only spectra are compared.
-        narrower: by how much the discriminators are narrower than those of HiFi-GAN.
-        spectrum, features: weights of the difference of spectra and of what the discriminators make of both, beside
-            their judgement.
-    """
+    """A training of a network that makes samples."""
 
     reads_waves: ClassVar[bool] = True
 
-    adversarial_from: int
-    narrower: int
-    spectrum: float
-    features: float
+    adversarial_from: Annotated[int, Value("the step from which discriminators judge; before, only spectra count", 0)]
+    narrower: Annotated[int, Value("how many times narrower than HiFi-GAN’s the discriminators are", 1)]
+    spectrum: Annotated[float, Value("weight of the difference of spectra", 1e-9)]
+    features: Annotated[float, Value("weight of the difference of what the discriminators make of both", 0)]
 
 
 @dataclass(frozen=True)
@@ -226,27 +185,18 @@ class HifiGanRecipe(AdversarialRecipe):
 
 @dataclass(frozen=True)
 class VocoderRecipe(AdversarialRecipe):
-    """That of `SourceFilter`, on the spectra of recordings; the distance of log power spectra is always a part.
+    """That of `SourceFilter`, on the spectra of recordings; the distance of log power spectra is always a part."""
 
-    Attributes:
-        discriminators: 1 with discriminators, 0 without.
-    """
-
-    discriminators: int
+    discriminators: Annotated[int, Value("1 learns with discriminators, 0 without", 0, 1)]
     shape: SourceFilterShape
 
 
 @dataclass(frozen=True)
 class MapRecipe(Recipe):
-    """A fit of `speech.conversion.recognizer_map`, in one step.
+    """A fit of `speech.conversion.recognizer_map`, in one step; the map that is kept knows all speakers."""
 
-    Attributes:
-        ridge: weight of the squared weights, in units of the mean variance of a feature.
-        held_out: share of the speakers on whom a map of the others is measured; the map that is kept knows all.
-    """
-
-    ridge: float
-    held_out: float
+    ridge: Annotated[float, Value("weight of the squared weights, in mean variances of a feature", 1e-9)]
+    held_out: HeldOut
 
 
 @dataclass(frozen=True)
@@ -258,9 +208,6 @@ class RecognizerRecipe(PhoneRecipe, Recipe):
         return True
 
 
-_FIXED = {"name", "title", "shape"}
-_MAY_BE_0 = {"adversarial_from", "commitment", "decay", "discriminators", "features", "phones", "variants", "warm_up"}
-_BELOW_1, _SWITCHES = {"decay", "held_out"}, {"discriminators"}
 _RECIPES: dict[str, type[Recipe]] = {
     "content-decoder": DecoderRecipe,
     "soft-units-decoder": SoftUnitsRecipe,
@@ -277,6 +224,24 @@ _RECIPES: dict[str, type[Recipe]] = {
 def read_recipes() -> Mapping[str, Recipe]:
     """The recipes that ship, by name."""
     return {name: sizes["small"] for name, sizes in _read_all().items()}
+
+
+class ValueMeaning(NamedTuple):
+    """What a value that `Recipe.changed` takes means. recipes: those that have it; none where it is of most."""
+
+    name: str
+    meaning: str
+    recipes: tuple[str, ...]
+
+
+def explain_values() -> list[ValueMeaning]:
+    """All values of the recipes; one that means different things in two stands there twice."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for recipe in read_recipes().values():
+        for name, value in list_values(type(recipe)).items():
+            found.setdefault((name, value.meaning), []).append(recipe.name)
+    most = len(read_recipes()) // 2
+    return [ValueMeaning(*key, () if len(recipes) > most else tuple(recipes)) for key, recipes in found.items()]
 
 
 def read_sizes(name: str) -> Mapping[str, Recipe]:

@@ -22,7 +22,7 @@ from anonymization.app.network_training.services import (
     needs_card,
     start_training,
 )
-from anonymization.network_training.recipe import Recipe, read_recipes
+from anonymization.network_training.recipe import Recipe, explain_values, read_recipes
 from common.seeds import find_wrong_seeds, read_seeds
 from portal.challenges.models import Corpus, DataSet
 from portal.core.clock import read_clock
@@ -136,6 +136,8 @@ class NetworkTrainingForm(forms.Form):
             values = ((name, value) for name, value in recipe.as_dict().items() if name not in _OF_ALL)
             told = ", ".join(f"{name}={value:g}" for name, value in values if isinstance(value, int | float))
             yield RecipeCard(button, recipe, told, needs_card(recipe) is True)
+
+    value_meanings = staticmethod(explain_values)
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, Material]]:
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}

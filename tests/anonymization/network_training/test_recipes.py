@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from anonymization.cli.main import main
-from anonymization.network_training.recipe import read_recipes, read_sizes
+from anonymization.network_training.recipe import explain_values, read_recipes, read_sizes
 from common.errors import MetricInputError
 from tests.evaluation.engines import require_engine, require_model_file
 
@@ -93,8 +93,17 @@ def test_all_values_that_are_none_are_named():
         read_recipes()["content-decoder"].changed(step=3, steps="many", decay=1)
     sentence = str(error.value)
     assert "found “step”" in sentence
-    assert "steps as a number such as 5000, found “many”" in sentence
-    assert "decay within its range, found 1" in sentence
+    assert "steps: expected a whole number, such as 5000, found “many”" in sentence
+    assert "decay: expected 0 to 0.9999, found 1" in sentence
+
+
+def test_every_number_of_a_recipe_says_what_it_means():
+    recipes = read_recipes()
+    explained = {(one.name, recipe) for one in explain_values() for recipe in one.recipes or recipes}
+    for recipe in recipes.values():
+        numbers = [name for name, value in recipe.as_dict().items() if isinstance(value, int | float)]
+        assert {(name, recipe.name) for name in numbers} <= explained
+        assert recipe.changed(**{name: getattr(recipe, name) for name in numbers}) == recipe
 
 
 def test_command_trains_on_real_speech_and_its_files_make_a_converter(shared, tmp_path, capsys):

@@ -148,11 +148,12 @@ def test_what_cannot_be_aligned_is_left_out_and_too_little_is_refused():
 
 def test_recipe_names_all_faults():
     with pytest.raises(MetricInputError) as refused:
-        PhoneRecipe().changed(layer=7, width="wide", depth=3)
+        PhoneRecipe().changed(layer=7, width="wide", depth=3, learning_rate="nan")
     for sentence in (
         "layer: expected 1 to 6, found 7.",
-        "width: expected a number, found “wide”.",
-        "depth: expected a name",
+        "width: expected a whole number, such as 256, found “wide”.",
+        "found “depth”",
+        "learning_rate: expected 1e-05 to 0.1, found nan.",
     ):
         assert sentence in str(refused.value)
     assert PhoneRecipe.from_json(RECIPE.to_json()) == RECIPE
@@ -234,4 +235,4 @@ def test_command_compares_both_recognisers(tmp_path, capsys):
     assert main([*command[:-1]]) == 0
     assert "phone error rate, %" in capsys.readouterr().out
     assert main([*command, "--set", "steps=many"]) == 2
-    assert "steps: expected a number, found “many”" in capsys.readouterr().err
+    assert "steps: expected a whole number, such as 400, found “many”" in capsys.readouterr().err

@@ -77,8 +77,8 @@ def test_form_says_all_that_is_wrong_and_starts_nothing(organizer):
         ({"seeds": "one"}, "seeds", "Seeds are whole numbers"),
         ({"seeds": "1 2 3 4 5 6"}, "seeds", "Give 1 to 5 different seeds"),
         ({"changes": "steps 5"}, "changes", "found “steps”. Expected NAME=VALUE, found “5”."),
-        ({"changes": "steps=0 depth=2"}, "changes", "Expected steps within its range, found 0. Expected a value of"),
-        ({"changes": "steps=0 foo"}, "changes", "found “foo”. Expected steps within its range, found 0."),
+        ({"changes": "steps=0 depth=2"}, "changes", "steps: expected at least 1, found 0. Expected a value of"),
+        ({"changes": "steps=0 foo"}, "changes", "found “foo”. steps: expected at least 1, found 0."),
         ({"licence": "x" * 401}, "licence", "at most 400"),
     )
     for changes, field, said in wrong:
