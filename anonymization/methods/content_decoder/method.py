@@ -70,6 +70,8 @@ _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
 # So much of a speaker is enough for their vector.
 _HEARD_S = 60.0
+# A vector goes so many times as far from the mean voice where the network would make it too much alike.
+_FARTHER = np.float32(2)
 # So many speakers of the pool tell the F0 of a vector.
 _NEAREST = 5
 
@@ -222,6 +224,14 @@ class WorldVoices(PooledVoices):
 
     def missing(self) -> str:
         return super().missing() or missing_world(self.title)
+
+    def _read_voice(self, voice: PseudoSpeaker) -> Speaker:
+        """The mixture, with its vector farther from the mean of the gender: the network makes voices that are too much
+        alike."""
+        vector, *f0 = super()._read_voice(voice)
+        mean = self._pool().mean_like(vector)
+        moved = mean + _FARTHER * (vector - mean)
+        return moved / np.linalg.norm(moved), *f0
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
         from speech.conversion.content_decoder import FRAME_S

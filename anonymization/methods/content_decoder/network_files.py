@@ -149,6 +149,14 @@ class Pool:
         mean, spread = shares @ self.f0[rows]
         return (vector / np.linalg.norm(vector)).astype(np.float32), float(mean), float(spread)
 
+    def mean_like(self, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Of the mean vectors of its genders, each of length 1, that which is nearest to a vector."""
+        genders = np.array(self.genders)
+        means = np.stack([self.vectors[genders == gender].mean(axis=0) for gender in sorted(set(self.genders))])
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
+        found: npt.NDArray[np.float32] = means[np.argmax(means @ vector)]
+        return found
+
 
 @lru_cache(maxsize=_KEPT)
 def read_pool(file: NetworkFile = SHIPPED.voices) -> Pool:

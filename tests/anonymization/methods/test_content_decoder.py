@@ -80,6 +80,21 @@ def test_voices_follow_from_their_keys(method, own_vector):
     assert len({tuple(voice.mixture) for voice in voices}) > 9
 
 
+def test_voice_for_world_lies_twice_as_far_from_the_mean_of_its_gender():
+    pool = network_files.read_pool()
+    voice = BY_WORLD.plan_voices([request(1, "m")])[0]
+    assert len(voice.mixture) == 10
+    mixed, *f0 = pool.voice(voice.mixture)
+    men = pool.vectors[np.array(pool.genders) == "m"].mean(axis=0)
+    men /= np.linalg.norm(men)
+    assert pool.mean_like(mixed) == pytest.approx(men)
+    expected = men + 2 * (mixed - men)
+    moved, *moved_f0 = BY_WORLD._read_voice(voice)
+    assert moved == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
+    assert moved_f0 == f0
+    assert moved.dtype == np.float32
+
+
 def test_coded_voice_is_one_speaker_of_any_gender():
     pool = network_files.read_pool()
     voices = CODES.plan_voices([request(number) for number in range(30)])

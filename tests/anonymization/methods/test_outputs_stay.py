@@ -61,7 +61,7 @@ BY_PROCESSOR = {
         ("b1b", "1"): "9a2c51357608c112",
         ("joint-hifigan", "1"): "7bb30daa2b1deda0",
         ("ssl-content", "1"): "f3ab6340e43ecf26",
-        ("b1-world", "1"): "4b621257f8cc4401",
+        ("b1-world", "2"): "582c3d48f43bc2a8",
         ("private-knn", "1"): "f15e5cdf0436da6f",
     },
     "GenuineIntel AVX512": {
