@@ -49,15 +49,11 @@ from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, Queue, State
 from portal.jobs.runner import JobCancelled, JobContext, JobReleased
 from portal.jobs.services import send
+from portal.submissions.inheritance import Inheritance, find_inheritance
 from portal.submissions.leftovers import tidy_machine
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, Upload
 from portal.submissions.notifications import counts_in_words, tell_checked
-from portal.submissions.requirements import (
-    Inheritance,
-    describe_requirements,
-    find_inheritance,
-    write_trials,
-)
+from portal.submissions.requirements import describe_requirements, write_trials
 from portal.submissions.resumable_uploads import UNCOUNTED, hash_upload, upload_path
 from portal.submissions.services import CHECKABLE, accept_submission, carry_offers, change_state
 from portal.submissions.staging import Staging, copy_documents

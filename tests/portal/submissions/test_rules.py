@@ -229,7 +229,7 @@ def test_hash_is_of_the_samples_whatever_file_they_come_in():
 
 @pytestmark_database
 def test_what_is_inherited_from_first_is_the_newest_that_holds_anything():
-    from portal.submissions.requirements import find_inheritance
+    from portal.submissions.inheritance import find_inheritance
 
     system = make_team_system(make_team(make_edition(make_corpus())))
     utterance = system.corpus.utterances.first()
