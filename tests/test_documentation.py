@@ -412,7 +412,8 @@ def run_portal(folder: Path) -> None:
             command = command.replace("https://portal.example.org", f"http://{address}")
             assert run_beside(command, folder, f"{token}\n", **own).said.strip(), line
     told = [line for line in lines if not re.match(r"(web|worker|light|scheduler) +\| ", line)]
-    assert lines[:4] == told
+    started_at = lines.index("Starting the portal")  # behind what make installs where requirements are new
+    assert lines[started_at : started_at + 4] == told[told.index("Starting the portal") :]
     _, opened, offered, first = told
     assert told[0] == "Starting the portal"
     assert opened == f"The portal opens at http://{address}/ (Ctrl-C ends it)"
