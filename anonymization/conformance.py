@@ -33,7 +33,6 @@ from anonymization.methods.contract import (
     Options,
     Parameter,
     PseudoSpeaker,
-    Samples,
     TargetPool,
     VoiceRequest,
     keeps_duration,
@@ -42,6 +41,7 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.voices.pseudo_speakers import plan_requests, plan_voices
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
+from common.arrays import Samples
 from common.problems import Problem, Severity
 
 # A method that does not keep the duration may change it by so much, and a very short input by so many seconds.

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks._speech import RATE_HZ, Samples, Speech, Utterance
+from benchmarks._speech import RATE_HZ, Speech, Utterance
+from common.arrays import Floats, Samples
 
-Floats = npt.NDArray[np.float64]
 Ear = Callable[[Samples, int], Floats]
 Vectors = dict[str, Floats]
 

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from anonymization.methods.content_decoder.network_files import read_pool
 from anonymization.methods.contract import (
@@ -45,7 +44,8 @@ from anonymization.methods.voices.pseudo_speakers import plan_requests, plan_voi
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets
 from anonymization.methods.voices.vectors import read_vector
 from benchmarks._attackers import trial_scores
-from benchmarks._speech import RATE_HZ, SPEECH, Samples, Speech, Utterance
+from benchmarks._speech import RATE_HZ, SPEECH, Speech, Utterance
+from common.arrays import Floats, Samples
 
 CORPUS = "librispeech-test-other"
 TARGET_SPEECH = Path("../shared/speech-train")
@@ -59,8 +59,6 @@ PER_SPEAKER = {"comparison": 4, "semi-informed": 4, "acceptance": 8}
 _SPEECH_OF = {"comparison": "speech", "semi-informed": "speech", "acceptance": "acceptance_speech"}
 SEED = 2026
 _TOLD = ("date", "speech", "acceptance_speech", "trained", "recognizers", "encoders")
-
-Floats = npt.NDArray[np.float64]
 
 
 def read_test_speech(n_speakers: int, per_speaker: int) -> tuple[Speech, dict[str, str]]:

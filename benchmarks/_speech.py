@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from common.arrays import Samples
 
 SPEECH = Path("../shared/speech")
 CORPORA = ("librispeech", "vctk")
 RATE_HZ = 16_000
-
-Samples = npt.NDArray[np.int16]
 
 
 class Utterance(NamedTuple):

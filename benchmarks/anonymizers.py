@@ -29,7 +29,8 @@ from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import plan_voices
 from benchmarks._attackers import Attacker, Rates, attackers
 from benchmarks._comparison import compare
-from benchmarks._speech import CORPORA, RATE_HZ, SPEECH, Samples, Speech, Utterance, read_speech
+from benchmarks._speech import CORPORA, RATE_HZ, SPEECH, Speech, Utterance, read_speech
+from common.arrays import Samples
 
 # Of the sets of 2022 by gender, to two decimals.
 PUBLISHED = {"F": (0.61, 0.70), "M": (0.53, 0.66)}

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks._limits import (
     Device,
@@ -37,8 +36,7 @@ from benchmarks._limits import (
     torch_flop,
     torch_limit,
 )
-
-Samples = npt.NDArray[np.int16]
+from common.arrays import Samples
 
 FOLDERS = (Path("../shared/speech"), Path("demo/corpus"))
 RATE_HZ = 16_000

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[1]
 # As a script, too: the folder of the script holds a `coverage` that numba would take for the package.
@@ -24,9 +23,8 @@ sys.path = [str(ROOT), *(folder for folder in sys.path if Path(folder).resolve()
 from anonymization.methods.mcadams import numba_engine, torch_engine  # noqa: E402
 from anonymization.methods.mcadams.method import mcadams, mcadams_batch  # noqa: E402
 from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, RATE_HZ, McAdamsParameters  # noqa: E402
+from common.arrays import Samples  # noqa: E402
 from tests.anonymization.plain_mcadams import plain_mcadams  # noqa: E402
-
-Samples = npt.NDArray[np.int16]
 
 SOURCES = {
     "real speech": ROOT.parent / "shared/speech",

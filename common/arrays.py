@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from common.errors import MetricInputError
 
 Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Texts = NDArray[np.str_]
+Samples = NDArray[np.int16]  # of sound, shape (n,), mono
 
 
 def real_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:

@@ -36,7 +36,6 @@ from anonymization.methods.contract import (
     Anonymizer,
     Item,
     MethodError,
-    Samples,
     VoiceRequest,
     complete_options,
     makes_vectors,
@@ -46,6 +45,7 @@ from anonymization.methods.contract import (
 from anonymization.methods.registry import explain_missing, get_method, methods
 from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
+from common.arrays import Samples
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio
 from portal.core.version import code_version

@@ -32,11 +32,11 @@ from anonymization.methods.contract import (
     MethodError,
     Options,
     PseudoSpeaker,
-    Samples,
     anonymize_items,
     keeps_duration,
 )
 from anonymization.methods.external.method import watching
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.problems import Problem, ProblemList, Severity
 from portal.core.storage import keep_audio, load_audio

@@ -30,7 +30,6 @@ from anonymization.methods.contract import (
     Options,
     Parameter,
     PseudoSpeaker,
-    Samples,
     Target,
     TargetPool,
     VoiceRequest,
@@ -41,6 +40,7 @@ from anonymization.methods.contract import (
 from anonymization.methods.voices import pseudo_speakers
 from anonymization.methods.voices.files import TARGETS_FILE, TargetFile, read_targets
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets, target_voice
+from common.arrays import Samples
 from common.problems import Problem, shorten
 from portal.challenges.models import Corpus, DataSet, Speaker, Utterance
 from portal.challenges.models import Role as SetRole

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
+from common.arrays import Samples
 from common.problems import Problem, Severity
 from evaluation.metrics.audio_checks import AudioCheck, audio_problems, check_audio
 

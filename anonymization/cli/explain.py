@@ -13,6 +13,7 @@ from anonymization.explanation.explain import explain
 from anonymization.methods import contract
 from anonymization.methods.audio_conversion import convert_file
 from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
+from common.arrays import Samples
 from common.errors import CommandError
 from common.terminal import FINE, print_json, print_paragraph, print_text
 from evaluation.figures.explanation import draw_explanation, explanation_numbers
@@ -125,7 +126,7 @@ def _explain_file(method: contract.Anonymizer, options: argparse.Namespace) -> N
         print_text(f"Drawn: {options.figure}")
 
 
-def _read(path: Path) -> tuple[contract.Samples, int]:
+def _read(path: Path) -> tuple[Samples, int]:
     given = convert_file(path)
     return given.samples, given.rate_hz
 

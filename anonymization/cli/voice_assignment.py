@@ -23,7 +23,6 @@ from anonymization.methods.contract import (
     MethodError,
     Options,
     PseudoSpeaker,
-    Samples,
     Target,
     TargetPool,
     VoiceRequest,
@@ -48,6 +47,7 @@ from anonymization.methods.voices.pseudo_speakers import (
 )
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, plan_targets
 from anonymization.methods.voices.targets import Source as Planned
+from common.arrays import Samples
 from common.errors import CommandError
 from common.hashes import compute_sha256
 from common.problems import has_errors

@@ -28,6 +28,7 @@ from anonymization.methods import contract
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_file
 from anonymization.methods.external.method import watching
 from anonymization.methods.registry import find_method
+from common.arrays import Samples
 from common.errors import CommandError
 from common.hashes import compute_sha256
 from common.problems import Problem
@@ -222,9 +223,7 @@ def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Seq
     return [_finish(settings, each, output, keeps_duration=keeps_duration) for each, output in made]
 
 
-def _finish(
-    settings: Settings, ready: _Ready, output: contract.Samples | Exception, *, keeps_duration: bool
-) -> Outcome:
+def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, keeps_duration: bool) -> Outcome:
     task, given = ready.task, ready.given
     if isinstance(output, Exception):
         return _failed(task, settings, output, is_read=True)
@@ -274,7 +273,7 @@ def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) 
     return Outcome(task, problem=Problem("not-anonymised", str(task.audio), expected, found.removesuffix("."), remedy))
 
 
-def _write(path: Path, samples: contract.Samples, rate_hz: int, container: str) -> None:
+def _write(path: Path, samples: Samples, rate_hz: int, container: str) -> None:
     import soundfile
 
     whole = io.BytesIO()  # the library would keep to itself what goes wrong while it writes to a file

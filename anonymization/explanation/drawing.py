@@ -14,8 +14,8 @@ from dataclasses import asdict
 import numpy as np
 
 from anonymization.explanation.explain import Explanation
-from anonymization.methods.contract import Samples
 from anonymization.methods.pitch_shift.method import cut_around, mark_both
+from common.arrays import Samples
 from evaluation.figures.drawing_process import answer_lines
 from evaluation.figures.explanation import as_namespace, draw_explanation, write_explanation
 from evaluation.figures.style import ImageFormat, Theme

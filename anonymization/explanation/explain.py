@@ -20,7 +20,6 @@ import numpy.typing as npt
 from anonymization.methods.contract import (
     FRAME_S,
     Anonymizer,
-    Floats,
     Inside,
     Instant,
     MarksInFrame,
@@ -29,11 +28,11 @@ from anonymization.methods.contract import (
     Options,
     Poles,
     PseudoSpeaker,
-    Samples,
     WarpMap,
     complete_options,
 )
 from anonymization.methods.mcadams.numba_engine import fit_polynomial
+from common.arrays import Floats, Samples
 
 STEP_S = 0.01
 _LOWEST_RATE_HZ = 2000

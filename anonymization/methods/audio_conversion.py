@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import MethodError, Samples
+from anonymization.methods.contract import MethodError
+from common.arrays import Samples
 from speech.audio.files import HIGHEST_RATE_HZ, AudioError, decode_audio, inspect_audio, to_pcm16
 
 WANTED_HZ = 16_000

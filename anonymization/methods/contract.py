@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-Samples = npt.NDArray[np.int16]
-Floats = npt.NDArray[np.float64]
+from common.arrays import Floats, Samples
+
 OptionValue = bool | float | str
 Options = Mapping[str, OptionValue]
 T = TypeVar("T")

@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import (
-    Described,
-    Item,
-    MethodError,
-    OptionValue,
-    PseudoSpeaker,
-    Samples,
-    validate_samples,
-)
+from anonymization.methods.contract import Described, Item, MethodError, OptionValue, PseudoSpeaker, validate_samples
 from anonymization.methods.world.method import Level, mute_silence, set_level
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.audio.files import resample, to_pcm16

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymization.methods.world.method import WorldParameters, world_voice
+from common.arrays import Floats32, Samples
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
 from common.progress import Count, ignore_progress
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from speech.encoders.contract import SpeakerEncoder
     from speech.features.whisper_layers import WhisperLayers
 
-Floats32 = NDArray[np.float32]
-Samples = NDArray[np.int16]
 
 RATE_HZ = 16_000
 SPEAKER_ENCODER = "ge2e"

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymization.network_training.features import SPEAKER_ENCODER
 from anonymization.network_training.recipe import MapRecipe
 from anonymization.network_training.regressor import hold_out_speakers
+from common.arrays import Floats, Samples
 from common.errors import MetricInputError
 from common.progress import Count
 from evaluation.attackers.training.corpus import TrainingUtterance, read_checked
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from speech.encoders.contract import SpeakerEncoder
     from speech.features.whisper_layers import WhisperLayers
 
-Floats = NDArray[np.float64]
-Samples = NDArray[np.int16]
 _PIECE_SAMPLES = PIECE_FRAMES * HOP_SAMPLES
 _FEWEST_SPEAKERS = 10
 

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from anonymization.methods.contract import (
     Target,
@@ -27,8 +26,7 @@ from anonymization.methods.voices.targets import (
     target_voice,
 )
 from benchmarks.experiments.knn_world.method import METHODS, KnnWorld
-
-Samples = npt.NDArray[np.int16]
+from common.arrays import Samples
 
 SPEECH = Path("../shared/speech")
 RATE_HZ = 16_000

@@ -20,7 +20,8 @@ import torch
 from anonymization.methods.content_decoder import network_files
 from anonymization.methods.mcadams import torch_engine
 from anonymization.methods.mcadams.parameters import McAdamsParameters
-from benchmarks._speech import RATE_HZ, SPEECH, Samples, read_speech
+from benchmarks._speech import RATE_HZ, SPEECH, read_speech
+from common.arrays import Samples
 from speech.conversion import content_decoder, f0_regressor, joint_generator, source_filter, world_decoder
 from speech.encoders import registry
 from speech.features import whisper_layers

@@ -22,10 +22,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import unit_vectors
+from common.arrays import Floats, unit_vectors
 from common.errors import MetricInputError
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _SINGULAR = 1e-10  # smallest to largest eigenvalue of a covariance that is not singular

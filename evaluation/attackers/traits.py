@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Floats, Samples
 from common.errors import MetricInputError
-from speech.encoders.contract import Samples, UtteranceError, Vectors, check_utterances
+from speech.encoders.contract import UtteranceError, Vectors, check_utterances
 from speech.pitch.estimators import track_f0
 
-Floats = npt.NDArray[np.float64]
 Pairs = Sequence[tuple[str, str]]
 
 MEAN_F0 = "mean-f0"

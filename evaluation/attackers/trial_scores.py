@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.arrays import unit_vectors
+from common.arrays import Floats, unit_vectors
 from common.errors import MetricInputError
-from evaluation.attackers.back_ends import BackEnd, Cosine, Floats, Plda
+from evaluation.attackers.back_ends import BackEnd, Cosine, Plda
 
 Average = Literal["mean", "mean-of-directions", "most-similar"]
 Places = NDArray[np.int64]

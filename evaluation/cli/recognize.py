@@ -11,6 +11,7 @@ import numpy as np
 from rich.text import Text
 
 from common import terminal
+from common.arrays import Samples
 from common.errors import CommandError
 from common.hashes import compute_sha256
 from common.problems import Problem
@@ -23,7 +24,7 @@ from evaluation.metrics.word_errors import AlignedWord
 from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN, WRITTEN_ENGLISH, find_rule, rule_for
 from evaluation.objective_results.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from speech.audio.files import AudioError, read_pcm16, resample
-from speech.recognizers.contract import RATE_HZ, Device, Engine, Samples, check_language
+from speech.recognizers.contract import RATE_HZ, Device, Engine, check_language
 from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 
 DESCRIPTION = (

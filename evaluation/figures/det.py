@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats
 from common.errors import MetricInputError
 from common.tables import DataTable, Value
 from evaluation.figures import style
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 
 TITLE = "DET curves"
 MOST_CURVES = 8

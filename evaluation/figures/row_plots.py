@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats
 from evaluation.figures.style import SMALL, TEXT, Look, Palette, Size, draw_limit, mark_artist
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 Span = tuple[int, float, float]  # a row, and two values
 
 WIDTH_INCHES = 4.4

@@ -34,7 +34,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.arrays import real_numbers
+from common.arrays import Flags, Floats, real_numbers
 from common.errors import MetricInputError
 from evaluation.metrics import calibration
 from evaluation.metrics.detection import compute_kaldi_eer, compute_speechbrain_eer
@@ -138,11 +138,11 @@ class Replicates:
     """
 
     estimate: float
-    resampled: calibration.Floats
+    resampled: Floats
     draws: tuple[SpeakerDraws, ...]
-    left_out: tuple[calibration.Floats, ...]
+    left_out: tuple[Floats, ...]
     bounds: tuple[float, float] | None = None
-    crossed: calibration.Floats = field(default_factory=lambda: np.empty(0))
+    crossed: Floats = field(default_factory=lambda: np.empty(0))
 
     def interval(self, level: float = 0.95, method: Method = "expanded") -> Interval:
         """The interval that covers the measure.
@@ -194,7 +194,7 @@ class Replicates:
         found = self.interval(level, "expanded" if self.bounds is None else "logit")
         return None if math.isclose(found.lower, found.upper, rel_tol=1e-9, abs_tol=1e-12) else found
 
-    def _defined(self) -> calibration.Floats:
+    def _defined(self) -> Floats:
         defined = self.resampled[np.isfinite(self.resampled)]
         if not np.isfinite(self.estimate) or defined.size < 2:
             raise MetricInputError(
@@ -207,7 +207,7 @@ class Replicates:
         known = self.crossed[np.isfinite(self.crossed)]
         return float(np.var(known)) if known.size > 1 else 0.0
 
-    def _scale(self, defined: calibration.Floats) -> float:
+    def _scale(self, defined: Floats) -> float:
         """By how much the interval is narrower once what pairs vary by counts once, and not three times."""
         widening, _ = self._student(0.5)
         whole, crossed = widening**2 * float(np.var(defined)), self._crossed_variance()
@@ -232,7 +232,7 @@ class Replicates:
         widening = math.sqrt(float(np.sum(shares * sizes / (sizes - 1))))
         return widening, float(stdtrit(freedom, tail))
 
-    def _logit_limits(self, tail: float, defined: calibration.Floats) -> tuple[float, float]:
+    def _logit_limits(self, tail: float, defined: Floats) -> tuple[float, float]:
         """Limits by the delta method: the standard error of a logit is that of the share p divided by p (1 − p)."""
         from scipy.special import expit, logit
 
@@ -250,7 +250,7 @@ class Replicates:
         lower, upper = limits
         return min(lower, self.estimate), max(upper, self.estimate)
 
-    def _corrected(self, tail: float, defined: calibration.Floats) -> float:
+    def _corrected(self, tail: float, defined: Floats) -> float:
         """Where BCa looks instead of at a tail (Efron & Tibshirani 1993, equations 14.9 to 14.15)."""
         normal = NormalDist()
         furthest = 0.5 / defined.size  # keeps the bias finite where no resample lies beyond the estimate
@@ -263,7 +263,7 @@ class Replicates:
         return normal.cdf(bias + shifted / (1 - acceleration * shifted))
 
 
-def _jackknife_variance(left_out: calibration.Floats) -> float:
+def _jackknife_variance(left_out: Floats) -> float:
     known = left_out[np.isfinite(left_out)]
     return (known.size - 1) * float(np.var(known)) if known.size > 1 else 0.0
 
@@ -438,9 +438,7 @@ def count_rows(draws: SpeakerDraws) -> Counts:
     return np.concatenate([everyone, everyone - np.eye(n, dtype=np.int64), draws.counts])
 
 
-def make_replicates(
-    values: calibration.Floats, draws: SpeakerDraws, crossed: calibration.Floats | None = None
-) -> Replicates:
+def make_replicates(values: Floats, draws: SpeakerDraws, crossed: Floats | None = None) -> Replicates:
     """Values in the order of `count_rows`, and those where pairs alone vary."""
     resamples = 1 + len(draws.speakers)
     values = np.where(np.isfinite(values), values, np.nan)
@@ -448,7 +446,7 @@ def make_replicates(
     return Replicates(float(values[0]), values[resamples:], (draws,), (values[1:resamples],), crossed=pairs)
 
 
-def _validate_targets(is_target: ArrayLike) -> calibration.Flags:
+def _validate_targets(is_target: ArrayLike) -> Flags:
     targets = np.asarray(is_target)
     if targets.dtype != np.bool_ or targets.ndim != 1:
         raise MetricInputError(
@@ -497,7 +495,7 @@ def bootstrap_de_identification(
         return make_replicates(1 - between / before, draws)
 
 
-def _dominances(similarity: ArrayLike, speakers: Sequence[str], draws: SpeakerDraws) -> calibration.Floats:
+def _dominances(similarity: ArrayLike, speakers: Sequence[str], draws: SpeakerDraws) -> Floats:
     """|mean of the diagonal - mean of the rest| of a similarity matrix for each of `count_rows`."""
     matrix = real_numbers(similarity, "similarities")
     if matrix.shape != (len(speakers), len(speakers)):

@@ -22,11 +22,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.arrays import real_numbers
+from common.arrays import Flags, Floats, real_numbers
 from common.errors import MetricInputError
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
 

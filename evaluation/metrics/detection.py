@@ -18,11 +18,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from common.arrays import Floats
 from common.errors import MetricInputError
 from evaluation.metrics import calibration
 from evaluation.metrics.calibration import (
     Compatibility,
-    Floats,
     SortedScores,
     compute_min_cllr,
     compute_rocch_eer,

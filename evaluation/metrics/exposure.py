@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.arrays import Flags, Floats
 from common.errors import MetricInputError
 from evaluation.metrics.bootstrap import (
     Replicates,
@@ -28,7 +29,7 @@ from evaluation.metrics.bootstrap import (
     count_rows,
     make_replicates,
 )
-from evaluation.metrics.calibration import Flags, Floats, SortedScores, validate_scores
+from evaluation.metrics.calibration import SortedScores, validate_scores
 from evaluation.metrics.detection import compute_kaldi_eer
 from evaluation.metrics.linkability import compute_linkability
 

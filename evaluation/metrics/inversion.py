@@ -16,11 +16,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.arrays import unit_vectors
+from common.arrays import Floats, unit_vectors
 from common.errors import MetricInputError
 
 Map = Literal["orthogonal", "affine"]
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 WORTH = (

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from common.arrays import Floats
 from evaluation.metrics import calibration
 
 TARGETS_PER_BIN = 10
@@ -69,13 +70,13 @@ def compute_linkability(
     return value if official else min(value, 1.0)
 
 
-def _shares(ascending: calibration.Floats, edges: calibration.Floats) -> calibration.Floats:
+def _shares(ascending: Floats, edges: Floats) -> Floats:
     """Share of the values in each bin, counted as `numpy.histogram` does."""
     below = np.searchsorted(ascending, edges[:-1], side="left")
     return np.diff(below, append=np.searchsorted(ascending, edges[-1], side="right")) / ascending.size
 
 
-def _trapezoid_weights(edges: calibration.Floats) -> calibration.Floats:
+def _trapezoid_weights(edges: Floats) -> Floats:
     """What a share of each bin adds to the integral of its density over the bin centres: 1, at the two ends ½.
 
     Less exactly so where the scores are close to each other but far from 0, because edges are rounded.

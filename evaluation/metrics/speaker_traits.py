@@ -24,11 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from common.arrays import unit_vectors
+from common.arrays import Floats, unit_vectors
 from common.errors import MetricInputError
 from evaluation.metrics.calibration import Compatibility, is_official
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.arrays import real_numbers, unit_vectors
+from common.arrays import Floats, real_numbers, unit_vectors
 from common.errors import MetricInputError
 from evaluation.metrics.calibration import Compatibility, calibrated_llrs, is_official
 
@@ -27,7 +27,6 @@ Form = Literal["official", "plan"]
 # Whom an estimate needs. The formula takes two speakers, but these are a single pair: calibrated scores that part them
 # saturate in all three matrices, and G_VD is 0 dB whatever the voices are.
 LEAST_SPEAKERS = 3
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

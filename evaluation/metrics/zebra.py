@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from common.arrays import Flags, Floats
 from common.errors import MetricInputError
 from evaluation.formats.results import CATEGORIES
 from evaluation.metrics import calibration
@@ -92,7 +93,7 @@ def compute_zebra(
     return Zebra(_population(plain, labels), strongest, zebra_category(strongest, compatibility=compatibility))
 
 
-def targets_first(scores: calibration.SortedScores) -> calibration.Flags:
+def targets_first(scores: calibration.SortedScores) -> Flags:
     """`is_target` with tied targets before tied nontargets; the same array where no scores are tied."""
     starts = calibration.tie_starts(scores.values)
     if starts.size == scores.values.size:
@@ -102,14 +103,14 @@ def targets_first(scores: calibration.SortedScores) -> calibration.Flags:
     return np.asarray(np.arange(scores.values.size) < np.repeat(starts + tied_targets, sizes))
 
 
-def _population(pools: calibration.Pools, is_target: calibration.Flags) -> float:
+def _population(pools: calibration.Pools, is_target: Flags) -> float:
     target_ramps, nontarget_ramps = calibration.mean_ramps(pools, is_target)
     target_part = _disclosure(pools.llr + target_ramps, pools.targets)
     nontarget_part = _disclosure(-(pools.llr + nontarget_ramps), pools.nontargets)
     return (target_part + nontarget_part) / float(np.log(2))
 
 
-def _disclosure(llr: calibration.Floats, counts: calibration.Counts) -> float:
+def _disclosure(llr: Floats, counts: calibration.Counts) -> float:
     """Z = ¼ + ½ mean g(llr) with g(a) = (a - b) / b², b = e^a - 1; its limits are -½ at 0 and 0 at infinity."""
     g = np.where(np.abs(llr) <= calibration.RAMP, -0.5, 0.0)
     regular = np.isfinite(llr) & (np.abs(llr) > calibration.RAMP)

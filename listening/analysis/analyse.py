@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from common.progress import Progress
 from common.tables import DataTable
 from listening.analysis.agreement.reliability import make_reliability_tables
 from listening.analysis.boards.linkability import make_grouping_table, make_linkability_tables
@@ -48,7 +49,6 @@ from listening.analysis.transcription.transcripts import make_transcription_tabl
 ANALYSIS_VERSION = "5"
 KINDS = (RAW, NORMALISED)
 _STEPS_OF_RATINGS = 9
-Progress = Callable[[str, int, int], None]
 
 
 def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None) -> Results:

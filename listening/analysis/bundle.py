@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from listening.analysis.analyse import ANALYSIS_VERSION, Progress, analyse
+from common.progress import Progress
+from listening.analysis.analyse import ANALYSIS_VERSION, analyse
 from listening.analysis.reading.input_files import STUDY, read_files, write_files
 from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Settings
 from listening.analysis.tables import Results, describe_inputs, describe_tables

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Samples
 from speech.audio.files import AudioError, resample
 from speech.audio.level import active_speech_level, find_gain
 
@@ -36,8 +37,6 @@ STEP_THAT_CLICKS = 0.001  # −60 dBov
 SILENCE_SAMPLES = 4096  # 0.256 s
 GRID_SAMPLES = 2 * SILENCE_SAMPLES  # 0.512 s
 SHORTEST_S = 0.1
-
-Samples = NDArray[np.int16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import BinaryIO, cast
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from common.progress import Progress
 from common.stored_zip import CHUNK_BYTES, Member, count_bytes, stored_zip
 from common.tables import csv_lines
 from portal.challenges.models import DataFile, DataSet, Edition, Role, TrialList, Utterance
@@ -26,7 +27,6 @@ from portal.challenges.selectors import expected_sets, find_trials
 from portal.core.storage import store_bytes
 
 Kind = DataFile.Kind
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -20,19 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-import numpy as np
-import numpy.typing as npt
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, default_storage
 from whitenoise.compress import Compressor
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
+from common.arrays import Samples
 from speech.audio.files import AudioError, read_pcm16, write_flac16
 
 CHUNK_BYTES = 1 << 20
 DRAFT = re.compile(r"\.[0-9a-f]{32}\.part")
 SPARE_BYTES = 1 << 30  # of the disk, which the portal keeps free
-Samples = npt.NDArray[np.int16]
 
 
 class StorageAway(Exception):  # noqa: N818

@@ -14,16 +14,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from anonymization.app.voice_assignment import split_of
 from anonymization.methods.contract import Options, PseudoSpeaker, VoiceRequest, complete_options, plans_voices
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import Role, plan_requests, plan_voices, pseudo_speaker_key
+from common.arrays import Samples
 from portal.challenges.models import DataSet
 from portal.core.storage import load_audio
 
-Samples = npt.NDArray[np.int16]
 RATE_HZ = 16_000
 
 

@@ -9,7 +9,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from django.db.models import Count
 from django.http import Http404
 
+from common.progress import Progress
 from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.protocols.ranking.policy import needed_to_rank
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
@@ -36,7 +37,6 @@ from speech.audio.files import AudioError
 
 BATCH = 500
 SPEECH_FORMAT = "wav or flac, pcm16, mono"
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.arrays import Floats, Floats32, Samples
 from common.errors import MetricInputError
 from speech.audio.files import resample
 from speech.conversion.shape import DecoderShape, SoftUnitsShape
@@ -36,10 +36,6 @@ from speech.model_files.devices import Device, require_torch_device
 from speech.pitch.estimators import F0Track
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mel
 from speech.vocoders.hifigan import RATE_HZ as VOCODER_HZ
-
-Samples = NDArray[np.int16]
-Floats32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
 
 RATE_HZ = 16_000
 LAYERS = (3, 4, 5)

@@ -18,17 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.arrays import Floats, Floats32
 from speech.conversion.content_decoder import cut_with_context
 from speech.conversion.shape import RegressorShape
 from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
-
-Floats32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
 
 SMOOTHED_FRAMES = 5
 _KERNEL = 5

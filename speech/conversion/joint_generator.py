@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from common.arrays import Floats, Floats32
 from speech.conversion.content_decoder import ContentDecoder, Converter, SpeakerBlock, cut_with_context, intonation
 from speech.conversion.shape import GeneratorShape, JointHifiGanShape
 from speech.model_files.checkpoints import load_state, put_state, read_state
@@ -27,9 +27,6 @@ from speech.model_files.devices import Device, require_torch_device
 from speech.model_files.store import find
 from speech.vocoders.harmonic_source import HarmonicSource
 from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ, WEIGHTS, Generator, HifiGan, load_generator
-
-Floats32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
 
 # Frames of a piece of long speech, and what it sees to each side: 27 by the blocks, 16 by the generator.
 _FRAMES_AT_ONCE, _CONTEXT = 512, 48

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Floats32, Samples
 from speech.audio.files import resample
 
 if TYPE_CHECKING:
     from speech.features.whisper_layers import WhisperLayers
 
-Samples = NDArray[np.int16]
-Floats32 = NDArray[np.float32]
 Places = NDArray[np.intp]
 
 RATE_HZ = 16_000

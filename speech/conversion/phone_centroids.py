@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Floats32, Samples
 from speech.conversion.nearest_frames import LAYERS, RATE_HZ, nearest
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from speech.features.whisper_layers import WhisperLayers
     from speech.recognizers.phone_network import PhoneNetwork
 
-Samples = NDArray[np.int16]
-Floats32 = NDArray[np.float32]
 Places = NDArray[np.intp]
 
 _ROUNDS = 20  # of k-means

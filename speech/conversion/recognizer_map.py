@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Floats, Samples
 from speech.model_files.checkpoints import CheckpointError, read_state
 
 if TYPE_CHECKING:
     from speech.features.whisper_layers import WhisperLayers
 
-Samples = NDArray[np.int16]
-Floats = NDArray[np.float64]
 
 LAYER = 6
 WIDTHS = {"features": (512,), "vectors": (256,), "weights": (512, 256), "residuals": (256,)}  # of a row

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.arrays import Floats, Floats32
 from speech.conversion.content_decoder import SpeakerBlock, cut_with_context, intonation, sharpen
 from speech.conversion.shape import SourceFilterShape
 from speech.features.mel import slaney_triangles
@@ -33,9 +33,6 @@ from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.vocoders.harmonic_source import AMPLITUDE, PulseSource
 from speech.vocoders.hifigan import BANDS, HIGHEST_HZ, HOP_SAMPLES, RATE_HZ, SPECTRUM_POINTS
-
-Floats32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
 
 # The cut-off, as a part of half the rate, moves so far around its middle.
 _VOICED_CUT, _UNVOICED_CUT, _CUT_RANGE = 0.7, 0.3, 0.2

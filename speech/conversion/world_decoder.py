@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from common.arrays import Floats, Floats32, Samples
 from speech.conversion.content_decoder import (
     FRAME_S,
     LOUDNESS,
@@ -35,10 +35,6 @@ from speech.model_files.checkpoints import load_state
 from speech.model_files.devices import Device, require_torch_device
 from speech.pitch.estimators import F0Track
 from speech.vocoders.world_parameters import PARAMETERS, POINTS, analyse
-
-Samples = NDArray[np.int16]
-Floats32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
 
 # By how much envelopes are spread.
 _SPREAD = 1.3

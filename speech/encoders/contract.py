@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Samples
 from common.errors import MetricInputError
 from speech.audio.files import is_silent
 
-Samples = npt.NDArray[np.int16]
 Vectors = npt.NDArray[np.float32]
 Device = Literal["cpu", "cuda"]
 

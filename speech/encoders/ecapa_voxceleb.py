@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speech.encoders.contract import RATE_HZ, Device, Engine, Samples, SpeakerEncoder, Vectors, check_utterances
+from common.arrays import Samples
+from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, Vectors, check_utterances
 from speech.model_files import store
 from speech.model_files.catalogue import read_engine
 from speech.model_files.checkpoints import load_state

@@ -15,18 +15,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from speech.encoders.contract import (
-    RATE_HZ,
-    Device,
-    Engine,
-    Samples,
-    SpeakerEncoder,
-    UtteranceError,
-    Vectors,
-    check_utterances,
-)
+from common.arrays import Floats32, Samples
+from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, UtteranceError, Vectors, check_utterances
 from speech.features.mel import slaney_triangles
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import require_torch_device
@@ -35,7 +26,6 @@ from speech.model_files.store import find
 if TYPE_CHECKING:
     from torch import nn
 
-Floats = npt.NDArray[np.float32]
 
 DIMENSION = 256
 BANDS = 40
@@ -77,7 +67,7 @@ class Ge2eEncoder:
             vectors[position] = self.embed_prepared(prepared)
         return vectors
 
-    def embed_prepared(self, prepared: Floats) -> Floats:
+    def embed_prepared(self, prepared: Floats32) -> Floats32:
         """The vector of speech whose level and pauses are as they should be, float32 in [−1, 1]; shape (256,)."""
         import torch
 
@@ -96,14 +86,14 @@ class Ge2eEncoder:
         return np.asarray(mean / np.linalg.norm(mean), np.float32)
 
 
-def raised(samples: Samples) -> Floats:
+def raised(samples: Samples) -> Floats32:
     """Speech as float32 in [−1, 1], raised to −30 dB of full scale where it is quieter."""
     wave = samples.astype(np.float32) / 32768
     level_db = 20 * np.log10(float(np.sqrt(np.mean(np.square(wave, dtype=np.float64)))))
     return np.asarray(wave * 10 ** (max(0.0, TARGET_DB - level_db) / 20), np.float32)
 
 
-def without_long_pauses(wave: Floats) -> Floats:
+def without_long_pauses(wave: Floats32) -> Floats32:
     """Speech and pauses of at most about 0.2 s; the end is cut to whole windows of 30 ms.
 
     Args:
@@ -131,7 +121,7 @@ def window_starts(samples: int) -> list[int]:
     return starts[:-1] if coverage < LEAST_COVERAGE and len(starts) > 1 else starts
 
 
-def mel_power(wave: Floats) -> Floats:
+def mel_power(wave: Floats32) -> Floats32:
     """Mel power bands as librosa computes them by default: frames centred, zeros beyond both ends.
 
     Args:
@@ -151,7 +141,7 @@ def mel_power(wave: Floats) -> Floats:
 
 
 @cache
-def _hann() -> Floats:
+def _hann() -> Floats32:
     return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME_SAMPLES) / FRAME_SAMPLES)).astype(np.float32)
 
 

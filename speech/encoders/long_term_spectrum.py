@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Floats, Samples
 from common.errors import MetricInputError
-from speech.encoders.contract import Device, Engine, Samples, SpeakerEncoder, Vectors, check_utterances
+from speech.encoders.contract import Device, Engine, SpeakerEncoder, Vectors, check_utterances
 from speech.model_files.catalogue import read_engine
-
-Floats = npt.NDArray[np.float64]
 
 BANDS = 40
 DIMENSION = 2 * BANDS

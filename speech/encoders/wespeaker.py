@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speech.encoders.contract import RATE_HZ, Device, Engine, Samples, SpeakerEncoder, Vectors, check_utterances
-from speech.features.mel import FilterbankOptions, Floats, log_mel_filterbank
+from common.arrays import Floats32, Samples
+from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, Vectors, check_utterances
+from speech.features.mel import FilterbankOptions, log_mel_filterbank
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import open_session
 from speech.model_files.store import find
@@ -51,7 +52,7 @@ class WeSpeakerEncoder:
             vectors[position] = self._embed_one(energies - energies.mean(axis=0))
         return vectors
 
-    def _embed_one(self, energies: Floats) -> Vectors:
+    def _embed_one(self, energies: Floats32) -> Vectors:
         pieces = np.array_split(energies, -(-len(energies) // LONGEST_FRAMES))
         heard = [self._session.run([self._output], {self._input: piece[np.newaxis]})[0][0] for piece in pieces]
         return np.asarray(np.mean(heard, axis=0), np.float32)

@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Floats32
 from common.errors import MetricInputError
 
-Floats = npt.NDArray[np.float32]
 Window = Literal["hamming", "povey"]
 
 _FRAMES_AT_ONCE = 4096  # bounds the memory of long recordings: 4096 frames of 400 float32 are 6.6 MB
@@ -51,7 +51,7 @@ class FilterbankOptions:
         return round(self.hop_s * self.rate_hz)
 
 
-def log_mel_filterbank(samples: npt.NDArray[np.int16] | Floats, options: FilterbankOptions) -> Floats:
+def log_mel_filterbank(samples: npt.NDArray[np.int16] | Floats32, options: FilterbankOptions) -> Floats32:
     """The log energies of each band in each frame, shape (1 + (n − frame) // hop, bands).
 
     Args:
@@ -68,7 +68,7 @@ def log_mel_filterbank(samples: npt.NDArray[np.int16] | Floats, options: Filterb
     return np.concatenate([np.log(np.maximum(power @ triangles, floor)) for power in _power_spectra(samples, options)])
 
 
-def _power_spectra(samples: npt.NDArray[np.int16] | Floats, options: FilterbankOptions) -> Iterator[Floats]:
+def _power_spectra(samples: npt.NDArray[np.int16] | Floats32, options: FilterbankOptions) -> Iterator[Floats32]:
     """Power spectra of some frames at a time, shape (frames, points / 2): without the line at half the rate."""
     frame, points = options.frame_samples, _points(options)
     window = _window(options.window, frame)
@@ -88,14 +88,14 @@ def _points(options: FilterbankOptions) -> int:
 
 
 @cache
-def _window(name: Window, samples: int) -> Floats:
+def _window(name: Window, samples: int) -> Floats32:
     cosine = np.cos(2 * np.pi * np.arange(samples) / (samples - 1))
     values = 0.54 - 0.46 * cosine if name == "hamming" else (0.5 - 0.5 * cosine) ** _POVEY_EXPONENT
     return values.astype(np.float32)
 
 
 @cache
-def _mel_triangles(options: FilterbankOptions) -> Floats:
+def _mel_triangles(options: FilterbankOptions) -> Floats32:
     """Triangles that are straight on the mel scale, shape (points / 2, bands)."""
     points = _points(options)
     lines = _mel(np.arange(points // 2) * options.rate_hz / points)

@@ -20,19 +20,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.arrays import Floats32, Samples
 from common.errors import MetricInputError
 from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import CheckpointError, put_state, renamed
 from speech.model_files.ctranslate2 import read_tensors
 from speech.model_files.devices import Device, require_torch_device
 from speech.model_files.store import find
-
-Samples = NDArray[np.int16]
-Floats32 = NDArray[np.float32]
 
 WEIGHTS = "whisper-base"
 RATE_HZ = 16_000

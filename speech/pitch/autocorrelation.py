@@ -15,14 +15,13 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Floats32, Samples
 from speech.pitch import autocorrelation_kernel as kernel
 
 RATE_HZ = 8_000
 STEP_S = 0.01
 FLOOR_HZ, CEILING_HZ = 70.0, 500.0
 
-Samples = npt.NDArray[np.int16]
-Floats = npt.NDArray[np.float32]
 
 _STEP = round(STEP_S * RATE_HZ)
 # Three periods of the floor, so that the window holds one period at every lag.
@@ -45,7 +44,7 @@ _VOICING_CHANGE_COST = 0.14
 class PitchTrack:
     """An F0 contour. hz: float32, shape (frames,), 0 where unvoiced; frame i at i · `STEP_S` seconds."""
 
-    hz: Floats
+    hz: Floats32
 
     def voiced_runs(self) -> npt.NDArray[np.int64]:
         """First and one past the last frame of every voiced stretch, shape (stretches, 2)."""
@@ -53,7 +52,7 @@ class PitchTrack:
         return edges.reshape(-1, 2).astype(np.int64)
 
 
-def signal_for_tracking(samples: Samples, rate: int) -> Floats:
+def signal_for_tracking(samples: Samples, rate: int) -> Floats32:
     """The samples at `RATE_HZ`, in their own units; resampled block by block, at most 4 MB at a time."""
     if rate == RATE_HZ:
         return samples.astype(np.float32)
@@ -71,7 +70,7 @@ def signal_for_tracking(samples: Samples, rate: int) -> Floats:
     return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
 
-def track_pitch(signal: Floats) -> PitchTrack:
+def track_pitch(signal: Floats32) -> PitchTrack:
     """F0 of a signal at `RATE_HZ`, one frame for every `STEP_S` from its first sample on."""
     frames = 1 + signal.size // _STEP if signal.size else 0
     hz = np.zeros((frames, _CANDIDATES + 1), np.float32)
@@ -94,7 +93,7 @@ def track_pitch(signal: Floats) -> PitchTrack:
     return PitchTrack(np.take_along_axis(hz, path[:, np.newaxis], axis=1)[:, 0])
 
 
-def _autocorrelate(padded: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
+def _autocorrelate(padded: Floats32, start: int, stop: int) -> tuple[Floats32, Floats32]:
     """Normalised autocorrelation, shape (frames, lags), and power of frames start to stop of a padded signal."""
     window, roll_off, of_window = _analysis()
     first = start * _STEP + _WINDOW // 2
@@ -102,7 +101,7 @@ def _autocorrelate(padded: Floats, start: int, stop: int) -> tuple[Floats, Float
     frames = (frames - frames.mean(axis=1, keepdims=True)) * window
     spectrum: npt.NDArray[np.complex64] = np.fft.rfft(frames, _FFT)  # type: ignore[assignment] # single stays single
     power_spectrum = (spectrum.real**2 + spectrum.imag**2) * roll_off
-    correlation: Floats = np.fft.irfft(power_spectrum, _FFT)[:, : of_window.size]  # type: ignore[assignment]
+    correlation: Floats32 = np.fft.irfft(power_spectrum, _FFT)[:, : of_window.size]  # type: ignore[assignment]
     power = correlation[:, 0].copy()
     with np.errstate(divide="ignore", invalid="ignore"):
         normalised = correlation / power[:, np.newaxis] / of_window
@@ -110,7 +109,7 @@ def _autocorrelate(padded: Floats, start: int, stop: int) -> tuple[Floats, Float
 
 
 @cache
-def _analysis() -> tuple[Floats, Floats, Floats]:
+def _analysis() -> tuple[Floats32, Floats32, Floats32]:
     """Window; what each bin of the power spectrum counts; autocorrelation of the window, 1 at lag 0."""
     window = np.hanning(_WINDOW + 2)[1:-1]
     bins_hz = np.fft.rfftfreq(_FFT, 1 / RATE_HZ)

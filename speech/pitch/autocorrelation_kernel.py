@@ -10,16 +10,21 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Floats, Floats32
 from common.numba_loops import entry, inner
 
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 
 @entry
 def find_candidates(
-    correlation: Floats, rate: float, floor: float, ceiling: float, octave_cost: float, hz: Floats, strength: Floats
+    correlation: Floats32,
+    rate: float,
+    floor: float,
+    ceiling: float,
+    octave_cost: float,
+    hz: Floats32,
+    strength: Floats32,
 ) -> None:
     """Write the strongest peaks of each frame's autocorrelation into columns 1 … of `hz` and `strength`.
 
@@ -50,7 +55,7 @@ def find_candidates(
 
 
 @entry
-def cheapest_path(hz: Floats, strength: Floats, octave_jump_cost: float, voicing_change_cost: float) -> Indices:
+def cheapest_path(hz: Floats32, strength: Floats32, octave_jump_cost: float, voicing_change_cost: float) -> Indices:
     """The column of every frame on the path of most strength less the costs of changes (Viterbi)."""
     frames, columns = hz.shape
     best = np.empty(columns)
@@ -90,7 +95,7 @@ def cheapest_path(hz: Floats, strength: Floats, octave_jump_cost: float, voicing
 
 
 @entry
-def cube_sum(signal: Floats) -> float:
+def cube_sum(signal: Floats32) -> float:
     """Sum of the cubed samples: its sign is that of the sharper peaks."""
     total = 0.0
     for value in signal:
@@ -99,7 +104,7 @@ def cube_sum(signal: Floats) -> float:
 
 
 @inner
-def _likeness(signal: Floats, first: int, second: int, reach: int) -> float:
+def _likeness(signal: Floats32, first: int, second: int, reach: int) -> float:
     """Normalised correlation of the signal around two places, `reach` samples to either side."""
     cross, energy_first, energy_second = 0.0, 0.0, 0.0
     for k in range(-reach, reach + 1):
@@ -114,7 +119,7 @@ def _likeness(signal: Floats, first: int, second: int, reach: int) -> float:
 
 
 @inner
-def _find_peaks(signal: Floats, polarity: float, start: int, stop: int, peaks: Indices) -> int:
+def _find_peaks(signal: Floats32, polarity: float, start: int, stop: int, peaks: Indices) -> int:
     """Write the places of the local maxima above zero; how many there are."""
     count = 0
     for t in range(max(1, start), min(stop, signal.size - 1)):
@@ -126,7 +131,7 @@ def _find_peaks(signal: Floats, polarity: float, start: int, stop: int, peaks: I
 
 
 @inner
-def _summit(signal: Floats, polarity: float, centre: int, reach: int) -> float:
+def _summit(signal: Floats32, polarity: float, centre: int, reach: int) -> float:
     highest = 0.0
     for t in range(max(0, centre - reach), min(signal.size, centre + reach + 1)):
         highest = max(highest, polarity * signal[t])
@@ -134,7 +139,7 @@ def _summit(signal: Floats, polarity: float, centre: int, reach: int) -> float:
 
 
 @inner
-def _period(periods: Floats, first_frame: int, last_frame: int, step: int, time: float) -> float:
+def _period(periods: Floats32, first_frame: int, last_frame: int, step: int, time: float) -> float:
     """Period at a time, linear between the frames of a voiced stretch."""
     place = time / step
     left = min(max(int(place), first_frame), last_frame)
@@ -145,13 +150,13 @@ def _period(periods: Floats, first_frame: int, last_frame: int, step: int, time:
 
 @inner
 def _cheapest_chain(
-    narrow: Floats,
-    wide: Floats,
+    narrow: Floats32,
+    wide: Floats32,
     polarity: float,
     peaks: Indices,
-    period: Doubles,
-    costs: Doubles,
-    edges: Doubles,
+    period: Floats,
+    costs: Floats,
+    edges: Floats,
     back: Indices,
 ) -> int:
     """Chain peaks one period apart; index of the last peak of the cheapest chain, predecessors in `back`.
@@ -189,7 +194,7 @@ def _cheapest_chain(
 
 
 @inner
-def _refine(signal: Floats, polarity: float, peak: int) -> float:
+def _refine(signal: Floats32, polarity: float, peak: int) -> float:
     """The summit of the parabola through a peak and its neighbours."""
     left, here, right = polarity * signal[peak - 1], polarity * signal[peak], polarity * signal[peak + 1]
     bend = 2.0 * here - left - right
@@ -198,15 +203,15 @@ def _refine(signal: Floats, polarity: float, peak: int) -> float:
 
 @entry
 def mark_stretches(
-    narrow: Floats,
-    wide: Floats,
+    narrow: Floats32,
+    wide: Floats32,
     polarity: float,
-    hz: Floats,
+    hz: Floats32,
     runs: Indices,
     step: int,
     rate: float,
-    costs: Doubles,
-    marks: Doubles,
+    costs: Floats,
+    marks: Floats,
     stretch: Indices,
 ) -> int:
     """Write the marks of all voiced stretches and which stretch each is of; how many marks there are."""

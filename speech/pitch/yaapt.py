@@ -12,9 +12,8 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from common.arrays import Floats
 
 PACKAGE = "amfm_decompy"
 RATE_HZ = 16_000

@@ -18,15 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.audio.files import is_silent
 from speech.features.mel import slaney_triangles
 from speech.model_files.devices import Device, open_session
 from speech.model_files.store import find, is_here, missing_sentence
-
-Samples = NDArray[np.int16]
-Floats = NDArray[np.float64]
 
 TITLE = "DNSMOS"
 WEIGHTS = ("dnsmos-p835", "dnsmos-p808")

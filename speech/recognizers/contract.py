@@ -10,13 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from common.arrays import Samples
 from common.errors import MetricInputError
 from speech.audio.files import is_silent
 
-Samples = npt.NDArray[np.int16]
 ENGLISH = "en"
 CHINESE = {"cn": "zh"}  # as the plan of 2026 writes it
 Device = Literal["cpu", "cuda"]

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from speech.recognizers.contract import RATE_HZ, Samples, holds_nothing
+from common.arrays import Samples
+from speech.recognizers.contract import RATE_HZ, holds_nothing
 
 _STEP_S = 0.02
 _PAUSE_STEPS = 10

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.hashes import compute_sha256
 from common.packages import describe_missing
 from speech.model_files.catalogue import read_engine
-from speech.recognizers.contract import ENGLISH, RATE_HZ, Device, Engine, Samples, check_language, check_rate
+from speech.recognizers.contract import ENGLISH, RATE_HZ, Device, Engine, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 PACKAGE = "moonshine_voice"

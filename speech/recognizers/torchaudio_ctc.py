@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import folder
-from speech.recognizers.contract import ENGLISH, Device, Engine, Samples, check_language, check_rate
+from speech.recognizers.contract import ENGLISH, Device, Engine, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 FILE = "wav2vec2_fairseq_base_ls960_asr_ls960.pth"

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from common.arrays import Samples
 from common.errors import MetricInputError
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import DeviceError, use_one_thread_for_products
 from speech.model_files.store import find
-from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, Engine, Samples, check_language, check_rate
+from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, Engine, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 WEIGHTS = "whisper-base"

@@ -25,12 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Floats32
 from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.model_files.devices import open_session
 from speech.model_files.store import find, is_here, missing_sentence
-
-Floats32 = NDArray[np.float32]
 
 TITLE = "Kokoro-82M"
 WEIGHTS = "kokoro-82m"

@@ -17,17 +17,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.arrays import Floats32
 from common.errors import MetricInputError
 from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import CheckpointError, put_state
 from speech.model_files.devices import Device, require_torch_device, without_tf32
 from speech.model_files.store import find
-
-Floats32 = NDArray[np.float32]
 
 WEIGHTS = "hifigan-universal"
 RATE_HZ = 22_050

@@ -14,12 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats, Floats32
 from speech.vocoders.world_library import load_world
-
-Floats32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
 
 RATE_HZ = 16_000
 POINTS, BANDS = 80, 1

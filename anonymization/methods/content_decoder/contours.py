@@ -7,13 +7,10 @@ samples a frame); F0 in Hz, 0 where unvoiced.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
 from anonymization.methods.spectra import RATE_HZ
+from common.arrays import Floats, Samples
 from speech.pitch.estimators import track_f0
-
-Floats = npt.NDArray[np.float64]
 
 # Fewer voiced frames have no spread of their own.
 _LEAST_VOICED_S = 0.3

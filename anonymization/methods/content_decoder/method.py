@@ -35,7 +35,6 @@ from anonymization.methods.contract import (
     OptionValue,
     PseudoSpeaker,
     Recording,
-    Samples,
     TargetPool,
     VoiceRequest,
     complete_options,
@@ -53,6 +52,7 @@ from anonymization.methods.spectra import (
 from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.voices.vectors import read_vector, write_vector
 from anonymization.methods.world.method import Level, join_pieces
+from common.arrays import Floats, Floats32, Samples
 from common.packages import missing_packages
 from speech.conversion import recognizer_map
 from speech.encoders import registry as encoders
@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from speech.conversion.content_decoder import Converter
     from speech.encoders.contract import SpeakerEncoder
 
-Floats = npt.NDArray[np.float64]
-Floats32 = npt.NDArray[np.float32]
 _MODELS = ("whisper-base", "hifigan-universal")
 _SPEAKER_ENCODER = "ge2e"
 # So much of a speaker is enough for their vector.

@@ -13,9 +13,8 @@ numbers).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from common.arrays import Floats
 
 STEPS = 20
 # Of the classifier: so many speakers of the pool, drawn for each voice, and the factor of its cosines.

@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from common.arrays import Floats
 
 # As many reflections as axes make any orthogonal map.
 AXES = REFLECTIONS = 64

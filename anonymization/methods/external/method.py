@@ -35,13 +35,13 @@ from anonymization.methods.contract import (
     Options,
     OptionValue,
     Parameter,
-    Samples,
     complete_options,
     validate_samples,
     validate_voice,
 )
 from anonymization.methods.external import description, sandbox
 from anonymization.methods.external.leftovers import remove_folder
+from common.arrays import Samples
 from speech.audio.files import AudioError, decode_audio, resample
 
 log = logging.getLogger(__name__)

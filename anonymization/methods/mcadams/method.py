@@ -26,22 +26,14 @@ from anonymization.methods.contract import (
     Options,
     OptionValue,
     Poles,
-    Samples,
     complete_options,
     read_methods,
     validate_samples,
     validate_voice,
 )
 from anonymization.methods.mcadams import numba_engine, torch_engine
-from anonymization.methods.mcadams.parameters import (
-    FULL_SCALE,
-    OFFSET,
-    PEAK,
-    RATE_HZ,
-    Floats,
-    Level,
-    McAdamsParameters,
-)
+from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, PEAK, RATE_HZ, Level, McAdamsParameters
+from common.arrays import Floats, Samples
 
 Edition = Literal[2020, 2022, 2024]
 

@@ -21,13 +21,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
-from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, Floats, McAdamsParameters
+from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, McAdamsParameters
+from common.arrays import Flags, Floats, Samples
 from common.numba_loops import entry, inner
 
 Counts = npt.NDArray[np.int64]
 Complexes = npt.NDArray[np.complex128]
-Flags = npt.NDArray[np.bool_]
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from anonymization.methods.contract import MethodError
+from common.arrays import Floats
 
 RATE_HZ = 16_000
 
-Floats = npt.NDArray[np.float64]
 Level = Literal["peak", "kept"]
 Engine = Literal["compiled", "torch"]
 

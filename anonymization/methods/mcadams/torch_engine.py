@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anonymization.methods.contract import MethodError, Samples
+from anonymization.methods.contract import MethodError
 from anonymization.methods.mcadams import numba_engine
-from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, Floats, McAdamsParameters
+from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, McAdamsParameters
+from common.arrays import Floats, Samples
 from common.packages import missing_packages
 from speech.model_files.devices import use_torch_threads
 

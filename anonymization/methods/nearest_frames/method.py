@@ -27,7 +27,6 @@ from anonymization.methods.contract import (
     MethodError,
     OptionValue,
     PseudoSpeaker,
-    Samples,
     Target,
     TargetPool,
     read_methods,
@@ -35,6 +34,7 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.spectra import SpectrumMethod, fit_to_original, layers_encoder, missing, speak, vocoder
 from anonymization.methods.world.method import Level
+from common.arrays import Samples
 from common.packages import missing_packages
 from speech.conversion.nearest_frames import (
     FRAME_SAMPLES,

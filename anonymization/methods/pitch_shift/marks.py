@@ -21,7 +21,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
+from common.arrays import Samples
 from speech.pitch import autocorrelation_kernel
 from speech.pitch.autocorrelation import (
     CEILING_HZ,

@@ -28,7 +28,6 @@ from anonymization.methods.contract import (
     Method,
     MethodError,
     Options,
-    Samples,
     WarpMap,
     read_methods,
     validate_samples,
@@ -36,12 +35,12 @@ from anonymization.methods.contract import (
 from anonymization.methods.pitch_shift.marks import PitchSource, mark_pitch
 from anonymization.methods.pitch_shift.phase_vocoder import shift_by_vocoder
 from anonymization.methods.pitch_shift.psola import shift_by_psola
+from common.arrays import Floats32, Samples
 from common.numba_loops import entry
 
 MIN_RATE_HZ, MAX_RATE_HZ = 8_000, 48_000
 MAX_CENTS = 1200.0
 
-Floats = npt.NDArray[np.float32]
 Technique = Literal["psola", "vocoder"]
 Formants = Literal["moved", "kept"]
 Level = Literal["kept", "peak"]
@@ -123,7 +122,7 @@ def shift_pitch(samples: Samples, rate: int, shift: PitchShift) -> Samples:
     return _finish(output, samples, rate, offset, shift.level)
 
 
-def _finish(output: Floats, original: Samples, rate: int, offset: float, level: Level) -> Samples:
+def _finish(output: Floats32, original: Samples, rate: int, offset: float, level: Level) -> Samples:
     """Silence put back, then the offset, scaled and rounded to int16; an output of zeros stays zeros."""
     original = np.ascontiguousarray(original)
     _mute_runs_of_zeros(original, output, -offset, round(_SILENCE_S * rate))
@@ -135,7 +134,7 @@ def _finish(output: Floats, original: Samples, rate: int, offset: float, level: 
 
 
 @entry
-def _mute_runs_of_zeros(samples: Samples, output: Floats, value: float, shortest: int) -> None:
+def _mute_runs_of_zeros(samples: Samples, output: Floats32, value: float, shortest: int) -> None:
     """Set the output to `value` wherever at least `shortest` samples in a row are 0."""
     start = 0
     for i in range(samples.size + 1):
@@ -146,7 +145,7 @@ def _mute_runs_of_zeros(samples: Samples, output: Floats, value: float, shortest
 
 
 @entry
-def _measure(samples: Samples, output: Floats, offset: float) -> tuple[float, float, float]:
+def _measure(samples: Samples, output: Floats32, offset: float) -> tuple[float, float, float]:
     """Sum of the squared samples; of the squares of output and offset together; the largest magnitude of these."""
     wanted, energy, peak = 0.0, 0.0, 0.0
     for i in range(samples.size):
@@ -158,7 +157,7 @@ def _measure(samples: Samples, output: Floats, offset: float) -> tuple[float, fl
 
 
 @entry
-def _quantize(output: Floats, offset: float, gain: float) -> Samples:
+def _quantize(output: Floats32, offset: float, gain: float) -> Samples:
     """Output and offset together, scaled and rounded."""
     quantized = np.empty(output.size, np.int16)
     for i in range(output.size):

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.pitch_shift.marks import PitchSource, find_onsets
+from common.arrays import Floats32
 from common.numba_loops import entry, inner
 from speech.pitch.autocorrelation import RATE_HZ, signal_for_tracking
 
@@ -35,7 +36,6 @@ _OVERLAP = 1.5
 # A product of two bins below this is no more than the rounding of silence.
 _NOTHING = 1e-12
 
-Floats = npt.NDArray[np.float32]
 Spectra = npt.NDArray[np.complex64]
 Indices = npt.NDArray[np.int64]
 
@@ -45,7 +45,7 @@ def hop_samples(rate: int) -> int:
     return _HOP_UNIT * max(1, round(HOP_S * rate / _HOP_UNIT))
 
 
-def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats:
+def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats32:
     """The utterance with F0 and formants times `ratio`, float32, shape (n,)."""
     hop = hop_samples(source.rate)
     window = _window(_HOPS_PER_WINDOW * hop)
@@ -64,7 +64,7 @@ def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats:
 
 
 def _analyse(
-    source: PitchSource, ratio: float, times: npt.NDArray[np.float64], window: Floats, hop: int
+    source: PitchSource, ratio: float, times: npt.NDArray[np.float64], window: Floats32, hop: int
 ) -> tuple[Spectra, Spectra]:
     """Spectra at the given times of the utterance, and one hop before in the resampled one, shape (frames, bins)."""
     reach = int((window.size + hop) * ratio) + 1
@@ -100,7 +100,7 @@ def _clock(source: PitchSource, ratio: float) -> Callable[[Indices], npt.NDArray
 
 
 @cache
-def _window(length: int) -> Floats:
+def _window(length: int) -> Floats32:
     """Periodic Hann window."""
     return np.hanning(length + 1)[:-1].astype(np.float32)
 
@@ -109,7 +109,7 @@ def _window(length: int) -> Floats:
 
 
 @inner
-def _find_peaks(power: Floats, peaks: Indices) -> int:
+def _find_peaks(power: Floats32, peaks: Indices) -> int:
     """Write the bins above their two neighbours on either side; how many there are."""
     bins = power.size
     count = 0
@@ -130,7 +130,7 @@ def _find_peaks(power: Floats, peaks: Indices) -> int:
 
 
 @inner
-def _valley(power: Floats, left: int, right: int) -> int:
+def _valley(power: Floats32, left: int, right: int) -> int:
     """The weakest bin between two peaks."""
     lowest = left
     for b in range(left, right):
@@ -181,7 +181,7 @@ def lock_phases(here: Spectra, back: Spectra, before: Spectra, rise: float) -> N
 
 
 @entry
-def _overlap_add(frames: Floats, start: int, hop: int, output: Floats) -> None:
+def _overlap_add(frames: Floats32, start: int, hop: int, output: Floats32) -> None:
     """Add frames, the first of which begins at sample `start`, to the output; what lies outside of it is left out."""
     for i in range(frames.shape[0]):
         first = start + i * hop

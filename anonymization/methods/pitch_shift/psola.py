@@ -19,12 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.pitch_shift.marks import PitchMarks, PitchSource, mark_pitch
+from common.arrays import Flags, Floats, Floats32
 from common.numba_loops import entry, inner
 
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 # Grains placed between samples are interpolated by a Kaiser-windowed sinc: so many taps, at so many places.
 TAPS, PHASES = 16, 64
@@ -44,13 +42,13 @@ class Layout(NamedTuple):
     reach: float64, shape (k - 1,): how far the two grains of each interval reach into it.
     """
 
-    times: Doubles
+    times: Floats
     grains: Indices
     turned: Flags
-    reach: Doubles
+    reach: Floats
 
 
-def shift_by_psola(source: PitchSource, ratio: float, *, keep_formants: bool = False) -> Floats:
+def shift_by_psola(source: PitchSource, ratio: float, *, keep_formants: bool = False) -> Floats32:
     """The utterance with F0 times `ratio`, float32, shape (n,).
 
     keep_formants: grains are not resampled; unvoiced sound then stays as it is.
@@ -72,7 +70,7 @@ def lay_out(marks: PitchMarks, ratio: float, *, keep_formants: bool) -> Layout:
     return layout._replace(reach=layout.reach[:-1])
 
 
-def _render(source: PitchSource, marks: PitchMarks, layout: Layout, speed: float) -> Floats:
+def _render(source: PitchSource, marks: PitchMarks, layout: Layout, speed: float) -> Floats32:
     """Mix the grains of a layout, taken from the source played `speed` times as fast, block by block."""
     output = np.zeros(source.samples.size, np.float32)
     intervals = layout.times.size - 1
@@ -99,13 +97,13 @@ def _render(source: PitchSource, marks: PitchMarks, layout: Layout, speed: float
 
 
 @cache
-def make_interpolation_table() -> Floats:
+def make_interpolation_table() -> Floats32:
     """Filters that read a signal p / PHASES of a sample after tap TAPS / 2 - 1, shape (PHASES, TAPS), each of sum 1."""
     offsets = np.arange(TAPS) - (TAPS // 2 - 1)
     distance = offsets - np.arange(PHASES)[:, np.newaxis] / PHASES
     window = np.i0(_KAISER_BETA * np.sqrt(np.clip(1 - (distance / (TAPS // 2)) ** 2, 0, None)))
     table = np.sinc(distance) * window
-    filters: Floats = (table / table.sum(axis=1, keepdims=True)).astype(np.float32)
+    filters: Floats32 = (table / table.sum(axis=1, keepdims=True)).astype(np.float32)
     return filters
 
 
@@ -114,15 +112,15 @@ def make_interpolation_table() -> Floats:
 
 @entry
 def _lay_grains(
-    marks: Doubles,
+    marks: Floats,
     is_voiced: Flags,
     is_onset: Flags,
     ratio: float,
     keep_formants: bool,
-    times: Doubles,
+    times: Floats,
     grains: Indices,
     turned: Flags,
-    reach: Doubles,
+    reach: Floats,
 ) -> int:
     """Write the layout of `lay_out`, or only count where the arrays are empty; how many grains it has.
 
@@ -161,7 +159,7 @@ def _lay_grains(
 
 
 @inner
-def _read(signal: Floats, place: float, direction: int, table: Floats, values: Floats) -> None:
+def _read(signal: Floats32, place: float, direction: int, table: Floats32, values: Floats32) -> None:
     """Write the signal from a place between samples on, forwards or backwards; zero outside of the signal."""
     phases, taps = table.shape
     first = math.floor(place + 0.5 / phases)
@@ -184,7 +182,7 @@ def _read(signal: Floats, place: float, direction: int, table: Floats, values: F
 
 @inner
 def _mix_two(
-    falling: Floats, rising: Floats, from_falling: float, to_rising: float, reach: float, output: Floats
+    falling: Floats32, rising: Floats32, from_falling: float, to_rising: float, reach: float, output: Floats32
 ) -> None:
     """Fade from one grain to another, of the power that they would have were they alike.
 
@@ -209,7 +207,7 @@ def _mix_two(
 
 @entry
 def _mix(
-    signal: Floats, places: Doubles, turned: Flags, times: Doubles, reach: Doubles, table: Floats, output: Floats
+    signal: Floats32, places: Floats, turned: Flags, times: Floats, reach: Floats, table: Floats32, output: Floats32
 ) -> None:
     """Write the samples between the first and the last of `times`.
 

@@ -28,7 +28,6 @@ from anonymization.methods.contract import (
     MethodError,
     OptionValue,
     PseudoSpeaker,
-    Samples,
     TargetPool,
     VoiceRequest,
     read_methods,
@@ -36,6 +35,7 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.world.method import Level, set_level
+from common.arrays import Floats32, Samples
 from common.errors import MetricInputError
 from speech.recognizers import registry as recognizers
 from speech.recognizers.contract import Recognizer
@@ -98,7 +98,7 @@ class RecognizeAndSpeak(Described):
         if not item.pseudo_speaker.mixture:
             raise MethodError(f"{self.name} takes a voice that is a mixture, as it plans them; found one that is not.")
         mixture = mix_with_average(item.pseudo_speaker.mixture, float(cast("float", options.get("weight", 0.0))))
-        spoken: list[kokoro.Floats32] = []
+        spoken: list[Floats32] = []
         try:
             for text in self._hear(samples):
                 sound = kokoro.shared().speak(text, mixture)
@@ -137,10 +137,10 @@ def _recognizer(name: str, process: int) -> Recognizer:  # noqa: ARG001 - a fork
     return recognizers.load(name)
 
 
-def _at_rate(sound: kokoro.Floats32) -> kokoro.Floats32:
+def _at_rate(sound: Floats32) -> Floats32:
     import soxr
 
-    resampled: kokoro.Floats32 = soxr.resample(sound, kokoro.RATE_HZ, RATE_HZ, quality="VHQ")
+    resampled: Floats32 = soxr.resample(sound, kokoro.RATE_HZ, RATE_HZ, quality="VHQ")
     return resampled
 
 

@@ -24,8 +24,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from anonymization.methods.contract import MethodError, PseudoSpeaker, Samples, Target, TargetPool
+from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool
 from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role, pseudo_speaker_key
+from common.arrays import Samples
 
 GenderRule = Literal["any", "same", "opposite"]
 Scope = Literal["level", "speaker", "all"]

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.contract import MethodError
-
-Floats32 = npt.NDArray[np.float32]
+from common.arrays import Floats32
 
 
 def write_vector(values: npt.NDArray[np.floating]) -> str:

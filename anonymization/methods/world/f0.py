@@ -11,13 +11,12 @@ from types import ModuleType
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from anonymization.methods.contract import MethodError, Samples
+from anonymization.methods.contract import MethodError
+from common.arrays import Floats, Samples
 from speech.pitch.autocorrelation import signal_for_tracking, track_pitch
 from speech.vocoders import world_library
 
-Floats = npt.NDArray[np.float64]
 Estimator = Literal["autocorrelation", "dio", "harvest"]
 
 RATE_HZ = 16_000

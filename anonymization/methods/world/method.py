@@ -24,7 +24,6 @@ from anonymization.methods.contract import (
     Method,
     MethodError,
     Options,
-    Samples,
     WarpMap,
     read_methods,
     validate_samples,
@@ -35,11 +34,11 @@ from anonymization.methods.world.f0 import (
     FULL_SCALE,
     RATE_HZ,
     Estimator,
-    Floats,
     load_world,
     move_f0,
     track_f0,
 )
+from common.arrays import Floats, Samples
 from speech.vocoders.world_library import missing_world
 
 Level = Literal["kept", "peak"]

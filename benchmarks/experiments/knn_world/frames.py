@@ -19,18 +19,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Samples
-from anonymization.methods.world.f0 import (
-    RATE_HZ,
-    Estimator,
-    F0Statistics,
-    Floats,
-    load_world,
-    measure_f0,
-    n_frames,
-    track_f0,
-)
+from anonymization.methods.world.f0 import RATE_HZ, Estimator, F0Statistics, load_world, measure_f0, n_frames, track_f0
 from anonymization.methods.world.method import analyse_frames, cut_at_pauses
+from common.arrays import Floats, Samples
 from speech.conversion.nearest_frames import nearest
 
 Singles = npt.NDArray[np.float32]

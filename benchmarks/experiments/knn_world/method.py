@@ -19,14 +19,13 @@ from anonymization.methods.contract import (
     Item,
     MethodError,
     OptionValue,
-    Samples,
     Target,
     TargetPool,
     read_methods,
     require_pool,
     validate_samples,
 )
-from anonymization.methods.world.f0 import FRAME_MS, MIN_VOICED_FRAMES, RATE_HZ, Estimator, Floats, load_world, move_f0
+from anonymization.methods.world.f0 import FRAME_MS, MIN_VOICED_FRAMES, RATE_HZ, Estimator, load_world, move_f0
 from anonymization.methods.world.method import (
     FFT_SIZE,
     Level,
@@ -43,6 +42,7 @@ from benchmarks.experiments.knn_world.frames import (
     convert_frames,
     join_frames,
 )
+from common.arrays import Floats, Samples
 from speech.vocoders.world_library import missing_world
 
 _TITLE = "kNN-WORLD"

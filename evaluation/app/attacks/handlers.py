@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.attacks.selectors import matrices_key, scores_key, similarity_key
@@ -40,7 +41,7 @@ from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
-from speech.encoders.contract import Samples, SpeakerEncoder
+from speech.encoders.contract import SpeakerEncoder
 from speech.model_files.devices import load_where_it_can
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from anonymization.app.selectors import outputs_keep_duration
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.audio_measures.services import draw_figures, find_or_store_f0
@@ -21,7 +22,7 @@ from evaluation.metrics.audio_checks import audio_problems, check_audio
 from evaluation.metrics.averages import summarise
 from evaluation.metrics.pitch import pitch_correlation, realigned_pitch_correlation
 from portal.challenges.models import Gender, Role
-from portal.core.storage import Samples, load_audio
+from portal.core.storage import load_audio
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext

@@ -16,13 +16,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Samples
 from common.errors import MetricInputError
 from common.problems import Problem
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
 from evaluation.app.runs.kinds import EngineRunKind
 from evaluation.formats.results import Speech
-from portal.core.storage import Samples, load_audio
+from portal.core.storage import load_audio
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor
 from portal.jobs.runner import JobContext

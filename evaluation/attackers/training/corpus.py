@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Flags, Samples
 from common.errors import MetricInputError
 from common.progress import Count, ignore_progress
 from common.text_files import read_text_file
@@ -31,7 +32,6 @@ from common.wording import name_some
 from evaluation.attackers.training.recipe import TrainingRecipe
 from speech.audio.files import AudioError, read_pcm16
 
-Samples = npt.NDArray[np.int16]
 Read = Callable[[], tuple[Samples, int]]
 
 RATE_HZ = 16_000
@@ -222,7 +222,6 @@ def read_audio(path: Path) -> tuple[Samples, int]:
 
 
 Indices = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 TENTH = 10
 _FULL_SCALE = 32768
 

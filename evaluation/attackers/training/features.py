@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from common.arrays import Samples
 from common.progress import Count
-from evaluation.attackers.training.corpus import Indices, Samples, Segments, TrainingUtterance, read_checked
+from evaluation.attackers.training.corpus import Indices, Segments, TrainingUtterance, read_checked
 from speech.features.log_mel import HOP, log_mel
 
 BANDS = 80  # where no other number is asked for

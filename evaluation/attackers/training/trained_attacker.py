@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from common.arrays import Samples
 from common.atomic_write import write_atomically
 from common.errors import MetricInputError
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.corpus import Segments
 from evaluation.attackers.training.recipe import TrainingRecipe, find_missing_libraries
-from speech.encoders.contract import Device, Samples, SpeakerEncoder, Vectors
+from speech.encoders.contract import Device, SpeakerEncoder, Vectors
 from speech.encoders.ecapa_voxceleb import LogMelEncoder
 from speech.model_files.checkpoints import load_state, save_checkpoint
 from speech.model_files.devices import require_torch_device

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import islice
@@ -30,12 +30,12 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Model
 
 from common.errors import CommandError
+from common.progress import Progress
 from portal.core.one_state import read_one_state
 
 ROWS_AT_ONCE = 1000
 # Made by Django itself with every database.
 OF_DJANGO = ("django_content_type", "auth_permission")
-Progress = Callable[[str, int, int], None]
 
 
 def list_migrations() -> list[list[str]]:

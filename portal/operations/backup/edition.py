@@ -23,6 +23,7 @@ from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.hashes import compute_sha256
 from common.problems import Problem
+from common.progress import Progress
 from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.selectors import words_key
@@ -37,7 +38,6 @@ from portal.core.removal import Rows, list_files, list_folder
 from portal.core.storage import portal_files, read_stored, replace_named
 from portal.core.version import code_version
 from portal.jobs.models import State
-from portal.operations.backup.database import Progress
 from portal.operations.backup.edition_rows import AUDIO, Numbers, RowReader, carried_rows, rename_key, write_rows
 from portal.operations.backup.folder import FILES, ContentFolder, Stored, copy_hashed, read_list, write_list
 from portal.submissions.models import SubmittedFile, System

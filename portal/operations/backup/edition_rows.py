@@ -23,6 +23,7 @@ from django.db.models import CASCADE, DateField, ForeignKey, Model, Q
 
 from anonymization.app.models import AnonymizationRun
 from common.errors import CommandError
+from common.progress import Progress
 from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from listening.app.models import Analysis, Participant, ScreeningResult, Session, SessionEvent, Stimulus, Study
@@ -30,7 +31,7 @@ from portal.challenges.models import Corpus, DataFile, DataSet, Edition, Speaker
 from portal.core.removal import Rows, find_owned, find_rows, find_rows_of
 from portal.jobs.models import Job
 from portal.jobs.selectors import MAILS, REMOVAL
-from portal.operations.backup.database import ROWS_AT_ONCE, Progress, as_json
+from portal.operations.backup.database import ROWS_AT_ONCE, as_json
 from portal.submissions.models import SharedPart, Submission, SubmittedFile, Upload
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 

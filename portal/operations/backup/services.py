@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.lock import lock_folder
 from common.problems import Problem, ProblemList, Severity
+from common.progress import Progress
 from portal.core.removal import list_held_files
 from portal.core.storage import SPARE_BYTES, StoredFile, is_local, portal_files
 from portal.core.version import code_version
@@ -36,7 +37,6 @@ from portal.operations.backup.folder import (
     copy_hashed,
 )
 
-Progress = Callable[[str, int, int], None]
 CONTENT = "files/content/"
 LEFT_OUT = ("health",)  # of the files: what the check of health writes and deletes
 BEGUN = "restoring"  # in the data folder: the name of the backup that is being restored

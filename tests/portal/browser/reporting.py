@@ -11,6 +11,7 @@ from anonymization.methods.contract import Parameter
 from anonymization.methods.mcadams.method import mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from common.arrays import Floats
 from evaluation.formats.results import CATEGORIES, Speech
 from evaluation.formats.scores import write_scores
 from evaluation.metrics.catalogue import find_metric
@@ -19,7 +20,7 @@ from evaluation.objective_results.results.expected import ResultKind, detection_
 from evaluation.objective_results.results.results_2022 import make_reported_number
 from portal.demo.archives import RATE_HZ, DemoSubmission, DemoUtterance
 from speech.audio.files import read_pcm16
-from speech.encoders.long_term_spectrum import Floats, score_trials, speaker_vector
+from speech.encoders.long_term_spectrum import score_trials, speaker_vector
 from tests.evaluation.formats.writing import write_result_file, write_single_files
 
 PAIRS = (
