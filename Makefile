@@ -22,13 +22,14 @@ ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accoun
 	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) tests/portal/operations/test_backup.py \
 	$(addprefix tests/portal/submissions/test_,uploads.py intake.py) $(addprefix tests/listening/monitor/test_,exclusions.py \
 	exports.py monitoring.py) $(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py \
-	farming.py codes.py withdrawal.py) \
-	-k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
-	or unsafe_archive or would_end or real_ or spreadsheet or dictionary or page or command)"
+	farming.py codes.py withdrawal.py)
 # What depends on how messages are kept, by Redis or by the folder queue, on which the other tests of processes run; and
 # without those that have a Redis of their own there, too.
 ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py two_hosts.py \
-	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker) -k "not (queue_is_down or redis_was_away)"
+	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker)
+NOT_ON_THEM := -k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
+	or unsafe_archive or would_end or real_ or spreadsheet or dictionary or page or command \
+	or queue_is_down or redis_was_away)"
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 # Everything but pip itself, which other steps use while it would be replaced.
@@ -72,7 +73,7 @@ compiled: $(VENV)/dev
 # No browser sees the database: its tests run once, on the embedded default.
 test-embedded: $(VENV)/dev $(VENV)/models browser
 	@echo "Running the tests on SQLite and the folder queue"
-	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
+	@$(PYTEST) -n 4 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
 
 # They wait a third of their time, so they run beside the others. Their makes have no share in the jobs of this one: with
 # it they would wait for the slot that the tests beside them hold. Other flags stay, such as that of a dry run.
@@ -86,8 +87,7 @@ test-processes: $(VENV)/dev $(VENV)/models browser
 	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)
 
 test-services: $(VENV)/dev $(VENV)/models
-	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL)
-	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_REDIS)
+	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL) $(ON_REDIS) $(NOT_ON_THEM)
 
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests

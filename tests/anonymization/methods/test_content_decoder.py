@@ -331,7 +331,7 @@ def test_methods_can_be_handed_to_another_process():
 # With its models -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [CODES, JOINT, TOGETHER, FILTERED, UNITS, BY_WORLD])
+@pytest.mark.parametrize("method", [CODES, JOINT, TOGETHER, FILTERED, UNITS, BY_WORLD], ids=lambda one: one.name)
 def test_output_is_nearer_to_the_given_voice_than_to_the_own(method, shared):
     """By an encoder that the method does not use; silence, brevity and the length stay, and the bytes come again."""
     import soundfile
