@@ -76,7 +76,6 @@ def test_criterion_01_first_trial_is_audible_after_one_tap_in_both_ears(strict_p
     tap_once_there(page, line, '[data-slot="a"][data-state="ready"] button')
     expect_heard(page, "a")
     page.wait_for_function("() => ear.left > 1 && ear.right > 1")
-    page.wait_for_timeout(100)  # two more looks of the ear
     assert set(page.evaluate("() => states")) == {"suspended"}  # nothing would have been heard before the tap
     ear = page.evaluate("() => ({ ...ear, contexts: ear.contexts.map((context) => context.state) })")
     assert ear["contexts"] == ["running"]

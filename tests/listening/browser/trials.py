@@ -20,29 +20,20 @@ EAR = """() => {
     if (target instanceof AudioDestinationNode) {
       const { context } = this;
       if (!ear.contexts.includes(context)) ear.contexts.push(context);
-      // As the loudspeakers do it: one channel goes to both sides.
+      // As the loudspeakers do it: one channel goes to both sides. Each sample is heard once, on both sides together,
+      // however busy the machine is.
       const { channelCount, channelCountMode, channelInterpretation } = context.destination;
       const mixed = new GainNode(context, { channelCount, channelCountMode, channelInterpretation });
-      const splitter = new ChannelSplitterNode(context, { numberOfOutputs: 2 });
-      connect.call(this, mixed);
-      connect.call(mixed, splitter);
-      const analysers = [0, 1].map((index) => {
-        const analyser = new AnalyserNode(context, { fftSize: 2048 });
-        connect.call(splitter, analyser, index);
-        return analyser;
-      });
-      const samples = new Float32Array(2048);
-      const energy = (analyser) => {
-        analyser.getFloatTimeDomainData(samples);
-        return samples.reduce((sum, sample) => sum + sample * sample, 0);
+      const listener = context.createScriptProcessor(2048, 2, 1);
+      const energy = (samples) => samples.reduce((sum, sample) => sum + sample * sample, 0);
+      listener.onaudioprocess = ({ inputBuffer }) => {
+        ear.left += energy(inputBuffer.getChannelData(0));
+        ear.right += energy(inputBuffer.getChannelData(1));
       };
-      const timer = setInterval(() => {
-        const [left, right, again] = [...analysers, analysers[0]].map(energy);
-        if (left !== again) return; // the sound went on between the two
-        ear.left += left;
-        ear.right += right;
-      }, 20);
-      this.addEventListener("ended", () => setTimeout(() => clearInterval(timer), 200));
+      connect.call(this, mixed);
+      connect.call(mixed, listener);
+      connect.call(listener, target);
+      this.addEventListener("ended", () => setTimeout(() => listener.disconnect(), 200));
     }
     return connect.call(this, target, ...rest);
   };
