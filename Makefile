@@ -73,7 +73,7 @@ compiled: $(VENV)/dev
 # No browser sees the database: its tests run once, on the embedded default.
 test-embedded: $(VENV)/dev $(VENV)/models browser
 	@echo "Running the tests on SQLite and the folder queue"
-	@$(PYTEST) -n 4 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
+	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
 
 # They wait a third of their time, so they run beside the others. Their makes have no share in the jobs of this one: with
 # it they would wait for the slot that the tests beside them hold. Other flags stay, such as that of a dry run.
