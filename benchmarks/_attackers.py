@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks._speech import RATE_HZ, Speech, Utterance
 from common.arrays import Floats, Samples
@@ -41,7 +40,7 @@ def wespeaker(model: Path) -> Ear:
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     [name] = [entry.name for entry in session.get_inputs()]
 
-    def listen(samples: npt.NDArray[np.int16], rate_hz: int) -> Floats:
+    def listen(samples: Samples, rate_hz: int) -> Floats:
         if rate_hz != RATE_HZ:
             raise ValueError(f"The engine takes {RATE_HZ} Hz, found {rate_hz} Hz.")
         energies = kaldi_energies(samples)
@@ -51,7 +50,7 @@ def wespeaker(model: Path) -> Ear:
     return listen
 
 
-def kaldi_energies(samples: npt.NDArray[np.int16]) -> Floats:
+def kaldi_energies(samples: Samples) -> Floats:
     """Log mel energies as Kaldi's `compute-fbank-feats`, no dither, Hamming window; shape (frames, 80)."""
     signal = samples.astype(np.float64)
     frames = np.lib.stride_tricks.sliding_window_view(np.pad(signal, (0, max(0, WINDOW - signal.size))), WINDOW)[::HOP]
@@ -85,7 +84,7 @@ def trial_scores(
     """Target and nontarget scores: each trial against every speaker of its gender and corpus."""
     from speech.encoders.long_term_spectrum import score_trials
 
-    of_speaker: dict[str, list[npt.NDArray[np.float64]]] = defaultdict(list)
+    of_speaker: dict[str, list[Floats]] = defaultdict(list)
     place = {}
     for utterance in enrolment:
         of_speaker[utterance.speaker].append(models[utterance.name])

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from anonymization.methods.contract import (
     FRAME_S,
@@ -254,7 +253,7 @@ def _listed(words: Iterable[str]) -> str:
 # Spectrum, resonances and F0 of one voice at the instant ---------------------------------------------
 
 
-def look_at(samples: npt.NDArray[np.int16], rate: int, at_s: float) -> Side:
+def look_at(samples: Samples, rate: int, at_s: float) -> Side:
     """What there is to see of a voice at an instant.
 
     samples: int16, shape (n,), `rate` in Hz. at_s: seconds from the start.
@@ -283,7 +282,7 @@ def look_at(samples: npt.NDArray[np.int16], rate: int, at_s: float) -> Side:
     )
 
 
-def cut_frame(samples: npt.NDArray[np.int16], rate: int, at_s: float) -> Floats:
+def cut_frame(samples: Samples, rate: int, at_s: float) -> Floats:
     """The samples within 20 ms of the instant, shape (frame samples,), zero outside of the recording."""
     half = round(FRAME_S * rate / 2)
     first = round(at_s * rate) - half

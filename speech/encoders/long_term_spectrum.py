@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from common.arrays import Floats, Samples
 from common.errors import MetricInputError
@@ -26,7 +25,7 @@ QUIETEST_DB = 40.0  # frames further below the loudest one are pauses
 _FLOOR = 1e-10
 
 
-def speaker_vector(samples: npt.NDArray[np.int16], rate_hz: int) -> Floats:
+def speaker_vector(samples: Samples, rate_hz: int) -> Floats:
     """Mean and standard deviation of the log mel spectrum over the frames that hold speech, shape (80,).
 
     The mean over the bands is taken off each frame, so that level does not count.

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from common.arrays import Floats32
+from common.arrays import Floats32, Samples
 from common.errors import MetricInputError
 
 Window = Literal["hamming", "povey"]
@@ -51,7 +51,7 @@ class FilterbankOptions:
         return round(self.hop_s * self.rate_hz)
 
 
-def log_mel_filterbank(samples: npt.NDArray[np.int16] | Floats32, options: FilterbankOptions) -> Floats32:
+def log_mel_filterbank(samples: Samples | Floats32, options: FilterbankOptions) -> Floats32:
     """The log energies of each band in each frame, shape (1 + (n − frame) // hop, bands).
 
     Args:
@@ -68,7 +68,7 @@ def log_mel_filterbank(samples: npt.NDArray[np.int16] | Floats32, options: Filte
     return np.concatenate([np.log(np.maximum(power @ triangles, floor)) for power in _power_spectra(samples, options)])
 
 
-def _power_spectra(samples: npt.NDArray[np.int16] | Floats32, options: FilterbankOptions) -> Iterator[Floats32]:
+def _power_spectra(samples: Samples | Floats32, options: FilterbankOptions) -> Iterator[Floats32]:
     """Power spectra of some frames at a time, shape (frames, points / 2): without the line at half the rate."""
     frame, points = options.frame_samples, _points(options)
     window = _window(options.window, frame)

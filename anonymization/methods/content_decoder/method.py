@@ -386,7 +386,7 @@ def _rows_of_gender(pool: Pool, request: VoiceRequest) -> npt.NDArray[np.intp]:
     return np.array(found or range(len(pool.names)))
 
 
-def _own_vector(recordings: Sequence[Recording]) -> npt.NDArray[np.float32] | None:
+def _own_vector(recordings: Sequence[Recording]) -> Floats32 | None:
     """The mean vector of the first minute of a speaker; None where there is too little speech."""
     vectors = []
     for samples in _heard(recordings):

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.pitch_shift.marks import PitchSource, find_onsets
-from common.arrays import Floats32
+from common.arrays import Floats, Floats32
 from common.numba_loops import entry, inner
 from speech.pitch.autocorrelation import RATE_HZ, signal_for_tracking
 
@@ -63,9 +63,7 @@ def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats32:
     return output
 
 
-def _analyse(
-    source: PitchSource, ratio: float, times: npt.NDArray[np.float64], window: Floats32, hop: int
-) -> tuple[Spectra, Spectra]:
+def _analyse(source: PitchSource, ratio: float, times: Floats, window: Floats32, hop: int) -> tuple[Spectra, Spectra]:
     """Spectra at the given times of the utterance, and one hop before in the resampled one, shape (frames, bins)."""
     reach = int((window.size + hop) * ratio) + 1
     start = int(times[0]) - reach
@@ -76,7 +74,7 @@ def _analyse(
     return here.astype(np.complex64, copy=False), back.astype(np.complex64, copy=False)
 
 
-def _clock(source: PitchSource, ratio: float) -> Callable[[Indices], npt.NDArray[np.float64]]:
+def _clock(source: PitchSource, ratio: float) -> Callable[[Indices], Floats]:
     """What time of the utterance the output plays at a time: the same, but that onsets run at the resampled speed.
 
     Then all frames that hold an onset put it at one place. What is gained or lost is made good before and after.
@@ -92,8 +90,8 @@ def _clock(source: PitchSource, ratio: float) -> Callable[[Indices], npt.NDArray
     played = np.concatenate([[-end], played, [2 * end]])
     meant = np.concatenate([[-end], meant, [2 * end]])
 
-    def clock(times: Indices) -> npt.NDArray[np.float64]:
-        meant_times: npt.NDArray[np.float64] = np.interp(times, played, meant)
+    def clock(times: Indices) -> Floats:
+        meant_times: Floats = np.interp(times, played, meant)
         return meant_times
 
     return clock

@@ -40,7 +40,7 @@ from tests.portal.api.calls import ALL_SCOPES, Api, Challenge, token_of
 from tests.portal.test_access import MATRIX, POSTS
 
 pytestmark = pytest.mark.django_db
-EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "1"))
+EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "2"))
 CHECKS = (
     not_a_server_error,
     status_code_conformance,
