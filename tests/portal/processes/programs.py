@@ -131,6 +131,12 @@ def _running():
                 yield folder, command
 
 
+def parent_of(pid):
+    """Pid of the process that started this one."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1])
+
+
 def _environment(folder):
     try:
         return (folder / "environ").read_bytes().split(b"\0")
