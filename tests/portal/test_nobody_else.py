@@ -141,7 +141,7 @@ PART = "application/offset+octet-stream"
 SEES_EVERY_JOB = ("operator",)
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 READ_AND_WRITE = ("get", "post")
-# Who tries every method, of what is hidden, the visitor those that an address has; the others read and write, pages by
+# Who tries every method, of what is hidden, the visitor those that an address has. Everybody reads and writes, pages by
 # session and the API by token.
 TRIES_EVERY_METHOD = ("rival by session", "rival by token", "visitor")
 # Who reads and writes where the leaderboard is published.
@@ -279,7 +279,16 @@ def test_walk_meets_every_kind_of_address(challenge):
     assert unused == set()
 
 
-def test_what_is_a_teams_looks_to_others_as_if_it_were_not(challenge):
+@pytest.mark.parametrize(
+    ("challenge", "tries_all"),
+    [
+        pytest.param("hidden", False, id="hidden"),
+        pytest.param("hidden", True, id="hidden, every method"),
+        pytest.param("published", False, id="published"),
+    ],
+    indirect=["challenge"],
+)
+def test_what_is_a_teams_looks_to_others_as_if_it_were_not(challenge, tries_all):
     is_published = challenge.edition.published_at is not None
     before = list(Submission.objects.values()), list(challenge.team.memberships.values())
     named = addresses(challenge)
@@ -287,13 +296,15 @@ def test_what_is_a_teams_looks_to_others_as_if_it_were_not(challenge):
     for who, client in askers(challenge):
         if is_published and who not in MEETS_WHAT_IS_PUBLISHED:
             continue
-        tries_all = who in TRIES_EVERY_METHOD and not is_published
+        if tries_all and who not in TRIES_EVERY_METHOD:
+            continue
         for name, (there, nowhere) in named.items():
             if is_published and name in PUBLIC_ONCE_PUBLISHED:
                 continue
             if kind_of(name) == "jobs" and who.startswith(SEES_EVERY_JOB):
                 continue
-            if not (is_published or tries_all) and who.endswith("by token") != name.startswith(("api:", "uploads:")):
+            asks_both = is_published or tries_all or who == "visitor"
+            if not asks_both and who.endswith("by token") != name.startswith(("api:", "uploads:")):
                 continue
             of_address = tuple(asked[name]) if who == "visitor" else METHODS
             for method in of_address if tries_all else READ_AND_WRITE:
