@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.db.models import Q
@@ -101,6 +102,7 @@ def read_numbers(runs: Iterable[EvaluationRun], wanted: Q | None = None) -> dict
     return found
 
 
+@lru_cache(4096)  # runs of one edition have the same few thousand
 def _identity(data_set: str, gender: str, metric: str, estimator: str, *speeches: str) -> NumberIdentity:
     training, enrolment, speech = (Speech(one) if one else None for one in speeches)
     test = training, enrolment, speech or Speech.ANONYMISED
