@@ -298,12 +298,12 @@ def test_what_is_a_teams_looks_to_others_as_if_it_were_not(challenge, tries_all)
             continue
         if tries_all and who not in TRIES_EVERY_METHOD:
             continue
+        asks_both = is_published or tries_all or who == "visitor"
         for name, (there, nowhere) in named.items():
             if is_published and name in PUBLIC_ONCE_PUBLISHED:
                 continue
             if kind_of(name) == "jobs" and who.startswith(SEES_EVERY_JOB):
                 continue
-            asks_both = is_published or tries_all or who == "visitor"
             if not asks_both and who.endswith("by token") != name.startswith(("api:", "uploads:")):
                 continue
             of_address = tuple(asked[name]) if who == "visitor" else METHODS
