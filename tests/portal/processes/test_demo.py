@@ -30,10 +30,15 @@ pytestmark = pytest.mark.skipif(
 LIMIT_S = 300
 NEVER = "\0"
 OPEN = "Ctrl-C ends it"  # the last line, after which nothing else is said
-MOMENTS = ("Quick Pitch (simulated) makes", "T02-p1 version 1: accepted", "simulated listeners have answered")
 TEAMS = ["Wide Range (simulated)", "Quick Pitch (simulated)", "Hasty Upload (simulated)"]
 # It speaks by models that not every machine has.
 SPOKEN = [] if explain_missing(get_method("t04")) else ["Spoken Anew (simulated)"]
+MOMENTS = (
+    "Quick Pitch (simulated) makes",
+    *(f"{team} makes" for team in SPOKEN),  # networks compute then
+    "T02-p1 version 1: accepted",
+    "simulated listeners have answered",
+)
 COUNTED = (
     "submissions_submission",
     "submissions_upload",
@@ -169,6 +174,7 @@ def test_studies_that_the_speech_is_enough_for_are_published_and_nothing_in_them
     )
     assert demo.ask(question) == [
         ("voices-listening", "rating", "open", 0, 0),
+        ("voices-ratings", "rating", "closed", 1, 1),
         ("voices-voices", "linkability", "closed", 1, 1),
         ("voices-words", "transcription", "closed", 1, 1),
     ]
@@ -176,7 +182,7 @@ def test_studies_that_the_speech_is_enough_for_are_published_and_nothing_in_them
         "SELECT study.is_simulated, session.is_simulated, count(*) FROM listening_session session "
         "JOIN listening_study study ON study.id = session.study_id GROUP BY 1, 2"
     )
-    assert demo.ask(sessions) == [(1, 1, 24)]
+    assert demo.ask(sessions) == [(1, 1, 24 + 12 + 12)]
 
 
 def test_second_run_adds_nothing_and_every_row_has_the_portals_own_measures(demo: Demo, lines: list[str]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import os
 import signal
 import threading
@@ -81,20 +82,29 @@ class Command(BaseCommand):
         guide = _Guide(folder, screen, options, synthetic=options["speech"] is None)
         with hold(settings.DATA_DIR, settings.ADDRESS):
             require_free(settings.ADDRESS)
-            self._run(guide)
+            thread = self._run(guide)
         if guide.failure:
             raise CommandError(guide.failure)
+        if thread.is_alive():
+            # It was interrupted. Python ends a thread where it is, and a network that computes in it would then abort
+            # the whole process with a message of its own.
+            logging.shutdown()
+            self.stdout.flush()
+            os._exit(0)
 
-    def _run(self, guide: _Guide) -> None:
+    def _run(self, guide: _Guide) -> threading.Thread:
+        """Show the portal until it is interrupted; returns the thread of the guide, which may be at work still."""
         guide.say("Preparing the database and the static files")
         prepare()
         open_for_imports(DEMO_CORPUS, guide.folder)
         answer_to_network(settings.ADDRESS)
-        threading.Thread(target=guide.run, name="guide", daemon=True).start()
+        thread = threading.Thread(target=guide.run, name="guide", daemon=True)
+        thread.start()
         processes = portal_processes(
             settings.ADDRESS, web_threads=settings.WEB_THREADS, worker_processes=settings.WORKER_PROCESSES
         )
         Supervisor(processes, guide.tell).run()
+        return thread
 
     def _print(self, text: str) -> None:
         self.stdout.write(text, ending="")
