@@ -220,7 +220,7 @@ class _Simulation:
         from django.test import override_settings
 
         from portal.jobs import services
-        from portal.jobs.models import Job, State
+        from portal.jobs.models import Job, JobState
 
         clock = mock.patch.object(services, "read_clock", self._read_clock)
         broker = mock.patch.object(services.current_app, "send_task")
@@ -238,8 +238,8 @@ class _Simulation:
                     with transaction.atomic():
                         do(*given)
                 self._start_what_may()
-        self.night.left = Job.objects.filter(edition=edition.name).exclude(state=State.SUCCEEDED).count()
-        Job.objects.filter(edition=edition.name).exclude(state=State.SUCCEEDED).update(state=State.CANCELLED)
+        self.night.left = Job.objects.filter(edition=edition.name).exclude(state=JobState.SUCCEEDED).count()
+        Job.objects.filter(edition=edition.name).exclude(state=JobState.SUCCEEDED).update(state=JobState.CANCELLED)
         return self.night
 
     def _read_clock(self) -> datetime:
@@ -260,9 +260,9 @@ class _Simulation:
         start_intake(submission=submission)
 
     def _start_what_may(self) -> None:
-        from portal.jobs.models import Job, State
+        from portal.jobs.models import Job, JobState
 
-        waiting = Job.objects.filter(self._ready(), state=State.WAITING).order_by()
+        waiting = Job.objects.filter(self._ready(), state=JobState.WAITING).order_by()
         asked = set(waiting.values_list("queue", flat=True).distinct())  # the others have nothing for any worker
         for queues in list(self.idle):
             for queue in queues:
@@ -275,24 +275,24 @@ class _Simulation:
 
     def _find_next(self, queue: str) -> Any:
         """The portal's choice, or who waits longest."""
-        from portal.jobs.models import Job, State
+        from portal.jobs.models import Job, JobState
         from portal.jobs.turns import find_next
 
         if not self.by_arrival:
             return find_next(queue)
-        waiting = Job.objects.filter(self._ready(), queue=queue, state=State.WAITING)
+        waiting = Job.objects.filter(self._ready(), queue=queue, state=JobState.WAITING)
         return waiting.order_by("waiting_since", "created_at").values_list("pk", flat=True).first()
 
     @staticmethod
     def _ready() -> Any:
         from django.db.models import Q
 
-        from portal.jobs.models import State
+        from portal.jobs.models import JobState
 
-        return Q(after=None) | Q(after__state=State.SUCCEEDED)
+        return Q(after=None) | Q(after__state=JobState.SUCCEEDED)
 
     def _start(self, key: Any, queues: tuple[str, ...]) -> None:
-        from portal.jobs.models import Job, State
+        from portal.jobs.models import Job, JobState
         from portal.jobs.services import claim_job
 
         job = Job.objects.select_related("after").get(pk=key)
@@ -301,7 +301,7 @@ class _Simulation:
         first = self.teams[0].pk
         if job.team == first:
             self.begun[job.queue].append(self.now_s)
-        elif job.team and not Job.objects.filter(queue=job.queue, team=job.team, state=State.RUNNING).exists():
+        elif job.team and not Job.objects.filter(queue=job.queue, team=job.team, state=JobState.RUNNING).exists():
             next_since_s = max(since_s, self.served_s.get((job.queue, job.team), 0.0))
             self.night.before.append(sum(at > next_since_s for at in self.begun[job.queue]))
         self.served_s[job.queue, job.team] = self.now_s
@@ -332,14 +332,14 @@ class _Simulation:
         return int(found) if found is not None else None
 
     def _end(self, job: Any, queues: tuple[str, ...]) -> None:
-        from portal.jobs.models import State
+        from portal.jobs.models import JobState
         from portal.jobs.services import finish_job
         from portal.submissions.models import Submission
         from portal.submissions.services import accept_submission
 
         self.idle.append(queues)
         self.served_s[job.queue, job.team] = self.now_s
-        assert finish_job(job, State.SUCCEEDED), f"{job} was taken away"
+        assert finish_job(job, JobState.SUCCEEDED), f"{job} was taken away"
         submission = self._submission_of(job)
         if job.kind == "intake":
             accept_submission(submission=Submission.objects.get(pk=submission))

@@ -108,7 +108,7 @@ class _Silent:
 def _submit(edition: Any, number: int) -> Taken:
     """Let a new team send the corpus by B2 in voices of its own, and do every job that follows."""
     from portal.demo import archives
-    from portal.jobs.models import Job, State
+    from portal.jobs.models import Job, JobState
     from portal.jobs.runner import execute
     from tests.portal.archives import submit
     from tests.portal.factories import make_team, make_user
@@ -130,9 +130,9 @@ def _submit(edition: Any, number: int) -> Taken:
         execute(job.pk)
         taken.work_s[job.kind].append(_work_s() - began)
         job.refresh_from_db()
-        if job.state != State.SUCCEEDED:
+        if job.state != JobState.SUCCEEDED:
             sys.exit(f"{job} {job.state}: {job.failure} {submission.report_summary}")
-    assert not Job.objects.filter(state=State.WAITING).exclude(kind="mail").exists(), "a job waits for ever"
+    assert not Job.objects.filter(state=JobState.WAITING).exclude(kind="mail").exists(), "a job waits for ever"
     submission.refresh_from_db()
     assert submission.state == "evaluated", f"{submission.state}: {submission.report_summary}"
     taken.files_bytes, taken.database_bytes = _measure_files() - before[0], measure_database() - before[1]
@@ -142,10 +142,10 @@ def _submit(edition: Any, number: int) -> Taken:
 def _find_ready() -> Any:
     from django.db.models import Q
 
-    from portal.jobs.models import Job, State
+    from portal.jobs.models import Job, JobState
 
-    ready = Q(after=None) | Q(after__state=State.SUCCEEDED)
-    return Job.objects.filter(ready, state=State.WAITING).exclude(kind="mail").order_by("created_at").first()
+    ready = Q(after=None) | Q(after__state=JobState.SUCCEEDED)
+    return Job.objects.filter(ready, state=JobState.WAITING).exclude(kind="mail").order_by("created_at").first()
 
 
 def _work_s() -> float:

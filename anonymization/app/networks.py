@@ -31,7 +31,7 @@ from anonymization.methods.registry import get_method, methods
 from anonymization.network_training.recipe import read_recipes
 from portal.core.storage import read_stored
 from portal.jobs.long_work import working_folder
-from portal.jobs.models import State
+from portal.jobs.models import ACTIVE_STATES
 
 FOLDER = "networks-of-runs"
 RUNS_AT_ONCE = 100
@@ -137,5 +137,5 @@ def forget_speaker(name: str, trainings: QuerySet[NetworkTraining]) -> None:
 
 def _list_held() -> set[str]:
     """The runs with such networks, by their keys as texts, whose jobs have not ended."""
-    runs = AnonymizationRun.objects.filter(network__isnull=False, job__state__in=(State.WAITING, State.RUNNING))
+    runs = AnonymizationRun.objects.filter(network__isnull=False, job__state__in=ACTIVE_STATES)
     return {str(pk) for pk in runs.order_by().values_list("pk", flat=True)}

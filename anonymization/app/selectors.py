@@ -21,7 +21,7 @@ from anonymization.methods.contract import Anonymizer, MethodError, OptionValue,
 from anonymization.methods.registry import methods
 from portal.challenges.models import Corpus, DataSet
 from portal.challenges.selectors import may_see_corpus
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job, JobState
 from portal.submissions.models import Submission
 
 RUNS_THAT_TELL = 20
@@ -145,7 +145,7 @@ def list_paces() -> dict[str, Pace]:
 
 def _paces_of_runs(versions: Mapping[str, str]) -> dict[str, Pace]:
     """By the newest runs that went through at the first attempt: the times of others are not those of the work."""
-    runs = AnonymizationRun.objects.filter(job__state=State.SUCCEEDED, job__attempt__lte=1).order_by("-pk")
+    runs = AnonymizationRun.objects.filter(job__state=JobState.SUCCEEDED, job__attempt__lte=1).order_by("-pk")
     columns = ("method", "recipe_version", "data_set", "job__started_at", "job__finished_at")
     found = runs.filter(method__in=versions).values_list(*columns)[:RUNS_LOOKED_AT]
     rows = [(method, *others) for method, version, *others in found if version == versions[method]]
@@ -174,7 +174,7 @@ def _seconds(started: datetime | None, ended: datetime | None) -> float | None:
 
 
 def _paces_of_trials(versions: Mapping[str, str]) -> dict[str, Pace]:
-    jobs = Job.objects.filter(kind=TRIAL, state=State.SUCCEEDED).order_by("-finished_at")
+    jobs = Job.objects.filter(kind=TRIAL, state=JobState.SUCCEEDED).order_by("-finished_at")
     found: dict[str, Pace] = {}
     for result in jobs.values_list("result", flat=True)[:TRIALS_LOOKED_AT]:
         for method, tried in result.get("methods", {}).items():
@@ -185,5 +185,5 @@ def _paces_of_trials(versions: Mapping[str, str]) -> dict[str, Pace]:
 
 def list_unfinished_trials(corpus: Corpus) -> list[Job]:
     """The trials on this corpus that have not ended."""
-    jobs = Job.objects.filter(kind=TRIAL, state__in=[State.WAITING, State.RUNNING], parameters__corpus=corpus.name)
+    jobs = Job.objects.filter(kind=TRIAL, state__in=ACTIVE_STATES, parameters__corpus=corpus.name)
     return list(jobs.order_by("needs_card"))

@@ -18,7 +18,7 @@ from anonymization.methods.voices.pseudo_speakers import VoicePlan
 from portal.challenges.models import Corpus, DataSet
 from portal.core import audit
 from portal.core.version import code_version
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
@@ -115,13 +115,13 @@ def settle_anonymization(job: Job) -> None:
     submission.refresh_from_db(fields=["state"])
     if submission.state != Submission.State.RECEIVED:  # withdrawn, or accepted before
         return
-    if job.state != State.SUCCEEDED:
-        ended = "was cancelled." if job.state == State.CANCELLED else f"failed: {job.failure}"
+    if job.state != JobState.SUCCEEDED:
+        ended = "was cancelled." if job.state == JobState.CANCELLED else f"failed: {job.failure}"
         note = f"The run on {run.data_set} {ended} It can be run again; what was finished is kept."
         change_state(submission=submission, state=Submission.State.RECEIVED, note=note)
         return
     runs = submission.anonymization_runs.all()
-    if runs.exclude(job__state=State.SUCCEEDED).exists():
+    if runs.exclude(job__state=JobState.SUCCEEDED).exists():
         return
     files = submission.files.count()
     note = f"{files:,} utterances of {len(runs)} data sets were anonymised with {run.method_title}."

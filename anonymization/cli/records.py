@@ -41,7 +41,7 @@ PART = ".part"  # how the name of an unfinished file ends
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OutputRow:
     """A finished utterance: what it was made of, what was made, what was changed and found."""
 
     output: str
@@ -74,7 +74,7 @@ class Row:
         )
 
     @classmethod
-    def from_json(cls, line: str) -> Row:
+    def from_json(cls, line: str) -> OutputRow:
         """Raises ValueError, KeyError or TypeError for a line that is not whole."""
         content: dict[str, Any] = json.loads(line)
         content["voice"] = PseudoSpeaker(**content["voice"])
@@ -115,7 +115,7 @@ class OutputFolder:
                 f"{folder}: expected a folder that can be written, found “{error.strerror}”. Name another one."
             ) from error
 
-    def add(self, row: Row) -> None:
+    def add(self, row: OutputRow) -> None:
         """Keep a finished utterance; a process that is killed afterwards does not lose it."""
         self.rows[row.output] = row
         self._journal.write(f"{row.to_json()}\n")
@@ -158,7 +158,7 @@ class OutputFolder:
             ) from error
         return lock
 
-    def _continue(self, record: Mapping[str, object]) -> dict[str, Row]:
+    def _continue(self, record: Mapping[str, object]) -> dict[str, OutputRow]:
         path, wanted = self.folder / RECORD, json.loads(json.dumps({**record, **_NO_TARGETS, **record}))
         if path.exists():
             earlier = _read_record(path)
@@ -228,14 +228,14 @@ def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _read_journal(path: Path) -> dict[str, Row]:
+def _read_journal(path: Path) -> dict[str, OutputRow]:
     """The finished utterances; a line that a killed process did not finish is as good as none."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, OutputRow] = {}
     if path.exists():
         text = path.read_text(encoding="utf-8", errors="replace")
         for line in text.splitlines():
             with suppress(ValueError, KeyError, TypeError):
-                row = Row.from_json(line)
+                row = OutputRow.from_json(line)
                 rows[row.output] = row
         if text and not text.endswith("\n"):
             write_text(path, "".join(f"{row.to_json()}\n" for row in rows.values()))

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.cli import arguments, records, voice_assignment
 from anonymization.cli.progress import Progress, format_duration, interruption
-from anonymization.cli.records import OutputFolder, Row, write_text
+from anonymization.cli.records import OutputFolder, OutputRow, write_text
 from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
 from anonymization.cli.work import Settings, Task, outcomes
 from anonymization.methods.content_decoder.retrained import find_retrained
@@ -295,7 +295,7 @@ class _Run:
 
 
 def write_lists(
-    folder: Path, data_set: DataSet, utterances: Iterable[Utterance], rows: Mapping[str, Row]
+    folder: Path, data_set: DataSet, utterances: Iterable[Utterance], rows: Mapping[str, OutputRow]
 ) -> tuple[Problem, ...]:
     """Write the lists of an anonymised Kaldi data directory, from the files that are really there.
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from anonymization.checks.outputs import check_output
-from anonymization.cli.records import FULL, PART, NoSpaceError, Row, hold_as_worker
+from anonymization.cli.records import FULL, PART, NoSpaceError, OutputRow, hold_as_worker
 from anonymization.cli.voice_assignment import prepare_method
 from anonymization.methods import contract
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_file
@@ -58,7 +58,7 @@ class Task:
     audio: Path
     output: str
     voice: contract.PseudoSpeaker
-    earlier: Row | None = None
+    earlier: OutputRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Outcome:
     """
 
     task: Task
-    row: Row | None = None
+    row: OutputRow | None = None
     is_kept: bool = False
     problem: Problem | None = None
     notes: tuple[str, ...] = ()
@@ -234,7 +234,7 @@ def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, k
             check_output(given.samples, output, given.rate_hz, file=task.output, keeps_duration=keeps_duration)
         )
         made = output.size, given.rate_hz, path.stat().st_size, compute_sha256(path)
-        return Outcome(task, Row(task.output, ready.digest, task.voice, *made, given.notes, problems))
+        return Outcome(task, OutputRow(task.output, ready.digest, task.voice, *made, given.notes, problems))
     except Exception as error:  # it concerns this utterance alone, unless the disk is full
         return _failed(task, settings, error, is_read=True)
 

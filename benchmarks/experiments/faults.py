@@ -360,15 +360,15 @@ def _send(trial: Trial, outcome: Outcome, team: Any, archive: Path) -> None:
 
 def _settle(outcome: Outcome, organizer: Any) -> None:
     """Wait until every job has ended; what failed with a reason is run again, as its page offers."""
-    from portal.jobs.models import Job, State
+    from portal.jobs.models import ACTIVE_STATES, Job, JobState
     from portal.jobs.services import run_again
 
     for _ in range(TRIES):
         _wait(
-            lambda: _patiently(lambda: not Job.objects.filter(state__in=(State.WAITING, State.RUNNING)).exists()),
+            lambda: _patiently(lambda: not Job.objects.filter(state__in=ACTIVE_STATES).exists()),
             "jobs that do not end",
         )
-        failed = _patiently(lambda: list(Job.objects.filter(state=State.FAILED)))
+        failed = _patiently(lambda: list(Job.objects.filter(state=JobState.FAILED)))
         if not failed:
             return
         for job in failed:

@@ -9,8 +9,8 @@ from pathlib import Path
 from common.errors import CommandError
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_json, print_message, print_table, print_text
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
-from speech.model_files.fetching import FetchError, Progress, fetch
-from speech.model_files.store import FETCH_COMMAND, State, folder, known, path_of, state
+from speech.model_files.fetching import FetchError, FetchProgress, fetch
+from speech.model_files.store import FETCH_COMMAND, FileState, folder, known, path_of, state
 
 DESCRIPTION = (
     "Model files of attackers, recognisers and predictors: which are present, their source and their licence."
@@ -51,7 +51,7 @@ def _list(*, as_json: bool) -> int:
         for name, file in MODEL_FILES.items()
     ]
     print_table(["name", "state", "MB", "licence", "source"], rows, indent="  ")
-    if any(each is not State.HERE for each in states.values()):
+    if any(each is not FileState.HERE for each in states.values()):
         print_text(f"\nFetch what is missing with “{FETCH_COMMAND} --all”, or name the files.")
     return FINE
 
@@ -60,7 +60,7 @@ def _fetch(options: argparse.Namespace) -> int:
     if options.all == bool(options.names):
         raise CommandError(f"Expected names of model files or --all: {FETCH_COMMAND} NAME…")
     names = tuple(MODEL_FILES) if options.all else tuple(options.names)
-    before = {name for name in names if state(name) is State.HERE}
+    before = {name for name in names if state(name) is FileState.HERE}
     failures: tuple[str, ...] = ()
     with ProgressBar(is_kept=True, lines="stages") as bar:
         try:
@@ -69,7 +69,7 @@ def _fetch(options: argparse.Namespace) -> int:
             failures = error.sentences
     for sentence in failures:
         print_message(sentence)
-    fetched = [name for name in names if name not in before and state(name) is State.HERE]
+    fetched = [name for name in names if name not in before and state(name) is FileState.HERE]
     if options.json:
         content = {"folder": str(folder()), "fetched": fetched, "problems": failures}
         print_json(content | {"models": [_row(known(name), state(name)) for name in names]})
@@ -78,7 +78,7 @@ def _fetch(options: argparse.Namespace) -> int:
     return PROBLEMS if failures else FINE
 
 
-def _row(file: ModelFile, found: State) -> dict[str, object]:
+def _row(file: ModelFile, found: FileState) -> dict[str, object]:
     row = {"name": file.name, "title": file.title, "state": str(found), "path": str(path_of(file))}
     row |= {name: getattr(file, name) for name in ("size_bytes", "sha256", "licence", "source", "origin")}
     return row | {"packages": sorted({part.release.requirement for part in file.parts})}
@@ -88,7 +88,7 @@ def _megabytes(size_bytes: int) -> str:
     return f"{size_bytes / _MEGABYTE:.1f}"
 
 
-def _show(bar: ProgressBar, progress: Progress) -> None:
+def _show(bar: ProgressBar, progress: FetchProgress) -> None:
     """A line for each step; on a terminal also how far it is."""
     share = f": {_megabytes(progress.done_bytes)} of {_megabytes(progress.total_bytes)} MB"
     text = progress.what + (share if progress.total_bytes else "")

@@ -28,7 +28,7 @@ DESCRIPTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PitchRow:
     """One utterance; None where a correlation is not defined or was not asked for."""
 
     utterance: str
@@ -66,14 +66,14 @@ def run(options: argparse.Namespace) -> int:
         reasons = [problem.sentence() for problem in matched.problems]
         found = f"{options.original} and {options.anonymised}: expected the same utterances in both, found none."
         raise CommandError(next((reason for reason in reasons if "expected WAV" in reason), found))
-    rows: list[Row] = []
+    rows: list[PitchRow] = []
     failures: list[str] = []
     for outcome in _measured(matched.pairs, options):
-        (rows if isinstance(outcome, Row) else failures).append(outcome)  # type: ignore[arg-type]
+        (rows if isinstance(outcome, PitchRow) else failures).append(outcome)  # type: ignore[arg-type]
     if not rows:
         raise CommandError(failures[0])
     if options.csv:
-        write_csv(options.csv, [[field.name for field in fields(Row)], *map(astuple, rows)])
+        write_csv(options.csv, [[field.name for field in fields(PitchRow)], *map(astuple, rows)])
     if options.json:
         terminal.print_json(_content(rows, failures, matched.problems))
     else:
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     return finish(failures, matched.problems)
 
 
-def _measured(pairs: Sequence[AudioPair], options: argparse.Namespace) -> Iterator[Row | str]:
+def _measured(pairs: Sequence[AudioPair], options: argparse.Namespace) -> Iterator[PitchRow | str]:
     """Outcomes in the order of the pairs: a row, or a sentence that says why there is none."""
     measure = partial(_measure, estimator=options.estimator, realign=options.realign)
     jobs = min(options.jobs or len(os.sched_getaffinity(0)), len(pairs))
@@ -93,7 +93,7 @@ def _measured(pairs: Sequence[AudioPair], options: argparse.Namespace) -> Iterat
         yield from terminal.track_progress(pool.map(measure, pairs, chunksize=chunk), len(pairs), "utterances")
 
 
-def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> Row | str:
+def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> PitchRow | str:
     place = pair.original
     try:
         original, rate = read_pcm16(pair.original)
@@ -108,7 +108,7 @@ def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> Row | str:
     except MetricInputError as error:
         return f"{pair.utterance}: {error}"
     found = compared.correlation
-    return Row(
+    return PitchRow(
         utterance=pair.utterance,
         pitch_correlation=found.rho,
         pitch_correlation_voiced=found.rho_voiced,
@@ -120,15 +120,15 @@ def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> Row | str:
     )
 
 
-def _summaries(rows: Sequence[Row]) -> dict[str, tuple[Metric, Summary]]:
+def _summaries(rows: Sequence[PitchRow]) -> dict[str, tuple[Metric, Summary]]:
     """Mean, deviation and number of the utterances for which each correlation is defined."""
-    keys = [field.name for field in fields(Row) if field.name in PITCH_METRICS]
+    keys = [field.name for field in fields(PitchRow) if field.name in PITCH_METRICS]
     values = {key: [getattr(row, key) for row in rows] for key in keys}
     defined = {key: [value for value in column if value is not None] for key, column in values.items()}
     return {key: (PITCH_METRICS[key], summarise(column)) for key, column in defined.items() if column}
 
 
-def _print_summary(rows: Sequence[Row], options: argparse.Namespace) -> None:
+def _print_summary(rows: Sequence[PitchRow], options: argparse.Namespace) -> None:
     table = [
         [format_heading(metric), format_value(summary.mean, metric), format_value(summary.std, metric), str(summary.n)]
         for metric, summary in _summaries(rows).values()
@@ -144,7 +144,7 @@ def _print_summary(rows: Sequence[Row], options: argparse.Namespace) -> None:
         terminal.print_text(f"Each utterance: {options.csv}")
 
 
-def _content(rows: Sequence[Row], failures: Sequence[str], problems: Sequence[Problem]) -> dict[str, object]:
+def _content(rows: Sequence[PitchRow], failures: Sequence[str], problems: Sequence[Problem]) -> dict[str, object]:
     return {
         "estimator": rows[0].estimator,
         "summaries": {key: asdict(summary) for key, (_, summary) in _summaries(rows).items()},

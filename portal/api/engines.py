@@ -35,7 +35,7 @@ from evaluation.objective_results.values import Number
 from portal.api.base import ApiView, Shape, Who, operation
 from portal.api.submissions import JobSerializer
 from portal.api.systems import MissingSerializer, NumberSerializer, VersionQuerySerializer, system_view
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
@@ -72,7 +72,9 @@ class RunSerializer(Shape):
     id = serializers.IntegerField()
     kind = serializers.CharField()
     engine = EngineNameSerializer()
-    state = serializers.ChoiceField(State.choices, help_text="Of its last job; “cancelled” also if an earlier failed.")
+    state = serializers.ChoiceField(
+        JobState.choices, help_text="Of its last job; “cancelled” also if an earlier failed."
+    )
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
     jobs = JobSerializer(many=True)

@@ -12,8 +12,7 @@ from portal.api.access import Scope, require_scope
 from portal.api.base import WITH_CSV, ApiView, BytesRenderer, Computed, Shape, Who, operation
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import csv_response
-from portal.jobs.models import Actor
-from portal.jobs.models import State as JobState
+from portal.jobs.models import Actor, JobState
 from portal.submissions import diff, services
 from portal.submissions.models import Submission, SubmittedDocument, Upload
 from portal.submissions.pages import data_set_rows, summarize_progress

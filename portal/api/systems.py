@@ -13,7 +13,7 @@ from evaluation.app.audio_measures.selectors import select_measures
 from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
 from portal.core.downloads import csv_response
 from portal.submissions.models import Submission, System
-from portal.submissions.rules import Part
+from portal.submissions.rules import SystemPart
 from portal.submissions.selectors import listed_systems_for, system_for
 from portal.systems.exports import VALUE_COLUMNS, objective_as_dict, objective_rows, value_rows
 from portal.systems.selectors import View, make_view
@@ -159,13 +159,15 @@ class MeasureSerializer(Shape):
 def list_systems(api: ApiView) -> Response:
     """The systems whose numbers you may see: your own, those that you organise, and those on public leaderboards."""
     wanted = {FILTERS[name]: value for name, value in api.query(SystemSearchSerializer).items()}
-    return api.paginated(listed_systems_for(api.user, Part.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer)
+    return api.paginated(
+        listed_systems_for(api.user, SystemPart.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer
+    )
 
 
 @operation(FullSystemSerializer, who=Who.EVERYBODY)
 def show_system(api: ApiView, name: str) -> Response:
     """One system; its team and organizers also see its versions."""
-    view = _view(api, name, Part.NUMBERS)
+    view = _view(api, name, SystemPart.NUMBERS)
     system: Any = view.system
     system.shown_version, system.is_own, system.versions = view.submission.version, view.is_own, view.versions
     return Response(FullSystemSerializer(system).data)
@@ -185,17 +187,17 @@ def show_values(api: ApiView, name: str) -> HttpResponse:
 def list_file_measures(api: ApiView, name: str) -> Response:
     """What was measured on each utterance of a data set; for the system's team and the organizers."""
     wanted = api.query(FileQuerySerializer)
-    run = find_run(_view(api, name, Part.SPEECH), wanted["data_set"])
+    run = find_run(_view(api, name, SystemPart.SPEECH), wanted["data_set"])
     return api.paginated(select_measures(run).order_by("file__utterance__name", "pk"), MeasureSerializer)
 
 
 def system_view(api: ApiView, name: str) -> View:
     """A system whose numbers the asker may see, and the version that they ask for."""
     api.query(VersionQuerySerializer)
-    return _view(api, name, Part.NUMBERS)
+    return _view(api, name, SystemPart.NUMBERS)
 
 
-def _view(api: ApiView, name: str, part: Part) -> View:
+def _view(api: ApiView, name: str, part: SystemPart) -> View:
     """A system of which the asker may see a part, and the version that they meet."""
     view = make_view(api.request, system_for(api.user, name, part))
     if str(view.submission.version) != api.request.query_params.get("version", str(view.submission.version)):

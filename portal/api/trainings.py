@@ -13,7 +13,7 @@ from anonymization.app.models import NetworkTraining
 from anonymization.app.network_training.selectors import list_jobs, sum_up_state, trainings_for
 from portal.api.base import ApiView, Shape, Who, operation
 from portal.api.submissions import JobSerializer
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 
 
 class DecoderSerializer(Shape):
@@ -51,8 +51,8 @@ class NetworkTrainingSerializer(Shape):
     created_at = serializers.DateTimeField()
     seeds = NetworkSeedSerializer(many=True)
 
-    @extend_schema_field(serializers.ChoiceField(State.choices))
-    def get_state(self, training: NetworkTraining) -> State:
+    @extend_schema_field(serializers.ChoiceField(JobState.choices))
+    def get_state(self, training: NetworkTraining) -> JobState:
         return sum_up_state(list_jobs(training))
 
 

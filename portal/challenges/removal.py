@@ -10,7 +10,7 @@ from django.urls import reverse
 from portal.challenges import rules, services
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.selectors import has_submissions, was_published
-from portal.core.removal import Kind, declare_kind, declare_rows, declare_rule
+from portal.core.removal import RemovableKind, declare_kind, declare_rows, declare_rule
 
 
 def _own_editions(user: Any) -> QuerySet[Edition]:
@@ -30,7 +30,7 @@ def edition_trail(edition: Edition | None) -> list[tuple[str, str]]:
 declare_rows(DataFile, "files to download", files=("key",))
 declare_rule(Edition, _edition_problem)
 declare_kind(
-    Kind(
+    RemovableKind(
         name="editions",
         word="edition",
         model=Edition,

@@ -13,7 +13,7 @@ from portal.challenges.models import Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
 from portal.challenges.selectors import DATA_FILES, export_recipe, held_sets, is_in_use, may_pass_on
 from portal.core import audit
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.services import NotPossible, create_job
 
 FIELDS = (
@@ -146,7 +146,7 @@ def prepare_data_files(*, edition: Edition, by: Any = None) -> Job | None:
     """Start the job that makes the files for teams; None where the edition shares none, or one waits already."""
     if not edition.shares_data or edition.corpus_id is None:
         return None
-    waiting = Job.objects.filter(kind=DATA_FILES, edition=edition.name, state=State.WAITING)
+    waiting = Job.objects.filter(kind=DATA_FILES, edition=edition.name, state=JobState.WAITING)
     if waiting.exists():
         return None
     return create_job(

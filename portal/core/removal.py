@@ -30,7 +30,7 @@ Guard = Callable[[Rows], str]
 
 
 @dataclass(frozen=True)
-class Kind:
+class RemovableKind:
     """A kind of things that people can put away.
 
     Attributes:
@@ -73,7 +73,7 @@ class Kind:
     needed_by: Callable[[Any, Any], Iterable[Any]] = lambda _thing, _user: ()
 
 
-_kinds: dict[str, Kind] = {}
+_kinds: dict[str, RemovableKind] = {}
 _words: dict[type[Model], str] = {}
 _files: dict[type[Model], tuple[str, ...]] = {}
 _rules: dict[type[Model], list[Rule]] = {}
@@ -81,7 +81,7 @@ _guards: dict[type[Model], Guard] = {}
 _owned: dict[type[Model], dict[type[Model], Callable[[list[Any]], Q]]] = {}
 
 
-def declare_kind(kind: Kind) -> None:
+def declare_kind(kind: RemovableKind) -> None:
     """Let things of this kind be managed."""
     _kinds[kind.name] = kind
 
@@ -127,14 +127,14 @@ def declare_guard(model: type[Model], guard: Guard) -> None:
     _guards[model] = guard
 
 
-def find_kind(name: str) -> Kind:
+def find_kind(name: str) -> RemovableKind:
     """The kind of this name in an address, or "not found"."""
     if name not in _kinds:
         raise Http404
     return _kinds[name]
 
 
-def find_thing(kind: Kind, user: Any, key: str) -> tuple[Any, bool]:
+def find_thing(kind: RemovableKind, user: Any, key: str) -> tuple[Any, bool]:
     """A thing by its key in an address, and whether this person may do more than rename it; or "not found"."""
     is_number = key.isdecimal() and len(key) < 19
     if "\0" in key or (kind.lookup == "pk" and not is_number):
@@ -146,7 +146,7 @@ def find_thing(kind: Kind, user: Any, key: str) -> tuple[Any, bool]:
     return get_object_or_404(renamed, **wanted), False
 
 
-def list_kinds() -> list[Kind]:
+def list_kinds() -> list[RemovableKind]:
     """All kinds, in the order in which they were declared."""
     return list(_kinds.values())
 

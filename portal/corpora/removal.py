@@ -10,7 +10,7 @@ from django.urls import reverse
 from portal.challenges import rules
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
 from portal.challenges.selectors import editions_for, was_published
-from portal.core.removal import Kind, declare_kind, declare_rows, declare_rule
+from portal.core.removal import RemovableKind, declare_kind, declare_rows, declare_rule
 from portal.corpora import services
 
 
@@ -30,7 +30,7 @@ declare_rows(DataSet, "data sets")
 declare_rows(TrialList, "trial lists", files=("file",))
 declare_rule(Corpus, _corpus_problem)
 declare_kind(
-    Kind(
+    RemovableKind(
         name="corpora",
         word="corpus",
         model=Corpus,

@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404
 
 from portal.challenges.models import Corpus, DataSet, Gender, Role, Speaker, TrialList, Utterance
 from portal.challenges.selectors import corpora_for
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 
 
 def corpus_for(user: Any, name: str) -> Corpus:
@@ -32,7 +32,7 @@ def data_set_for(user: Any, corpus: str, name: str) -> DataSet:
 
 def list_imports(corpus: Corpus) -> QuerySet[Job]:
     """The jobs that imported this corpus, newest first."""
-    return Job.objects.filter(kind="import-corpus", state=State.SUCCEEDED, parameters__name=corpus.name)
+    return Job.objects.filter(kind="import-corpus", state=JobState.SUCCEEDED, parameters__name=corpus.name)
 
 
 def find_import(name: str, user: Any) -> Job | None:

@@ -20,7 +20,7 @@ from portal.core.storage import store_bytes
 from portal.corpora.selectors import may_import
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance
 from portal.jobs.kinds import JobFailure
-from portal.jobs.models import Actor, Job, State
+from portal.jobs.models import ACTIVE_STATES, Actor, Job
 from portal.jobs.services import NotPossible, create_job
 
 DEMO_CORPUS = (settings.FILES_DIR / "demo").resolve()  # from which it is imported; others may be named so, too
@@ -48,7 +48,7 @@ def import_problem(name: str, by: Any) -> str:
         return f"A corpus cannot be called {name}, because a page has that address; choose another name."
     if not may_import(name, by):
         return f"The name {name} is taken by another organizer's corpus; choose another name."
-    under_way = Job.objects.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING])
+    under_way = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES)
     if any(job.parameters["name"] == name for job in under_way):
         return f"An import of the corpus {name} is under way already; see the list of jobs."
     return ""
@@ -112,7 +112,7 @@ def rename_corpus(*, thing: Corpus, by: Any, name: str, **stated: str) -> Corpus
     if name in RESERVED_CORPORA or Corpus.objects.filter(name=name).exclude(pk=corpus.pk).exists():
         raise NotPossible(f"The name {name} is taken; choose another name.")
     jobs = Job.objects.filter(corpus=before)
-    if jobs.filter(kind="import-corpus", state__in=[State.WAITING, State.RUNNING]).exists():
+    if jobs.filter(kind="import-corpus", state__in=ACTIVE_STATES).exists():
         raise NotPossible("An import of this corpus is under way. Rename it once that has ended.")
     corpus.name = name
     corpus.save(update_fields=["name", "updated_at"])

@@ -29,7 +29,7 @@ from portal.core.models import AuditEvent
 from portal.demo import archives
 from portal.demo.terminal import LOOK_EVERY_S, Screen, SubmissionTeller
 from portal.editions.selectors import describe_sets, write_recipe
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import failure_report
 from portal.leaderboard.services import publish_leaderboard
 from portal.submissions.models import Submission, System, Upload
@@ -269,10 +269,10 @@ def _wait(edition: Edition, teller: SubmissionTeller) -> None:
     submissions, jobs = select_demo_submissions(edition), select_jobs(edition)
     while submissions.exclude(state__in=SETTLED).exists():
         teller(submissions, jobs.all())
-        failed = Q(state=Submission.State.FAILED) | Q(job__state=State.FAILED)
-        failed |= Q(anonymization_runs__job__state=State.FAILED)
+        failed = Q(state=Submission.State.FAILED) | Q(job__state=JobState.FAILED)
+        failed |= Q(anonymization_runs__job__state=JobState.FAILED)
         if (one := submissions.filter(failed).first()) is not None:
-            job = jobs.filter(state=State.FAILED).order_by("finished_at").last()
+            job = jobs.filter(state=JobState.FAILED).order_by("finished_at").last()
             raise CommandError(f"{one} failed. {failure_report(job) if job else ''}".strip())
         time.sleep(LOOK_EVERY_S)
     teller(submissions, jobs.all())

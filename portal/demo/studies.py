@@ -33,7 +33,7 @@ from portal.core.models import AuditEvent
 from portal.demo.challenge import find_submission, select_demo_submissions
 from portal.demo.listeners import answer_study
 from portal.demo.terminal import Screen, finish_jobs
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import PROPOSED_SAMPLES, find_description
@@ -261,7 +261,7 @@ def _let_listen(study: Study, organizer: User) -> None:
 def _analysis_job(study: Study, organizer: User) -> Job | None:
     """The job that analyses a closed study, which closing has started; None once it is done."""
     newest = study.analyses.select_related("job").order_by("-pk").first()
-    if newest is None or (newest.job is not None and newest.job.state in (State.FAILED, State.CANCELLED)):
+    if newest is None or (newest.job is not None and newest.job.state in (JobState.FAILED, JobState.CANCELLED)):
         newest = start_analysis(study, organizer)
     return None if newest.is_ready else newest.job
 

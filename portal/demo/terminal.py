@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from portal.core.network_addresses import EVERYWHERE, own_address
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job, JobState
 from portal.jobs.terminal import failure_report, progress_line
 from portal.submissions.models import Submission, SubmissionEvent
 
@@ -98,7 +98,7 @@ def describe_jobs(jobs: Iterable[Job]) -> str:
     """Such as ``12 of 31 jobs done · Attack on T01-p1: Speaker vectors 12 of 48 (25 %)``; what runs stands behind."""
     every = list(jobs)
     parts = [f"{sum(job.has_ended for job in every)} of {len(every)} jobs done"]
-    return " · ".join([*parts, *(progress_line(job) for job in every if job.state == State.RUNNING)])
+    return " · ".join([*parts, *(progress_line(job) for job in every if job.state == JobState.RUNNING)])
 
 
 def finish_jobs(jobs: Iterable[Job | None], say: Screen) -> None:
@@ -121,14 +121,14 @@ def finish_jobs(jobs: Iterable[Job | None], say: Screen) -> None:
         time.sleep(LOOK_EVERY_S)
     say.settle()
     for key in keys:
-        if now[key].state != State.SUCCEEDED:
+        if now[key].state != JobState.SUCCEEDED:
             raise CommandError(failure_report(now[key]))
 
 
 def wait_for_mails() -> None:
     """Wait until the mails that are on their way have been sent, but not for long."""
     for _ in range(PATIENCE_STEPS):
-        if not Job.objects.filter(kind="send-notice", state__in=[State.WAITING, State.RUNNING]).exists():
+        if not Job.objects.filter(kind="send-notice", state__in=ACTIVE_STATES).exists():
             break
         time.sleep(LOOK_EVERY_S)
     time.sleep(LOOK_EVERY_S)  # what was printed last arrives

@@ -33,7 +33,7 @@ from portal.home.next_steps import (
     teams_with_data,
 )
 from portal.jobs.checks import check_all_beside
-from portal.jobs.models import Actor, Job, State
+from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState
 from portal.jobs.pages import jobs_table, queues_table
 from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
 from portal.leaderboard.pages import leaderboard_page
@@ -127,7 +127,7 @@ def home_page(user: Any) -> dict[str, Any]:
     led = sorted((path for path in page["paths"] if path.next), key=lambda path: not path.next.is_due)
     page["main"] = led[0].edition if led and not page["steps"] else None
     if user.is_organizer or user.is_staff:
-        active = listed_jobs_for(user).filter(state__in=[State.RUNNING, State.WAITING]).order_by("state", "created_at")
+        active = listed_jobs_for(user).filter(state__in=ACTIVE_STATES).order_by("state", "created_at")
         jobs: Any = with_estimates(active.annotate(under_way=Window(Count("pk")))[:SHOWN])
         page |= {"jobs": jobs, "job_table": jobs_table(jobs), "jobs_under_way": jobs[0].under_way if jobs else 0}
     if user.is_organizer:
@@ -173,11 +173,13 @@ def open_failures(user: Any, now: datetime) -> list[Job]:
     started and only an operator can act on.
     """
     recent = jobs_for(user).filter(finished_at__gt=now - FAILURES_CONCERN_FOR)
-    imports = recent.filter(kind__in=IMPORTS, state=State.SUCCEEDED).order_by("finished_at")
+    imports = recent.filter(kind__in=IMPORTS, state=JobState.SUCCEEDED).order_by("finished_at")
     found = imports.values_list("kind", "parameters", "finished_at")
     imported = {one: at for kind, parameters, at in found if at for one in _things_imported(kind, parameters)}
     own = Q() if user.is_staff else Q(created_by=user) | ~Q(failure_actor=Actor.OPERATOR)
-    failed = recent.filter(own, state=State.FAILED).defer("problems", "result").order_by(F("finished_at").desc(), "pk")
+    failed = (
+        recent.filter(own, state=JobState.FAILED).defer("problems", "result").order_by(F("finished_at").desc(), "pk")
+    )
     return [job for job in failed if not _is_fixed(job, imported)]
 
 

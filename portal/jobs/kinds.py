@@ -30,7 +30,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
-class Kind:
+class JobKind:
     """A kind of jobs.
 
     Attributes:
@@ -68,15 +68,15 @@ class JobFailure(Exception):  # noqa: N818 - an outcome with a sentence, not a d
         self.problems = list(problems)
 
 
-_kinds: dict[str, Kind] = {}
+_kinds: dict[str, JobKind] = {}
 _engine_finders: list[EngineFinder] = []
 
 
 def job_kind(name: str, *, title: str, queue: Queue, **more: Any) -> Callable[[Handler], Handler]:
-    """Register the decorated function as the body of jobs of this `Kind`; `more` are further fields of it."""
+    """Register the decorated function as the body of jobs of this `JobKind`; `more` are further fields of it."""
 
     def register(handler: Handler) -> Handler:
-        _kinds[name] = Kind(name, title, queue, handler, **more)
+        _kinds[name] = JobKind(name, title, queue, handler, **more)
         return handler
 
     return register
@@ -133,7 +133,7 @@ def kinds_that_come_first() -> list[str]:
     return [kind.name for kind in _kinds.values() if kind.comes_first]
 
 
-def get_kind(name: str) -> Kind:
+def get_kind(name: str) -> JobKind:
     """The kind of this name.
 
     Raises:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from portal.jobs import services
-from portal.jobs.models import Actor, Job, State
+from portal.jobs.models import Actor, Job, JobState
 from portal.jobs.rules import is_last_attempt
 from portal.jobs.runner import timed_out
 
@@ -52,14 +52,14 @@ def judge_running(job: Job, limits: Limits, now: datetime) -> Verdict:
 
 def take_back_lost_jobs(now: datetime) -> int:
     """Judge every running job, and do with the lost ones what the verdict says; how many these were."""
-    running = Job.objects.filter(state=State.RUNNING).values_list("pk", flat=True)
+    running = Job.objects.filter(state=JobState.RUNNING).values_list("pk", flat=True)
     return sum(_take_back(pk, now) for pk in list(running))
 
 
 @transaction.atomic
 def _take_back(pk: Any, now: datetime) -> bool:
     # Read again under the lock: the job may have given a heartbeat or ended while this round waited for it.
-    job = Job.objects.select_for_update().filter(pk=pk, state=State.RUNNING).first()
+    job = Job.objects.select_for_update().filter(pk=pk, state=JobState.RUNNING).first()
     if job is None:
         return False
     limits = Limits(
@@ -71,12 +71,12 @@ def _take_back(pk: Any, now: datetime) -> bool:
     if verdict is Verdict.TRY_AGAIN:
         return services.release_job(job, "Its process stopped responding; the job waits for another.")
     if verdict is Verdict.CANCEL:
-        return services.finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
+        return services.finish_job(job, JobState.CANCELLED, failure="Cancelled; what was finished is kept.")
     if verdict is Verdict.TIMED_OUT:
-        return services.finish_job(job, State.FAILED, **timed_out(settings.JOB_HARD_LIMIT_S))
+        return services.finish_job(job, JobState.FAILED, **timed_out(settings.JOB_HARD_LIMIT_S))
     return services.finish_job(
         job,
-        State.FAILED,
+        JobState.FAILED,
         failure=f"The worker's process died {job.attempt} times while it ran this job, "
         f"last at “{job.stage or 'start'}”.",
         actor=Actor.OPERATOR,

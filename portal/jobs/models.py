@@ -20,12 +20,15 @@ class Queue(models.TextChoices):
     GPU = "gpu", "graphics card"
 
 
-class State(models.TextChoices):
+class JobState(models.TextChoices):
     WAITING = "waiting"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+ACTIVE_STATES = (JobState.WAITING, JobState.RUNNING)  # of jobs that have not ended
 
 
 class Actor(models.TextChoices):
@@ -65,7 +68,7 @@ class Job(models.Model):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    state = models.CharField(max_length=12, choices=State.choices, default=State.WAITING)
+    state = models.CharField(max_length=12, choices=JobState.choices, default=JobState.WAITING)
     waiting_since = models.DateTimeField()
     sent_at = models.DateTimeField(null=True, blank=True)
     times_sent = models.PositiveSmallIntegerField(default=0)
@@ -114,7 +117,7 @@ class Job(models.Model):
 
     @property
     def has_ended(self) -> bool:
-        return self.state in {State.SUCCEEDED, State.FAILED, State.CANCELLED}
+        return self.state not in ACTIVE_STATES
 
     @property
     def percent(self) -> int | None:

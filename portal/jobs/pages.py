@@ -12,7 +12,7 @@ from common.memory import format_size
 from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
 from portal.core.labels import MISSING, as_facts, count_severities, duration, moment_cell
 from portal.jobs.kinds import describe_kind
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import Ended, QueueState
 from portal.jobs.workers import Capacity, Worker
 
@@ -86,10 +86,10 @@ def _job_row(job: Job) -> Row:
 
 
 def _progress(job: Job) -> Cell:
-    if job.state == State.RUNNING:
+    if job.state == JobState.RUNNING:
         how_far = f" {job.done:,} of {job.total:,}" if job.total else ""
         return Cell(f"{job.stage or 'Starting'}{how_far}", aside=job.estimate)  # type: ignore[attr-defined]
-    if job.state == State.WAITING:
+    if job.state == JobState.WAITING:
         return Cell(aside=job.wait)  # type: ignore[attr-defined]
     return Cell(count_severities(job.problems))
 
@@ -159,11 +159,11 @@ def ended_table(ended: Iterable[Ended]) -> Table:
     kinds: dict[str, dict[str, Ended]] = {}
     for one in ended:
         kinds.setdefault(one.kind, {})[one.state] = one
-    states = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+    states = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
     heads = [*(state.label.capitalize() for state in states), "Mean duration", "Most memory"]
     rows = []
     for kind, found in kinds.items():
-        done, memory = found.get(State.SUCCEEDED), max(one.memory_bytes for one in found.values())
+        done, memory = found.get(JobState.SUCCEEDED), max(one.memory_bytes for one in found.values())
         title = describe_kind(kind)
         rows.append(
             [

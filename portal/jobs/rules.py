@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 
 MAX_ATTEMPTS = 3
 RESEND_FIRST = timedelta(seconds=60)
@@ -15,7 +15,7 @@ RESEND_IDLE = timedelta(seconds=10)
 
 def is_ready(job: Job) -> bool:
     """Whether nothing has to end before this job may run."""
-    return job.after is None or job.after.state == State.SUCCEEDED
+    return job.after is None or job.after.state == JobState.SUCCEEDED
 
 
 def must_send(job: Job, *, queue_is_idle: bool, now: datetime) -> bool:
@@ -37,7 +37,7 @@ def can_cancel(job: Job) -> bool:
 
 
 def can_run_again(job: Job) -> bool:
-    return job.state in {State.FAILED, State.CANCELLED}
+    return job.state in {JobState.FAILED, JobState.CANCELLED}
 
 
 def is_ending(chain: Iterable[Job]) -> bool:
@@ -47,7 +47,7 @@ def is_ending(chain: Iterable[Job]) -> bool:
 
 def remaining_time(job: Job, now: datetime) -> timedelta | None:
     """Estimate of the time that the current stage still needs, from its pace since it began."""
-    if job.state != State.RUNNING or job.progress_since is None or job.done <= job.progress_from:
+    if job.state != JobState.RUNNING or job.progress_since is None or job.done <= job.progress_from:
         return None
     pace = (now - job.progress_since) / (job.done - job.progress_from)
     return pace * max(0, job.total - job.done)

@@ -25,7 +25,7 @@ from portal.core import logs
 from portal.core.storage import StorageAway, wait_for_storage
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure, get_kind
-from portal.jobs.models import Actor, Job, JobEvent, State
+from portal.jobs.models import Actor, Job, JobEvent, JobState
 from portal.jobs.workers import this_capacity
 
 PROGRESS_EVERY_S = 0.5
@@ -154,7 +154,7 @@ class Watch(threading.Thread):
         try:
             services.finish_job(
                 self.context.job,
-                State.FAILED,
+                JobState.FAILED,
                 failure=f"Too large: at “{self.context.job.stage or 'start'}” it held more than {share} of memory.",
                 actor=Actor.OPERATOR,
                 remedy=f"A job of this worker may hold {share}. Give it more with PORTAL_JOB_MEMORY_MB, fewer jobs at "
@@ -202,16 +202,16 @@ def _run(context: JobContext) -> None:
         result = kind.handler(context)
         if context.cancel_wanted.is_set():
             raise JobCancelled
-        services.finish_job(job, State.SUCCEEDED, result=result, problems=context.problems)
+        services.finish_job(job, JobState.SUCCEEDED, result=result, problems=context.problems)
     except JobReleased as released:
         why = str(released) or "Its worker is stopping; the job waits for another."
         services.release_job(job, why, attempt_counts=False)
     except JobCancelled:
-        services.finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
+        services.finish_job(job, JobState.CANCELLED, failure="Cancelled; what was finished is kept.")
     except JobFailure as failure:
         services.finish_job(
             job,
-            State.FAILED,
+            JobState.FAILED,
             failure=str(failure),
             actor=failure.actor,
             remedy=failure.remedy,
@@ -219,7 +219,7 @@ def _run(context: JobContext) -> None:
         )
     except SoftTimeLimitExceeded:
         connection.close()  # it may have come in the midst of a query
-        services.finish_job(job, State.FAILED, **timed_out(context.limit_s))
+        services.finish_job(job, JobState.FAILED, **timed_out(context.limit_s))
     except (OperationalError, InterfaceError) as error:
         log.exception("Job %s lost the database.", job.pk)
         connection.close()
@@ -235,7 +235,7 @@ def _run(context: JobContext) -> None:
             return
         log.exception("Job %s failed.", job.pk)
         services.log_event(job, traceback.format_exc(), level=JobEvent.Level.TRACE)
-        services.finish_job(job, State.FAILED, actor=Actor.OPERATOR, **_internal_error(job, error))
+        services.finish_job(job, JobState.FAILED, actor=Actor.OPERATOR, **_internal_error(job, error))
 
 
 def _await_storage(context: JobContext, error: StorageAway) -> None:

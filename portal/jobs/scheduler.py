@@ -27,7 +27,7 @@ from portal.core.health import write_heartbeat
 from portal.core.maintenance import find_maintenance
 from portal.jobs import services, workers
 from portal.jobs.lost_jobs import take_back_lost_jobs
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.rules import is_ready, must_send
 
 log = logging.getLogger(__name__)
@@ -43,9 +43,9 @@ def sweep(now: datetime | None = None) -> int:
     if find_maintenance() is not None:
         return touched
     services.leave_card(now)
-    busy = set(Job.objects.filter(state=State.RUNNING).values_list("queue", flat=True))
-    for job in Job.objects.filter(state=State.WAITING).select_related("after").order_by("waiting_since"):
-        if job.after is not None and job.after.state in {State.FAILED, State.CANCELLED}:
+    busy = set(Job.objects.filter(state=JobState.RUNNING).values_list("queue", flat=True))
+    for job in Job.objects.filter(state=JobState.WAITING).select_related("after").order_by("waiting_since"):
+        if job.after is not None and job.after.state in {JobState.FAILED, JobState.CANCELLED}:
             services.settle_followers(job.after)
             touched += 1
         elif is_ready(job) and must_send(job, queue_is_idle=job.queue not in busy, now=now):

@@ -30,7 +30,7 @@ from portal.core.labels import time_left
 from portal.core.maintenance import is_seen
 from portal.core.steps import Step
 from portal.jobs.kinds import describe_kind
-from portal.jobs.models import Job, JobEvent, Queue, State
+from portal.jobs.models import ACTIVE_STATES, Job, JobEvent, JobState, Queue
 from portal.jobs.rules import is_ready, remaining_time
 from portal.jobs.turns import find_teams_at_limit
 from portal.jobs.workers import Worker, known_workers
@@ -64,19 +64,19 @@ def removals_of(**numbers: int | None) -> QuerySet[Job]:
     for thing, number in numbers.items():
         if number is not None:
             things |= Q(parameters__thing=thing, parameters__number=number)
-    return Job.objects.filter(things, kind=REMOVAL).exclude(state=State.SUCCEEDED)
+    return Job.objects.filter(things, kind=REMOVAL).exclude(state=JobState.SUCCEEDED)
 
 
 def list_things_being_removed() -> set[tuple[str, int]]:
     """What jobs under way delete, as in ``("editions", 3)``."""
-    active = Job.objects.filter(kind=REMOVAL, state__in=(State.WAITING, State.RUNNING))
+    active = Job.objects.filter(kind=REMOVAL, state__in=ACTIVE_STATES)
     return {(found["thing"], found["number"]) for found in active.values_list("parameters", flat=True)}
 
 
 def listed_jobs_for(user: Any, *, with_mails: bool = False) -> QuerySet[Job]:
     """Those of them that the list shows: of the mails to people only what failed, unless all are asked for."""
     jobs = jobs_for(user)
-    return jobs if with_mails else jobs.exclude(~Q(state=State.FAILED), kind__in=MAILS)
+    return jobs if with_mails else jobs.exclude(~Q(state=JobState.FAILED), kind__in=MAILS)
 
 
 def list_purposes(jobs: QuerySet[Job]) -> dict[str, str]:
@@ -105,7 +105,9 @@ def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
 
 def share_done(jobs: Sequence[Job]) -> float:
     """How much of some jobs is done, 0 to 1: each counts the same, one that runs by its own progress."""
-    done = sum(1.0 if job.has_ended else (job.percent or 0) / 100 if job.state == State.RUNNING else 0 for job in jobs)
+    done = sum(
+        1.0 if job.has_ended else (job.percent or 0) / 100 if job.state == JobState.RUNNING else 0 for job in jobs
+    )
     return done / len(jobs) if jobs else 0.0
 
 
@@ -117,7 +119,7 @@ def with_estimates(jobs: Iterable[Job]) -> list[Job]:
     """
     found = list(jobs)
     now = read_clock() if any(not job.has_ended for job in found) else None
-    waits = _explain_waits([job for job in found if job.state == State.WAITING], now)
+    waits = _explain_waits([job for job in found if job.state == JobState.WAITING], now)
     for job in found:
         job.wait = waits.get(job.pk, "")  # type: ignore[attr-defined]
         job.remaining = remaining_time(job, now) if now else None  # type: ignore[attr-defined]
@@ -241,7 +243,7 @@ def count_ended() -> list[Ended]:
 
 def queue_states(now: datetime | None = None) -> list[QueueState]:
     now = now or read_clock()
-    ready = Q(state=State.WAITING) & (Q(after=None) | Q(after__state=State.SUCCEEDED))
+    ready = Q(state=JobState.WAITING) & (Q(after=None) | Q(after__state=JobState.SUCCEEDED))
     followed = When(after__finished_at__gt=F("waiting_since"), then=F("after__finished_at"))
     ready_since = Case(
         followed, default=F("waiting_since")
@@ -249,10 +251,10 @@ def queue_states(now: datetime | None = None) -> list[QueueState]:
     may_start = ready
     for queue, team in find_teams_at_limit():
         may_start &= ~Q(queue=queue, team=team)
-    rows = Job.objects.filter(state__in=(State.WAITING, State.RUNNING)).order_by().values("queue", "kind", "engine")
+    rows = Job.objects.filter(state__in=ACTIVE_STATES).order_by().values("queue", "kind", "engine")
     counted = rows.annotate(
         waiting=Count("pk", filter=ready),
-        running=Count("pk", filter=Q(state=State.RUNNING)),
+        running=Count("pk", filter=Q(state=JobState.RUNNING)),
         since=Min(ready_since, filter=may_start),
     )
     found: list[dict[str, Any]] = [dict(row) for row in counted]

@@ -20,7 +20,7 @@ from common.problems import Problem
 from portal.core import audit, logs
 from portal.core.clock import read_clock
 from portal.jobs.kinds import call_on_end, find_obstacle, get_kind
-from portal.jobs.models import Actor, Job, JobEvent, Queue, State
+from portal.jobs.models import Actor, Job, JobEvent, JobState, Queue
 from portal.jobs.rules import can_cancel, can_run_again, is_ending, is_last_attempt, is_ready
 from portal.jobs.workers import has_card, this_worker
 
@@ -95,7 +95,7 @@ def leave_card(now: datetime) -> None:
     """Let jobs that also run without a graphics card go on there where no worker has one any more, or a large one."""
     if settings.CARD_JOBS == "always":
         return
-    waiting = Job.objects.filter(queue=Queue.GPU, state=State.WAITING, needs_card=False)
+    waiting = Job.objects.filter(queue=Queue.GPU, state=JobState.WAITING, needs_card=False)
     for kind in set(waiting.values_list("kind", flat=True)):
         if not has_card(now, kind):
             waiting.filter(kind=kind).update(queue=get_kind(kind).queue, sent_at=None, times_sent=0)
@@ -130,8 +130,8 @@ def claim_job(job_id: uuid.UUID | str) -> Job | None:
     if job is None or not is_ready(job):
         return None
     now = read_clock()
-    taken = Job.objects.filter(pk=job_id, state=State.WAITING, cancel_requested_at=None).update(
-        state=State.RUNNING,
+    taken = Job.objects.filter(pk=job_id, state=JobState.WAITING, cancel_requested_at=None).update(
+        state=JobState.RUNNING,
         claim=uuid.uuid4(),
         worker=this_worker(),
         attempt=F("attempt") + 1,
@@ -177,7 +177,7 @@ def report_progress(job: Job, *, stage: str, done: int, total: int) -> None:
 @transaction.atomic
 def finish_job(
     job: Job,
-    state: State,
+    state: JobState,
     *,
     result: dict[str, Any] | None = None,
     failure: str = "",
@@ -200,7 +200,7 @@ def finish_job(
     if not ended:
         return False
     job.refresh_from_db()
-    level = JobEvent.Level.ERROR if state == State.FAILED else JobEvent.Level.INFO
+    level = JobEvent.Level.ERROR if state == JobState.FAILED else JobEvent.Level.INFO
     log_event(job, failure or f"{job.get_state_display().capitalize()}.", level=level)
     took = job.finished_at - job.started_at if job.finished_at and job.started_at else timedelta()
     transaction.on_commit(partial(_log_state, job, f"{job.state} after {took.total_seconds():.1f} s"))
@@ -217,14 +217,14 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
     """
     row = Job.objects.select_for_update().filter(pk=job.pk)
     if row.values_list("cancel_requested_at", flat=True).first():
-        return finish_job(job, State.CANCELLED, failure="Cancelled; what was finished is kept.")
+        return finish_job(job, JobState.CANCELLED, failure="Cancelled; what was finished is kept.")
     if attempt_counts and is_last_attempt(job):
         return finish_job(
-            job, State.FAILED, failure=why, actor=Actor.OPERATOR, remedy="Fix the cause, then run the job again."
+            job, JobState.FAILED, failure=why, actor=Actor.OPERATOR, remedy="Fix the cause, then run the job again."
         )
     attempt = job.attempt if attempt_counts else job.attempt - 1
     freed = _held(job).update(
-        state=State.WAITING, claim=None, attempt=attempt, waiting_since=read_clock(), sent_at=None, times_sent=0
+        state=JobState.WAITING, claim=None, attempt=attempt, waiting_since=read_clock(), sent_at=None, times_sent=0
     )
     if freed:
         log_event(job, why, level=JobEvent.Level.WARNING)
@@ -234,9 +234,9 @@ def release_job(job: Job, why: str, *, attempt_counts: bool = True) -> bool:
 
 def settle_followers(job: Job) -> None:
     """Send the jobs that waited for this one, or cancel them when it did not succeed."""
-    for follower in job.followers.filter(state=State.WAITING):
+    for follower in job.followers.filter(state=JobState.WAITING):
         follower.after = job
-        if job.state == State.SUCCEEDED:
+        if job.state == JobState.SUCCEEDED:
             transaction.on_commit(partial(send, follower))
         elif job.has_ended:
             _end_waiting(follower, f"Not run: it follows “{job.title}”, which {_how_ended(job)}.")
@@ -254,7 +254,7 @@ def request_cancel(job: Job, *, by: Any) -> Job:
         raise NotPossible("This job has ended or is being cancelled already.")
     audit.record("job.cancelled", job, actor=by)
     if not _end_waiting(job, f"Cancelled by {by}.", asked_at=read_clock()):
-        Job.objects.filter(pk=job.pk, state=State.RUNNING).update(cancel_requested_at=read_clock())
+        Job.objects.filter(pk=job.pk, state=JobState.RUNNING).update(cancel_requested_at=read_clock())
         log_event(job, f"{by} asked to cancel.")
     job.refresh_from_db()
     return job
@@ -278,7 +278,7 @@ def run_again(job: Job, *, by: Any, with_followers: bool = True) -> Job:
     Raises:
         NotPossible: the job has not failed, what it follows has not succeeded, or what it reads is gone or changed.
     """
-    if job.after is not None and job.after.state in {State.FAILED, State.CANCELLED}:
+    if job.after is not None and job.after.state in {JobState.FAILED, JobState.CANCELLED}:
         raise NotPossible(
             f"This job follows “{job.after.title}”, which {_how_ended(job.after)}. Run that one again first."
         )
@@ -291,7 +291,7 @@ def run_again(job: Job, *, by: Any, with_followers: bool = True) -> Job:
     job.refresh_from_db()
     log_event(job, f"{by} let it run again.")
     # What somebody cancelled by itself stays cancelled.
-    cancelled = job.followers.filter(state=State.CANCELLED, cancel_requested_at=None)
+    cancelled = job.followers.filter(state=JobState.CANCELLED, cancel_requested_at=None)
     for follower in cancelled if with_followers else ():
         run_again(follower, by=by)
     if is_ready(job):
@@ -349,18 +349,18 @@ def _storable(value: Any) -> Any:
 
 
 def _held(job: Job) -> Any:
-    return Job.objects.filter(pk=job.pk, state=State.RUNNING, claim=job.claim)
+    return Job.objects.filter(pk=job.pk, state=JobState.RUNNING, claim=job.claim)
 
 
 def _fresh_start() -> dict[str, Any]:
     unset = ("sent_at", "claim", "cancel_requested_at", "finished_at")
-    fresh = {"state": State.WAITING, "waiting_since": read_clock(), "times_sent": 0, "attempt": 0, "problems": []}
+    fresh = {"state": JobState.WAITING, "waiting_since": read_clock(), "times_sent": 0, "attempt": 0, "problems": []}
     return fresh | dict.fromkeys(unset) | dict.fromkeys(("failure", "failure_actor", "failure_remedy"), "")
 
 
 def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -> bool:
-    ended = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
-        state=State.CANCELLED, cancel_requested_at=asked_at, finished_at=read_clock(), failure=sentence
+    ended = Job.objects.filter(pk=job.pk, state=JobState.WAITING).update(
+        state=JobState.CANCELLED, cancel_requested_at=asked_at, finished_at=read_clock(), failure=sentence
     )
     if ended:
         job.refresh_from_db()
@@ -372,4 +372,4 @@ def _end_waiting(job: Job, sentence: str, *, asked_at: datetime | None = None) -
 
 
 def _how_ended(job: Job) -> str:
-    return "was cancelled" if job.state == State.CANCELLED else "failed"
+    return "was cancelled" if job.state == JobState.CANCELLED else "failed"

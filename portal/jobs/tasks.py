@@ -22,7 +22,7 @@ from django.db import Error, connection
 from portal.core.processes import UNTIL_IDLE
 from portal.core.sentry import flush_reports
 from portal.jobs import storage_proof
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute, stop_between_items
 from portal.jobs.selectors import is_taken_elsewhere
 from portal.jobs.services import RUN_JOB, send
@@ -113,7 +113,7 @@ class HeartbeatStep(bootsteps.StartStopStep):
 
     def _end_when_idle(self, queues: list[str], now: float) -> None:
         """End this worker in order once it had nothing to do for as long as it was told."""
-        is_busy = Job.objects.filter(state=State.RUNNING, worker=this_worker()).exists()
+        is_busy = Job.objects.filter(state=JobState.RUNNING, worker=this_worker()).exists()
         if is_busy or any(find_next(queue, this_capacity()) is not None for queue in queues):
             self.idle_since = None
             return

@@ -13,7 +13,7 @@ from django.urls import reverse
 from common.problems import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE, Problem, Severity
 from portal.core.clock import read_clock
 from portal.core.downloads import problem_response
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.rules import remaining_time
 
 PRINT_EVERY_S = 1.0
@@ -23,7 +23,7 @@ _MORE = "more of this kind"
 def progress_line(job: Job) -> str:
     """Such as ``B2 on demo_trials_f: Anonymising 12 of 48 (25 %), about 20 s left``."""
     line = f"{job.title}: {job.get_state_display()}"
-    if job.state == State.RUNNING and job.stage:
+    if job.state == JobState.RUNNING and job.stage:
         line = f"{job.title}: {job.stage}"
         if job.total:
             line += f" {job.done} of {job.total} ({job.percent} %)"

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from portal.core.maintenance import KIND as MAINTENANCE
 from portal.core.models import Heartbeat
 from portal.jobs.kinds import kinds_that_come_first
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.workers import Capacity
 
 
@@ -26,11 +26,11 @@ def find_next(queue: str, capacity: Capacity | None = None) -> Any:
     limits how many of one team run.
     """
     ours = Job.objects.filter(queue=OuterRef("queue"), team=OuterRef("team")).order_by()
-    running = ours.filter(state=State.RUNNING).values("team").annotate(count=Count("pk")).values("count")
+    running = ours.filter(state=JobState.RUNNING).values("team").annotate(count=Count("pk")).values("count")
     served = ours.filter(started_at__isnull=False).order_by("-started_at").values("started_at")[:1]
     # What a caller is going to run itself was not sent.
-    ready = Job.objects.filter(Q(sent_at=None) | Q(times_sent__gt=0), queue=queue, state=State.WAITING)
-    ready = ready.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), cancel_requested_at=None)
+    ready = Job.objects.filter(Q(sent_at=None) | Q(times_sent__gt=0), queue=queue, state=JobState.WAITING)
+    ready = ready.filter(Q(after=None) | Q(after__state=JobState.SUCCEEDED), cancel_requested_at=None)
     ready = ready.exclude(Exists(Heartbeat.objects.filter(kind=MAINTENANCE)))
     if capacity is not None:
         ready = ready.exclude(kind__in=capacity.kinds_beyond(queue))
@@ -51,6 +51,6 @@ def find_teams_at_limit() -> set[tuple[str, int]]:
     """Queues and teams of which no other job may start now (`find_next`); no query where no limit is set."""
     if not settings.JOBS_PER_TEAM:
         return set()
-    running = Job.objects.filter(state=State.RUNNING).exclude(team=0).order_by().values("queue", "team")
+    running = Job.objects.filter(state=JobState.RUNNING).exclude(team=0).order_by().values("queue", "team")
     full = running.annotate(count=Count("pk")).filter(count__gte=settings.JOBS_PER_TEAM)
     return set(full.values_list("queue", "team"))

@@ -15,7 +15,7 @@ from portal.accounts.access import staff_page, staff_read
 from portal.core.downloads import problem_response
 from portal.jobs import selectors, services
 from portal.jobs.kinds import find_obstacle
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.pages import job_facts, jobs_table, result_facts
 from portal.jobs.rules import MAX_ATTEMPTS, can_cancel, can_run_again
 
@@ -84,7 +84,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
     jobs = selectors.listed_jobs_for(request.user, with_mails=with_mails)
     purposes = selectors.list_purposes(jobs)
     state, purpose = request.GET.get("state", ""), request.GET.get("for", "")
-    shown = jobs.filter(state=state) if state in State.values else jobs
+    shown = jobs.filter(state=state) if state in JobState.values else jobs
     if purpose in purposes:
         kind, _, name = purpose.partition(":")
         shown = shown.filter(**{kind: name})
@@ -95,8 +95,8 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
         "page": page,
         "jobs": rows,
         "listing": jobs_table(rows, titles),
-        "state": state if state in State.values else "",
-        "states": State.choices,
+        "state": state if state in JobState.values else "",
+        "states": JobState.choices,
         "purpose": purpose if purpose in purposes else "",
         "purposes": purposes.items(),
         "with_mails": with_mails,

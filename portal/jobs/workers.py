@@ -26,7 +26,7 @@ from portal.core.health import write_heartbeat
 from portal.core.models import Heartbeat
 from portal.jobs import storage_proof
 from portal.jobs.kinds import find_engines, kinds_beyond
-from portal.jobs.models import Job, Queue, State
+from portal.jobs.models import Job, JobState, Queue
 
 KIND = "worker"
 CARDS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
@@ -222,9 +222,9 @@ def known_workers(now: datetime) -> list[Worker]:
     """The workers by name, silent ones among them."""
     jobs, taking = defaultdict(list), set[str]()
     patience = timedelta(seconds=settings.JOB_LOST_AFTER_S)
-    recent = Q(state=State.RUNNING) | Q(finished_at__gt=now - patience)
+    recent = Q(state=JobState.RUNNING) | Q(finished_at__gt=now - patience)
     for job in Job.objects.filter(recent).exclude(worker="").defer("problems", "result").order_by("started_at"):
-        if job.state == State.RUNNING:
+        if job.state == JobState.RUNNING:
             jobs[job.worker].append(job)
         if (job.finished_at or job.started_at or now - patience) > now - patience:
             taking.add(job.worker)

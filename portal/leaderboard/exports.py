@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from common.tables import Cell, Column, Group, Table, latex_table
-from common.tables import Row as TableRow
+from common.tables import Cell, Column, Group, Row, Table, latex_table
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.entries import Entry, Measured, RankingTable, Row
+from evaluation.protocols.ranking.entries import Entry, Measured, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import condition_in_words, policy_as_dict
 from portal.leaderboard.selectors import Leaderboard
 from portal.leaderboard.tables import (
@@ -101,7 +100,7 @@ def _printed(leaderboard: Leaderboard, ranking: RankingTable) -> Table:
         late = ("late",) if row.entry.is_late else ()
         name = Cell(row.entry.label, marks=(*late, *list_doubts(leaderboard, row.entry)))
         numbers = (_printed_number(measured_of(row.entry, one), one.metric.unit) for one in leaderboard.averages)
-        rows.append(TableRow((Cell(place_in_words(row)), name, *numbers)))
+        rows.append(Row((Cell(place_in_words(row)), name, *numbers)))
     return Table(tuple(columns), (Group(tuple(rows)),), ranking.utility.metric)
 
 
@@ -126,7 +125,7 @@ def _table_as_dict(leaderboard: Leaderboard, table: RankingTable) -> dict[str, A
     }
 
 
-def _row_as_dict(leaderboard: Leaderboard, row: Row) -> dict[str, Any]:
+def _row_as_dict(leaderboard: Leaderboard, row: RankingRow) -> dict[str, Any]:
     return {
         "place": row.place.value,
         "rank": row.rank,

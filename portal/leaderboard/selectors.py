@@ -38,7 +38,7 @@ from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.selectors import find_predecessor, find_version, first_version, list_versions, shown_edition
 from portal.leaderboard.languages import list_language_columns, measure_languages
 from portal.submissions.models import SharedPart, Submission, System
-from portal.submissions.rules import Part, Relation, may_see
+from portal.submissions.rules import Relation, SystemPart, may_see
 from portal.submissions.selectors import STANDING, STOPPED, count_mismatches
 
 # Columns of retrained recognisers, by what `read_phone_averages` calls them.
@@ -219,10 +219,10 @@ def find_unpublished(name: str) -> Edition | None:
 def may_see_leaderboard(user: Any, edition: Edition) -> bool:
     """Whether somebody may see an edition's leaderboard; a team of the edition is no nearer to it than anybody else."""
     is_published = edition.published_at is not None
-    if may_see(Part.NUMBERS, Relation.OTHER, is_published=is_published):
+    if may_see(SystemPart.NUMBERS, Relation.OTHER, is_published=is_published):
         return True
     organizes = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
-    return organizes and may_see(Part.NUMBERS, Relation.ORGANIZER, is_published=is_published)
+    return organizes and may_see(SystemPart.NUMBERS, Relation.ORGANIZER, is_published=is_published)
 
 
 def list_public_editions() -> list[Edition]:

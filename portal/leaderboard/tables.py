@@ -16,13 +16,12 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from common.rounding import few_digits, fixed, has_width, interval_digits, round_to_interval
-from common.tables import ARIA_SORT, Cell, Column, Group, Order, Table, plain_table
-from common.tables import Row as TableRow
+from common.tables import ARIA_SORT, Cell, Column, Group, Order, Row, Table, plain_table
 from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.objective_results.attack_strength import NOT_RELIABLE
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
-from evaluation.protocols.ranking.entries import Entry, Measured, Miss, Place, RankingTable, Row
+from evaluation.protocols.ranking.entries import Entry, Measured, Miss, Place, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
 from evaluation.protocols.ranking.ranking import (
     ABOVE_CHANCE,
@@ -322,12 +321,12 @@ def _attacks_in_words(leaderboard: Leaderboard) -> str:
     return " ".join([f"{said}{weaker}", *map(explain_attack, others)])
 
 
-def letters_of(row: Row) -> str:
+def letters_of(row: RankingRow) -> str:
     """``ab`` for the first and the second group; numbers where the alphabet ends."""
     return "".join(ascii_lowercase[number - 1] if number <= 26 else f" {number}" for number in row.groups)
 
 
-def place_in_words(row: Row) -> str:
+def place_in_words(row: RankingRow) -> str:
     """Rank, or why there is none, in a word."""
     if row.place is Place.RANKED:
         return str(row.rank)
@@ -415,7 +414,7 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
     return f"{said} {ABOVE_CHANCE}" if above else said
 
 
-def _most_private(ranked: Sequence[Row]) -> str:
+def _most_private(ranked: Sequence[RankingRow]) -> str:
     """Whose lowest average EER, of all attacks, is the highest; nothing where all are alike, or it is above chance."""
     lowest = {row.entry.label: row.entry.lower_attack[1] if row.entry.lower_attack else row.privacy for row in ranked}
     highest = max(measured.value for measured in lowest.values())
@@ -536,7 +535,7 @@ def _place_among(lines: Sequence[Line], line: Line, ranking: RankingTable) -> in
     return next(worse, len(lines))
 
 
-def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) -> TableRow:
+def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) -> Row:
     known = {
         "rank": Cell(line.place_text, value=line.rank),
         "system": Cell(line.label, value=line.label, link=line.link, marks=line.marks, note=line.team),
@@ -550,7 +549,7 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
     key = leaderboard.policy.privacy.metric
     doubts = (one.replace(" %", "\u00a0%") for one in line.doubts)
     known[key] = replace(known[key], marks=(*known[key].marks, *doubts))
-    return TableRow(tuple(known[column.key] for column in columns), line.place)
+    return Row(tuple(known[column.key] for column in columns), line.place)
 
 
 def _sorted(lines: Sequence[Line], choice: Choice) -> list[Line]:

@@ -20,7 +20,7 @@ from portal.core.mail import absolute, render_mail
 from portal.core.models import Heartbeat
 from portal.core.storage import SPARE_BYTES
 from portal.jobs.checks import explain_starved
-from portal.jobs.models import Actor, Job, State
+from portal.jobs.models import Actor, Job, JobState
 from portal.jobs.selectors import queue_states
 
 log = logging.getLogger(__name__)
@@ -55,13 +55,13 @@ def find_alerts(now: datetime) -> dict[str, str]:
 
 def _find_failures(now: datetime) -> dict[str, str]:
     """Kinds of jobs whose last ones all failed, by no fault of who sent or asked for them."""
-    ended = Job.objects.filter(state__in=[State.SUCCEEDED, State.FAILED], finished_at__gt=now - RECENT)
-    failed = ended.filter(state=State.FAILED).exclude(failure_actor__in=[Actor.TEAM, Actor.ORGANIZER])
+    ended = Job.objects.filter(state__in=[JobState.SUCCEEDED, JobState.FAILED], finished_at__gt=now - RECENT)
+    failed = ended.filter(state=JobState.FAILED).exclude(failure_actor__in=[Actor.TEAM, Actor.ORGANIZER])
     found = {}
     for kind in failed.order_by("kind").values_list("kind", flat=True).distinct():
         theirs = ended.filter(kind=kind).exclude(failure_actor__in=[Actor.TEAM, Actor.ORGANIZER])
         last = list(theirs.order_by("-finished_at", "-pk").values_list("pk", "state")[:FAILURES])
-        if len(last) == FAILURES and all(state == State.FAILED for _, state in last):
+        if len(last) == FAILURES and all(state == JobState.FAILED for _, state in last):
             found[f"jobs {kind}"] = (
                 f"The last {FAILURES} jobs of the kind {kind} failed. Open the newest: "
                 f"{absolute(Job(pk=last[0][0]).get_absolute_url())}"

@@ -15,7 +15,7 @@ from listening.app.sessions.block_leases import give_time_back
 from portal.core import audit
 from portal.core.maintenance import KIND, Maintenance
 from portal.core.models import Heartbeat
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 
 
 @transaction.atomic
@@ -41,7 +41,7 @@ def end_maintenance(*, now: datetime) -> Maintenance | None:
     audit.record("maintenance.ended", row, since=found.since.isoformat(timespec="seconds"))
     row.delete()
     give_time_back(since=found.since, now=now)
-    waiting = Job.objects.filter(state=State.WAITING)
+    waiting = Job.objects.filter(state=JobState.WAITING)
     waiting.filter(waiting_since__gt=found.since).update(waiting_since=now)
     waiting.filter(waiting_since__lte=found.since).update(waiting_since=F("waiting_since") + (now - found.since))
     waiting.filter(times_sent__gt=0).update(sent_at=None)  # their messages were dropped: the scheduler sends them again
@@ -50,4 +50,4 @@ def end_maintenance(*, now: datetime) -> Maintenance | None:
 
 def count_running() -> int:
     """Jobs that are not ended yet."""
-    return Job.objects.filter(state=State.RUNNING).count()
+    return Job.objects.filter(state=JobState.RUNNING).count()

@@ -49,7 +49,7 @@ from portal.core.removal import (
     list_folder,
 )
 from portal.core.storage import read_stored, replace_named, store_bytes
-from portal.jobs.models import Job, JobEvent, State
+from portal.jobs.models import Job, JobEvent, JobState
 from portal.jobs.selectors import MAILS
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, System, Upload
 from portal.submissions.resumable_uploads import UNFINISHED
@@ -60,7 +60,7 @@ FIGURES = ".svg", ".png", ".pdf"
 ZIP = b"PK\x03\x04"
 PIECE = 500
 LONG = 12  # characters from which on a code, or a name with a digit, is nobody else's
-ENDED = State.SUCCEEDED, State.FAILED, State.CANCELLED
+ENDED = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
 OF_JOBS = "title", "parameters", "stage", "result", "problems", "failure", "failure_remedy"
 # Rows of the submissions with its speech that stay.
 OF_SUBMISSIONS: dict[type[Model], tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator, validate_slug
 
 from portal.core.fields import NAME_LETTERS, LineField
-from portal.core.removal import Kind
+from portal.core.removal import RemovableKind
 
 LONGEST = {"title": 120, "name": 60, "licence": 200, "link": 400}
 HELP = {
@@ -28,7 +28,7 @@ INVALID = {
 class RenameForm(forms.Form):
     """Other names of a thing, as its kind has them."""
 
-    def __init__(self, data: Any, *, kind: Kind, thing: Any) -> None:
+    def __init__(self, data: Any, *, kind: RemovableKind, thing: Any) -> None:
         super().__init__(data, initial={name: getattr(thing, name) for name in kind.names(thing)})
         for name, label in kind.names(thing).items():
             self.fields[name] = LineField(

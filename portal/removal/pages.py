@@ -14,7 +14,7 @@ from common.memory import format_size
 from common.tables import Cell, Column, Table, plain_table
 from portal.core.labels import MISSING, moment_cell
 from portal.core.models import AuditEvent
-from portal.core.removal import Kind, Preview, count_named, find_kind, find_rows, find_thing, list_kinds
+from portal.core.removal import Preview, RemovableKind, count_named, find_kind, find_rows, find_thing, list_kinds
 from portal.removal.services import find_archiving_problem
 
 SHOWN = 100
@@ -24,7 +24,7 @@ SHOWN = 100
 class Managed:
     """A thing as a person may manage it; `is_owner`: not only its names."""
 
-    kind: Kind
+    kind: RemovableKind
     thing: Any
     is_owner: bool = True
 

@@ -25,7 +25,7 @@ from portal.challenges.rules import SPEECH_NOTICE, speech_deletion_time
 from portal.core import audit
 from portal.core.mail import absolute, render_mail
 from portal.core.models import AuditEvent, UnneededFile
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job
 from portal.jobs.selectors import MAILS
 from portal.submissions.models import SharedPart, SubmittedFile
 
@@ -94,7 +94,7 @@ def delete_due_speech(now: datetime) -> int:
 
 def _is_in_use(edition: Edition) -> bool:
     """Whether somebody can hear it, or a job works with it; then it waits for the next time."""
-    jobs = Job.objects.filter(edition=edition.name, state__in=[State.WAITING, State.RUNNING]).exclude(kind__in=MAILS)
+    jobs = Job.objects.filter(edition=edition.name, state__in=ACTIVE_STATES).exclude(kind__in=MAILS)
     return edition.studies.filter(state__in=HEARD).exists() or jobs.exists()
 
 

@@ -25,8 +25,8 @@ from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.removal import (
-    Kind,
     Preview,
+    RemovableKind,
     Rows,
     count_rows,
     delete_rows,
@@ -41,7 +41,7 @@ from portal.core.removal import (
     take_pieces,
 )
 from portal.corpora.services import DEMO_CORPUS
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job
 from portal.jobs.selectors import REMOVAL, removals_of
 from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
 from portal.teams.models import Team
@@ -56,7 +56,7 @@ REQUEST_S = 5.0  # of a request's time for files; the scheduler deletes the othe
 
 
 @transaction.atomic
-def archive(*, kind: Kind, thing: Any, by: Any, now: datetime, notifies: bool = True) -> Any:
+def archive(*, kind: RemovableKind, thing: Any, by: Any, now: datetime, notifies: bool = True) -> Any:
     """Take a thing out of all lists and choices; its address still leads to it.
 
     Args:
@@ -73,7 +73,7 @@ def archive(*, kind: Kind, thing: Any, by: Any, now: datetime, notifies: bool = 
     return _set_archived(thing, now, by)
 
 
-def find_archiving_problem(*, kind: Kind, thing: Any) -> str:
+def find_archiving_problem(*, kind: RemovableKind, thing: Any) -> str:
     """Why a thing cannot be archived now; empty where it can."""
     if not kind.archives:
         return f"A {kind.word} cannot be archived, only its system."
@@ -81,7 +81,7 @@ def find_archiving_problem(*, kind: Kind, thing: Any) -> str:
 
 
 @transaction.atomic
-def restore(*, kind: Kind, thing: Any, by: Any) -> Any:
+def restore(*, kind: RemovableKind, thing: Any, by: Any) -> Any:
     """Bring an archived thing back.
 
     Raises:
@@ -115,12 +115,12 @@ def _tell_teams(thing: Any, what: str, *, by: Any) -> None:
             notify_team(team=team, kind=NotificationKind.PUBLISHED, mail=mail, url=url, besides=by)
 
 
-def preview(*, kind: Kind, thing: Any) -> Preview:
+def preview(*, kind: RemovableKind, thing: Any) -> Preview:
     """What `remove` would delete with a thing."""
     return preview_removal(find_rows(kind.root(thing)))
 
 
-def start_removal(*, kind: Kind, thing: Any, by: Any) -> AuditEvent | Job:
+def start_removal(*, kind: RemovableKind, thing: Any, by: Any) -> AuditEvent | Job:
     """Delete a thing with everything that cannot be without it: the receipt, or the job that deletes a large one.
 
     Raises:
@@ -141,14 +141,14 @@ def start_removal(*, kind: Kind, thing: Any, by: Any) -> AuditEvent | Job:
         return create_job(kind=REMOVAL, title=f"Delete the {kind.word} {thing}"[:200], parameters=told, by=by)
 
 
-def find_removal(*, kind: Kind, thing: Any) -> Job | None:
+def find_removal(*, kind: RemovableKind, thing: Any) -> Job | None:
     """The job that has to delete this thing, under way or stopped."""
     return removals_of(**{kind.name: thing.pk}).first()
 
 
 def remove_in_pieces(
     *,
-    kind: Kind,
+    kind: RemovableKind,
     thing: Any,
     by: Any,
     total: int,
@@ -182,7 +182,9 @@ def remove_in_pieces(
     return _delete(kind, thing, by, is_demo=False, counted=counted)
 
 
-def remove(*, kind: Kind, thing: Any, by: Any, patience_s: float = PATIENCE_S, is_demo: bool = False) -> AuditEvent:
+def remove(
+    *, kind: RemovableKind, thing: Any, by: Any, patience_s: float = PATIENCE_S, is_demo: bool = False
+) -> AuditEvent:
     """Delete a thing at once with everything that cannot be without it; the receipt.
 
     Its jobs are cancelled first; one that runs stops at its next file.
@@ -253,14 +255,16 @@ def _refuse(problems: list[str]) -> None:
         raise NotPossible(" ".join(problems))
 
 
-def _jobs(kind: Kind, thing: Any) -> Q:
+def _jobs(kind: RemovableKind, thing: Any) -> Q:
     owned = find_owned(find_rows(kind.root(thing))).get(Job)
     named = Q(pk__in=owned.values("pk")) if owned is not None else Q(pk__in=[])
     return named | kind.jobs(thing) if kind.jobs else named
 
 
-def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float, check: Callable[[], None] = lambda: None) -> None:
-    ours = Job.objects.filter(_jobs(kind, thing), state__in=[State.WAITING, State.RUNNING])
+def _stop_jobs(
+    kind: RemovableKind, thing: Any, by: Any, patience_s: float, check: Callable[[], None] = lambda: None
+) -> None:
+    ours = Job.objects.filter(_jobs(kind, thing), state__in=ACTIVE_STATES)
     cancel_those(ours.order_by("-created_at"), by=by)  # what follows first, so that nothing starts meanwhile
     until = time.monotonic() + patience_s
     while running := ours.count():
@@ -272,7 +276,9 @@ def _stop_jobs(kind: Kind, thing: Any, by: Any, patience_s: float, check: Callab
 
 
 @transaction.atomic
-def _delete(kind: Kind, thing: Any, by: Any, *, is_demo: bool, counted: dict[str, Any] | None = None) -> AuditEvent:
+def _delete(
+    kind: RemovableKind, thing: Any, by: Any, *, is_demo: bool, counted: dict[str, Any] | None = None
+) -> AuditEvent:
     thing = kind.model._default_manager.select_for_update(of=("self",)).get(pk=thing.pk)
     if not is_demo:
         _refuse(find_problems(thing))

@@ -46,7 +46,7 @@ from portal.intake.expectation import ExpectedSubmission
 from portal.intake.problem_codes import describe
 from portal.intake.report import WHOLE_SUBMISSION, Finding, IntakeReport
 from portal.jobs.kinds import JobFailure, job_kind
-from portal.jobs.models import Actor, Job, Queue, State
+from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState, Queue
 from portal.jobs.runner import JobCancelled, JobContext, JobReleased
 from portal.jobs.services import send
 from portal.submissions.inheritance import Inheritance, find_inheritance
@@ -133,13 +133,13 @@ def _give_way(context: JobContext, submission: Submission) -> None:
     sends, and however long each takes, nobody else waits for more than the one that is being read.
     """
     checks = Job.objects.filter(kind=context.job.kind)
-    reading = checks.filter(state=State.RUNNING)
+    reading = checks.filter(state=JobState.RUNNING)
     if not reading.filter(
         submission__system__team=submission.system.team_id, started_at__lt=context.job.started_at
     ).exists():
         return
     teams = set(reading.values_list("submission__system__team", flat=True))
-    others = checks.filter(state=State.WAITING).exclude(submission__system__team__in=teams - {None})
+    others = checks.filter(state=JobState.WAITING).exclude(submission__system__team__in=teams - {None})
     if None in teams:  # baselines, which all are of the organizers
         others = others.exclude(submission__system__team=None)
     if (first := others.order_by("waiting_since").first()) is not None:
@@ -152,8 +152,8 @@ def _await_earlier(context: JobContext, submission: Submission) -> None:
     reads just now, and takes one that waits for a worker, such as after a restart, before this one.
     """
     earlier = Job.objects.filter(submission__system=submission.system_id, submission__version__lt=submission.version)
-    while under_way := list(earlier.filter(state__in=[State.WAITING, State.RUNNING]).order_by("submission__version")):
-        if waiting := [job for job in under_way if job.state == State.WAITING]:
+    while under_way := list(earlier.filter(state__in=ACTIVE_STATES).order_by("submission__version")):
+        if waiting := [job for job in under_way if job.state == JobState.WAITING]:
             send(waiting[0])
             raise JobReleased("An earlier version of the system waits for its check, which comes first.")
         context.progress("Waiting for the check of an earlier version", 0, 0)

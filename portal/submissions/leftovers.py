@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from portal.core.storage import is_local
 from portal.corpora.handlers import unpacking_folder
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job
 from portal.submissions import staging
 from portal.submissions.models import Submission, Upload
 from portal.submissions.services import CHECKABLE
@@ -28,7 +28,6 @@ STRAY_AFTER_S = 3600.0
 MACHINE_EVERY_S = 600.0
 NEEDED = (Upload.State.RECEIVING, Upload.State.REFUSED, Upload.State.COMPLETE)
 CHECKED = Q(submission__isnull=False) & ~Q(submission__state__in=CHECKABLE)
-UNDER_WAY = (State.WAITING, State.RUNNING)
 
 
 @dataclass
@@ -60,7 +59,7 @@ def tidy_staging() -> None:
 def tidy_unpacked() -> None:
     """Remove what was unpacked of archives of corpora by jobs that have ended."""
     folders = {path.name: path for path in unpacking_folder().glob("*") if _identity(path.name)}
-    going_on = Job.objects.filter(pk__in=folders, state__in=UNDER_WAY).values_list("pk", flat=True)
+    going_on = Job.objects.filter(pk__in=folders, state__in=ACTIVE_STATES).values_list("pk", flat=True)
     for name in folders.keys() - set(map(str, going_on)):
         shutil.rmtree(folders[name], ignore_errors=True)
 
@@ -78,7 +77,7 @@ def find_strays(names: Iterable[str]) -> set[str]:
     """The names of files that no upload needs."""
     uploads = {name: _identity(name) for name in names}
     known = Upload.objects.filter(pk__in=filter(None, uploads.values()), state__in=NEEDED).exclude(CHECKED)
-    importing = Job.objects.filter(kind="import-corpus", state__in=UNDER_WAY)
+    importing = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES)
     waiting = [job.parameters["upload"] for job in importing if "upload" in job.parameters]
     known = known.exclude(~Q(pk__in=waiting), edition=None, state=Upload.State.COMPLETE, expires_at__lte=timezone.now())
     needed = set(known.values_list("pk", flat=True))

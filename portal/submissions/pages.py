@@ -27,7 +27,7 @@ from portal.challenges.rules import Phase, publishes_at_once, submission_phase
 from portal.corpora.forms import UploadForm
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.intake.report import describe_kept
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.rules import can_run_again
 from portal.jobs.selectors import share_done, with_estimates
 from portal.submissions.diff import Change, Section, compare_submissions, totals
@@ -117,7 +117,7 @@ def _found(submissions: QuerySet[Submission], search: dict[str, str]) -> QuerySe
 
 # A submission --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Progress:
+class SubmissionProgress:
     """How far the work on a submission is."""
 
     jobs: list[Job]
@@ -129,13 +129,13 @@ class Progress:
     @property
     def check(self) -> Job | None:
         """The job that reads the archive, until it has succeeded."""
-        return next((job for job in self.jobs if job.kind == "intake" and job.state != State.SUCCEEDED), None)
+        return next((job for job in self.jobs if job.kind == "intake" and job.state != JobState.SUCCEEDED), None)
 
     @property
     def parts(self) -> list[Job]:
         """The jobs of the work under way: anonymisation by the portal until all of it succeeded, then evaluation."""
         making = [job for job in self.jobs if job.kind.startswith("anonymize")]
-        if any(job.state != State.SUCCEEDED for job in making):
+        if any(job.state != JobState.SUCCEEDED for job in making):
             return making
         return [job for job in self.jobs if job.kind != "intake" and job not in making]
 
@@ -154,29 +154,29 @@ class Progress:
 
     @property
     def running(self) -> list[Job]:
-        return [job for job in self.parts if job.state == State.RUNNING]
+        return [job for job in self.parts if job.state == JobState.RUNNING]
 
     @property
     def wait(self) -> str:
         """What the next part waits for."""
-        return next((job.wait for job in self.parts if job.state == State.WAITING), "")  # type: ignore[attr-defined]
+        return next((job.wait for job in self.parts if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
 
     @property
     def failed(self) -> list[Job]:
         """Of the newest evaluation: what failed in one before is past."""
         evaluations = [job.created_at for job in self.jobs if job.kind == "objective"]
         since = evaluations[-2] if len(evaluations) > 1 else None
-        return [job for job in self.parts if job.state == State.FAILED and (since is None or job.created_at > since)]
+        return [job for job in self.parts if job.state == JobState.FAILED and (since is None or job.created_at > since)]
 
     @property
     def mismatches(self) -> int:
         """How many numbers are reported otherwise than the files give, as the newest finished evaluation says."""
-        found = [job for job in self.jobs if job.kind == "objective" and job.state == State.SUCCEEDED]
+        found = [job for job in self.jobs if job.kind == "objective" and job.state == JobState.SUCCEEDED]
         return found[-1].result.get("disagreements", 0) if found else 0
 
 
-def summarize_progress(submission: Submission) -> Progress:
-    return Progress(with_estimates(list_jobs(submission)))
+def summarize_progress(submission: Submission) -> SubmissionProgress:
+    return SubmissionProgress(with_estimates(list_jobs(submission)))
 
 
 class ReportSection(NamedTuple):

@@ -1,7 +1,7 @@
 """The bytes of uploads on the portal's disk: one file for each, which one request at a time may write.
 
 The lock is the operating system's, on the file itself, so that it ends with the process or the request that holds it,
-however that ends. What a `Part` yields is on disk; what lies beyond is cut off before the next part.
+however that ends. What an `UploadPart` yields is on disk; what lies beyond is cut off before the next part.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _lock(file: int) -> None:
         time.sleep(0.05)
 
 
-class Part:
+class UploadPart:
     """Writes what one request brings.
 
     Args:

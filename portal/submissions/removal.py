@@ -11,7 +11,7 @@ from portal.challenges.models import Edition
 from portal.challenges.removal import edition_trail
 from portal.challenges.selectors import was_published
 from portal.core.removal import (
-    Kind,
+    RemovableKind,
     declare_kind,
     declare_owned,
     declare_rows,
@@ -108,7 +108,7 @@ declare_rule(Submission, _submission_problem)
 declare_rule(Team, _team_problem)
 declare_rule(Edition, _edition_problem)
 declare_kind(
-    Kind(
+    RemovableKind(
         name="systems",
         word="system",
         model=System,
@@ -121,7 +121,7 @@ declare_kind(
     )
 )
 declare_kind(
-    Kind(
+    RemovableKind(
         name="submissions",
         word="submission",
         model=Submission,

@@ -30,7 +30,7 @@ from portal.jobs.services import NotPossible
 from portal.submissions import receiving, rules
 from portal.submissions.leftovers import tidy_machine
 from portal.submissions.models import Submission, System, Upload
-from portal.submissions.receiving import Checksum, Part, Read, Reason, UploadError
+from portal.submissions.receiving import Checksum, Read, Reason, UploadError, UploadPart
 from portal.submissions.services import baseline_problem, create_submission, create_system, start_intake
 from portal.teams.models import Team
 
@@ -195,7 +195,7 @@ def receive_part(
             raise UploadError(Reason.WRONG_OFFSET, sentence)
         if length is not None and length > upload.size - offset:
             raise UploadError(Reason.TOO_LARGE, f"The upload was announced with {upload.size} bytes; this is more.")
-        part = Part(file, offset, upload.size)
+        part = UploadPart(file, offset, upload.size)
         for end in part.receive(read) if checksum is None else part.receive_checked(read, checksum, length):
             _keep(upload, end)
             upload_files.send_on(upload.pk, end)

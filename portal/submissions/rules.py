@@ -157,7 +157,7 @@ class Relation(StrEnum):
     OTHER = "other"
 
 
-class Part(StrEnum):
+class SystemPart(StrEnum):
     """What there is to see of a system."""
 
     NUMBERS = "numbers"  # recomputed values, averages, conditions, their figures
@@ -166,13 +166,13 @@ class Part(StrEnum):
     FILES = "files"  # what the team sent
 
 
-def may_see(part: Part, relation: Relation, *, is_published: bool) -> bool:
+def may_see(part: SystemPart, relation: Relation, *, is_published: bool) -> bool:
     """Whether somebody in this relation to a system may see this part of it.
 
     Args:
         is_published: whether the system stands on a published leaderboard (`is_on_leaderboard`).
     """
-    return relation is not Relation.OTHER or (part is Part.NUMBERS and is_published)
+    return relation is not Relation.OTHER or (part is SystemPart.NUMBERS and is_published)
 
 
 def is_on_leaderboard(

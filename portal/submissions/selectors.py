@@ -17,10 +17,10 @@ from portal.core.clock import read_clock
 from portal.core.steps import Step
 from portal.core.storage import read_stored
 from portal.intake.report import IntakeReport
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.workers import served_queues
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System, Upload
-from portal.submissions.rules import SAMPLES_AT_MOST, Part, Relation, is_on_leaderboard, may_see
+from portal.submissions.rules import SAMPLES_AT_MOST, Relation, SystemPart, is_on_leaderboard, may_see
 from portal.teams.models import Membership
 from portal.teams.selectors import team_of
 
@@ -41,7 +41,7 @@ ACCEPTED = (
     Submission.State.FAILED,
 )
 # Under way no longer: the run that makes a submission, or its check, failed or was cancelled.
-_ENDED = (State.FAILED, State.CANCELLED)
+_ENDED = (JobState.FAILED, JobState.CANCELLED)
 STOPPED = Q(state=Submission.State.RECEIVED, anonymization_runs__job__state__in=_ENDED) | Q(
     state__in=(Submission.State.RECEIVED, Submission.State.CHECKING), job__state__in=_ENDED
 )
@@ -59,7 +59,7 @@ def _own(user: Any) -> Q:
     return own | Q(edition=None, corpus__in=corpora_for(user)) if user.is_organizer else own
 
 
-def systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
+def systems_for(user: Any, part: SystemPart = SystemPart.SPEECH) -> QuerySet[System]:
     """The systems of which this person may see `part`."""
     seen = _own(user)
     if may_see(part, Relation.OTHER, is_published=True):
@@ -68,13 +68,13 @@ def systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
     return found.select_related("corpus", "created_by", "edition", "team")
 
 
-def listed_systems_for(user: Any, part: Part = Part.SPEECH) -> QuerySet[System]:
+def listed_systems_for(user: Any, part: SystemPart = SystemPart.SPEECH) -> QuerySet[System]:
     """Those of them that lists show, newest first: neither they nor their editions are archived."""
     found = systems_for(user, part).filter(archived_at=None).exclude(edition__archived_at__isnull=False)
     return found.order_by("-created_at", "-pk")
 
 
-def system_for(user: Any, name: str, part: Part = Part.SPEECH) -> System:
+def system_for(user: Any, name: str, part: SystemPart = SystemPart.SPEECH) -> System:
     return get_object_or_404(systems_for(user, part), name=name)
 
 
@@ -82,7 +82,7 @@ def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
     """A system of an edition, by name or label, of whose files this person may know."""
     if "\0" in name:  # which PostgreSQL takes in no text
         raise Http404
-    found = systems_for(user, Part.FILES).filter(Q(name=name) | Q(label__iexact=name), edition=edition)
+    found = systems_for(user, SystemPart.FILES).filter(Q(name=name) | Q(label__iexact=name), edition=edition)
     return get_object_or_404(found[:1])
 
 
@@ -162,9 +162,9 @@ def with_what_can_be_offered(submissions: QuerySet[Submission]) -> QuerySet[Subm
     )
 
 
-def submissions_for(user: Any, part: Part = Part.REPORT) -> QuerySet[Submission]:
+def submissions_for(user: Any, part: SystemPart = SystemPart.REPORT) -> QuerySet[Submission]:
     """The submissions of which this person may see a part that is never public."""
-    if part is Part.NUMBERS:
+    if part is SystemPart.NUMBERS:
         raise ValueError("Numbers are seen by system: use systems_for.")
     found = Submission.objects.filter(system__in=systems_for(user, part))
     return with_stopped(found).select_related(
@@ -249,7 +249,7 @@ def explain_hold(submission: Submission) -> str:
         return _last_note(submission)
     if submission.state != Submission.State.EVALUATING:
         return ""
-    ready = list_jobs(submission).filter(Q(after=None) | Q(after__state=State.SUCCEEDED), state=State.WAITING)
+    ready = list_jobs(submission).filter(Q(after=None) | Q(after__state=JobState.SUCCEEDED), state=JobState.WAITING)
     served = served_queues(read_clock())
     held = next((job for job in ready if job.queue not in served), None)
     if held is None:
@@ -263,7 +263,7 @@ def count_mismatches(submissions: Iterable[Submission], as_of: datetime | None =
     As its newest finished evaluation says, or the newest that had finished by a time.
     """
     jobs = Job.objects.filter(
-        kind="objective", state=State.SUCCEEDED, evaluation_run__submission__in=[one.pk for one in submissions]
+        kind="objective", state=JobState.SUCCEEDED, evaluation_run__submission__in=[one.pk for one in submissions]
     )
     if as_of is not None:
         jobs = jobs.filter(finished_at__lte=as_of)
@@ -273,7 +273,7 @@ def count_mismatches(submissions: Iterable[Submission], as_of: datetime | None =
 
 def document_for(user: Any, submission: int, pk: int) -> SubmittedDocument:
     """A document of a submission of which this person may see the files."""
-    documents = SubmittedDocument.objects.filter(submission__in=submissions_for(user, Part.FILES))
+    documents = SubmittedDocument.objects.filter(submission__in=submissions_for(user, SystemPart.FILES))
     return get_object_or_404(documents.select_related("submission__system"), submission__pk=submission, pk=pk)
 
 
@@ -295,7 +295,7 @@ def upload_for(user: Any, pk: UUID) -> Upload:
 def file_for(user: Any, system: str, pk: int) -> SubmittedFile:
     files = SubmittedFile.objects.select_related(
         "submission__system__corpus", "submission__system__edition", "data_set__corpus", "utterance__speaker"
-    ).filter(submission__system__in=systems_for(user, Part.SPEECH))
+    ).filter(submission__system__in=systems_for(user, SystemPart.SPEECH))
     return get_object_or_404(files, submission__system__name=system, pk=pk)
 
 

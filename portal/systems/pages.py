@@ -32,7 +32,7 @@ from portal.core.labels import moment_cell, time_left
 from portal.core.signed_urls import signed_address, voice_sources
 from portal.core.storage import read_stored
 from portal.corpora.selectors import summaries
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job, JobState
 from portal.jobs.selectors import share_done, with_estimates
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System
 from portal.submissions.rules import Relation, sharing_problem
@@ -111,7 +111,7 @@ class SystemRow:
 
     @property
     def jobs_ended(self) -> int:
-        return self.jobs_total - self.jobs.get(State.WAITING, 0) - self.jobs.get(State.RUNNING, 0)
+        return self.jobs_total - self.jobs.get(JobState.WAITING, 0) - self.jobs.get(JobState.RUNNING, 0)
 
     @property
     def submission_state(self) -> str:
@@ -123,19 +123,19 @@ class SystemRow:
     @property
     def state(self) -> str:
         """The state that most asks for attention; nothing where there is no job."""
-        order = (State.RUNNING, State.WAITING, State.FAILED, State.CANCELLED, State.SUCCEEDED)
+        order = (JobState.RUNNING, JobState.WAITING, JobState.FAILED, JobState.CANCELLED, JobState.SUCCEEDED)
         of_jobs = next((state.value for state in order if self.jobs.get(state)), "")
-        if of_jobs and self.submission_state and of_jobs not in {State.RUNNING, State.WAITING}:
+        if of_jobs and self.submission_state and of_jobs not in ACTIVE_STATES:
             return BADGES.get(self.submission_state, of_jobs)
         return of_jobs
 
     @property
     def state_text(self) -> str:
-        if self.submission_state and self.state not in {State.RUNNING, State.WAITING}:
+        if self.submission_state and self.state not in ACTIVE_STATES:
             return self.submission_state
-        if self.state in {State.RUNNING, State.WAITING}:
+        if self.state in ACTIVE_STATES:
             return f"{self.state}, {self.jobs_ended} of {self.jobs_total} jobs ended"
-        if self.state in {State.FAILED, State.CANCELLED}:
+        if self.state in {JobState.FAILED, JobState.CANCELLED}:
             return f"{self.jobs[self.state]} of {self.jobs_total} jobs {self.state}"
         return "measured" if self.state else "no jobs"
 
@@ -178,7 +178,7 @@ def _count_jobs(shown: dict[int, Submission]) -> dict[int, dict[str, int]]:
             of_engines.append((run, system, state))
         else:
             found[system][state] += 1
-    at_work = {pk for pk, counts in found.items() if counts[State.WAITING] or counts[State.RUNNING]}
+    at_work = {pk for pk, counts in found.items() if counts[JobState.WAITING] or counts[JobState.RUNNING]}
     system_of = {run: system for run, system, _ in of_engines if system in at_work}
     chained = list_chained_jobs(system_of).values_list("parameters__run", "state") if system_of else ()
     counted = [(run, state) for run, _, state in of_engines if run in system_of]
@@ -493,7 +493,7 @@ def _describe_numbers(runs: list[EvaluationRun]) -> dict[str, Any]:
 def measuring_per_second() -> float | None:
     """Seconds that measuring one second of speech took lately; None before this portal did."""
     measures = EvaluationRun.Kind.MEASURES
-    runs = EvaluationRun.objects.filter(job__state=State.SUCCEEDED, kind=measures).order_by("-pk")
+    runs = EvaluationRun.objects.filter(job__state=JobState.SUCCEEDED, kind=measures).order_by("-pk")
     rows = list(runs.values_list("data_set", "job__started_at", "job__finished_at")[:RUNS_THAT_TELL_THE_PACE])
     speech = sum_speech({data_set for data_set, *_ in rows if data_set})
     known = [(ended - started, speech.get(one, 0.0)) for one, started, ended in rows if started and ended]
@@ -505,7 +505,7 @@ def measuring_per_second() -> float | None:
 
 
 @dataclass(frozen=True)
-class Progress:
+class VersionProgress:
     """How far the jobs of a version of a system are, in the order of their work.
 
     Attributes:
@@ -530,23 +530,23 @@ class Progress:
 
     @property
     def running(self) -> list[Job]:
-        return [job for job in self.jobs if job.state == State.RUNNING]
+        return [job for job in self.jobs if job.state == JobState.RUNNING]
 
     @property
     def wait(self) -> str:
         """What the next job waits for."""
-        return next((job.wait for job in self.jobs if job.state == State.WAITING), "")  # type: ignore[attr-defined]
+        return next((job.wait for job in self.jobs if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
 
     @property
     def failed(self) -> list[Job]:
-        return [job for job in self.jobs if job.state == State.FAILED]
+        return [job for job in self.jobs if job.state == JobState.FAILED]
 
     @property
     def cancelled(self) -> int:
-        return sum(job.state == State.CANCELLED for job in self.jobs)
+        return sum(job.state == JobState.CANCELLED for job in self.jobs)
 
 
-def describe_progress(submission: Submission) -> Progress:
+def describe_progress(submission: Submission) -> VersionProgress:
     """The jobs of a version of a system, while it is at work with those of its attacks, recognition and trainings."""
     of_runs = Q(anonymization_run__submission=submission) | Q(evaluation_run__submission=submission)
     found = list(Job.objects.filter(of_runs).exclude(kind=VERSION.job).select_related("evaluation_run"))
@@ -556,7 +556,7 @@ def describe_progress(submission: Submission) -> Progress:
     if of_engines and any(not job.has_ended for job in jobs):
         jobs = [*found, *list_chained_jobs(of_engines.values())]
     jobs = with_estimates(sorted(jobs, key=lambda job: (job.created_at, job.pk)))
-    return Progress(jobs, time_left(_remaining(jobs)), lacks_engines=len(jobs) < len(found))
+    return VersionProgress(jobs, time_left(_remaining(jobs)), lacks_engines=len(jobs) < len(found))
 
 
 def _remaining(jobs: list[Job]) -> timedelta | None:
@@ -565,20 +565,20 @@ def _remaining(jobs: list[Job]) -> timedelta | None:
     Jobs of others that are taken before the last of them count, too, those under way as if they had just begun. Unknown
     before one of each kind has ended, or while one of its own runs whose end is not known.
     """
-    running = [job.remaining for job in jobs if job.state == State.RUNNING]  # type: ignore[attr-defined]
-    waiting = Counter(job.kind for job in jobs if job.state == State.WAITING)
+    running = [job.remaining for job in jobs if job.state == JobState.RUNNING]  # type: ignore[attr-defined]
+    waiting = Counter(job.kind for job in jobs if job.state == JobState.WAITING)
     if not (running or waiting):
         return None
     at_work = len(running)
     for kind, state, count in _count_in_front(jobs):
         waiting[kind] += count
-        at_work += count if state == State.RUNNING else 0
+        at_work += count if state == JobState.RUNNING else 0
     took: dict[str, list[timedelta]] = defaultdict(list)
     for job in jobs:
-        if job.state == State.SUCCEEDED and job.took is not None:  # type: ignore[attr-defined]
+        if job.state == JobState.SUCCEEDED and job.took is not None:  # type: ignore[attr-defined]
             took[job.kind].append(job.took)  # type: ignore[attr-defined]
     if missing := [kind for kind in waiting if kind not in took]:
-        ended = Job.objects.filter(kind__in=missing, state=State.SUCCEEDED, started_at__isnull=False)
+        ended = Job.objects.filter(kind__in=missing, state=JobState.SUCCEEDED, started_at__isnull=False)
         times = ended.order_by("-finished_at").values_list("kind", "started_at", "finished_at")
         for kind, started_at, finished_at in times[:ENDED_JOBS_THAT_TELL_THE_PACE]:
             if started_at and finished_at:
@@ -591,10 +591,10 @@ def _remaining(jobs: list[Job]) -> timedelta | None:
 
 def _count_in_front(jobs: list[Job]) -> list[tuple[str, str, int]]:
     """Jobs of others in the queues in which some of these wait: under way, or older than the last of these."""
-    waiting = [job for job in jobs if job.state == State.WAITING]
+    waiting = [job for job in jobs if job.state == JobState.WAITING]
     if not waiting:
         return []
-    older = Q(state=State.WAITING, created_at__lt=max(job.created_at for job in waiting))
-    others = Job.objects.filter(older | Q(state=State.RUNNING), queue__in={job.queue for job in waiting})
+    older = Q(state=JobState.WAITING, created_at__lt=max(job.created_at for job in waiting))
+    others = Job.objects.filter(older | Q(state=JobState.RUNNING), queue__in={job.queue for job in waiting})
     counted = others.exclude(pk__in=[job.pk for job in jobs]).order_by().values_list("kind", "state")
     return list(counted.annotate(Count("pk")))

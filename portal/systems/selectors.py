@@ -17,7 +17,7 @@ from portal.challenges.data_files import gives_transcripts
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import shown_edition
 from portal.submissions.models import Submission, System
-from portal.submissions.rules import Part, Relation, may_see
+from portal.submissions.rules import Relation, SystemPart, may_see
 from portal.submissions.selectors import (
     relations_and_ownership,
     shown_submission,
@@ -49,7 +49,7 @@ class View:
 
     @property
     def is_own(self) -> bool:
-        return may_see(Part.REPORT, self.relation, is_published=True)
+        return may_see(SystemPart.REPORT, self.relation, is_published=True)
 
     @property
     def is_organizer(self) -> bool:
@@ -116,7 +116,7 @@ def edition_of(system: System) -> Edition:
 
 def numbers_view(request: HttpRequest, name: str) -> View:
     """A system whose numbers this visitor may see, or "not found"."""
-    return make_view(request, system_for(request.user, name, Part.NUMBERS))
+    return make_view(request, system_for(request.user, name, SystemPart.NUMBERS))
 
 
 def member_view(request: HttpRequest, name: str) -> View:

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from portal.challenges.removal import edition_trail
-from portal.core.removal import Kind, declare_kind, declare_owned, declare_rows
+from portal.core.removal import RemovableKind, declare_kind, declare_owned, declare_rows
 from portal.jobs.models import Job
 from portal.teams import rules
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
@@ -25,7 +25,7 @@ declare_rows(Membership, "memberships")
 declare_rows(Invitation, "invitations")
 declare_rows(DataAcceptance, "acceptances of the terms of the data")
 declare_kind(
-    Kind(
+    RemovableKind(
         name="teams",
         word="team",
         model=Team,

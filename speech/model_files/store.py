@@ -25,7 +25,7 @@ class MissingModel(MetricInputError):  # noqa: N818 – says what is the matter,
     """A model file is not here, or is not the published one; says how to fetch it."""
 
 
-class State(StrEnum):
+class FileState(StrEnum):
     """What is known of a model file on this machine."""
 
     HERE = "here"
@@ -61,13 +61,13 @@ def is_here(name: str) -> bool:
     return _size(path_of(file)) == file.size_bytes and all(is_here(each) for each in file.companions)
 
 
-def state(name: str) -> State:
+def state(name: str) -> FileState:
     """Whether the file is here with the right hash; without a look at its companions."""
     file = known(name)
     path = path_of(file)
     if not path.is_file():
-        return State.MISSING
-    return State.HERE if _is_published(file, path) else State.DAMAGED
+        return FileState.MISSING
+    return FileState.HERE if _is_published(file, path) else FileState.DAMAGED
 
 
 def find(name: str) -> Path:

@@ -15,7 +15,7 @@ from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Spee
 from evaluation.objective_results.values import MEASURES, Basis, Number, average_identity, required_numbers, with_speech
 from portal.core.storage import store_bytes
 from portal.intake.contents import classify
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import SubmittedDocument
 from portal.submissions.services import accept_submission
@@ -119,7 +119,7 @@ def evaluate(submission):
 
 def run_waiting_jobs():
     """Every waiting job in the order of its creation, mails left aside."""
-    waiting = Job.objects.filter(state=State.WAITING, kind__in=["measure", "objective"]).order_by("created_at")
+    waiting = Job.objects.filter(state=JobState.WAITING, kind__in=["measure", "objective"]).order_by("created_at")
     return [ended for job in waiting if (ended := execute(job.pk))]
 
 

@@ -26,7 +26,7 @@ from portal.challenges.models import Corpus, DataSet, Edition, Speaker, TrialLis
 from portal.client.wheel import build_wheel
 from portal.core.storage import store_bytes
 from portal.intake.report import IntakeReport
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, SubmittedFile, Upload
 from portal.submissions.services import create_baseline
 from tests.listening.factories import make_session, make_study
@@ -587,7 +587,7 @@ def addresses() -> dict[str, str]:
     submission.save()
     document = submission.documents.create(path="a.txt", kind="other", key=store_bytes(b"a", ".document"), bytes=1)
     run = start_measures(submission=submission, data_set=data_set)
-    Job.objects.filter(evaluation_run=run).update(state=State.SUCCEEDED)
+    Job.objects.filter(evaluation_run=run).update(state=JobState.SUCCEEDED)
     f0 = _f0(file)
     run.measures.create(file=file, pitch_correlation=0.5, duration_difference_ms=0.0, f0_original=f0, f0_anonymised=f0)
     for theme in ("light.svg", "dark.svg", "light.png", "light.pdf"):

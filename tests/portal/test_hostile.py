@@ -20,7 +20,7 @@ from portal.corpora.forms import find_corpora
 from portal.corpora.services import DEMO_CORPUS, start_import
 from portal.demo.management.commands.demo import open_for_imports
 from portal.intake.corpora.reading import detect_layout, read_corpus
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.submissions.models import System
@@ -84,7 +84,7 @@ def test_data_set_whose_name_fits_no_address_is_refused(name, tmp_path):
     folder = write_manifest(tmp_path / "speech")
     edit_manifest(folder, None, role="training", data_set=name)
     job = run(folder)
-    assert (job.state, codes(job), Corpus.objects.count()) == (State.FAILED, ["bad-name"], 0)
+    assert (job.state, codes(job), Corpus.objects.count()) == (JobState.FAILED, ["bad-name"], 0)
 
 
 def test_names_are_no_longer_than_their_columns(tmp_path):
@@ -341,7 +341,7 @@ def test_lost_recording_is_one_problem_of_the_run_without_the_place_of_the_file(
     start_baseline(name="b2", corpus=corpus, data_sets=sets, method="mcadams-2022", seed=1, by=organizer)
     job = execute(Job.objects.get(kind="anonymize").pk)
     [problem] = job.problems
-    assert (job.state, problem["code"]) == (State.FAILED, "not-anonymised")
+    assert (job.state, problem["code"]) == (JobState.FAILED, "not-anonymised")
     assert problem["found"].startswith("expected the stored recording, found none.")
 
 

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from benchmarks import deadline_night, scale
 from portal.jobs import turns
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from tests.portal.grown import ROLES
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +86,9 @@ def test_night_without_a_graphics_card_computes_on_cores_and_ends_in_a_table(cap
 
 def test_queue_in_the_order_of_arrival_misses_the_budget(monkeypatch, capsys):
     def find_oldest(queue):
-        ready = Job.objects.filter(Q(after=None) | Q(after__state=State.SUCCEEDED), queue=queue, state=State.WAITING)
+        ready = Job.objects.filter(
+            Q(after=None) | Q(after__state=JobState.SUCCEEDED), queue=queue, state=JobState.WAITING
+        )
         return ready.order_by("waiting_since").values_list("pk", flat=True).first()
 
     monkeypatch.setattr(turns, "find_next", find_oldest)

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
-from portal.core.removal import Kind, declare_kind, declare_rows
+from portal.core.removal import RemovableKind, declare_kind, declare_rows
 
 
 def _own_trainings(user: Any) -> QuerySet[NetworkTraining]:
@@ -21,7 +21,7 @@ def _own_trainings(user: Any) -> QuerySet[NetworkTraining]:
 declare_rows(NetworkTraining, "trainings of networks")
 declare_rows(NetworkSeed, files=("files",))
 declare_kind(
-    Kind(
+    RemovableKind(
         name="network-trainings",
         word="training",
         model=NetworkTraining,

@@ -22,7 +22,7 @@ from anonymization.network_training.recipe import Recipe, read_recipes
 from common.errors import MetricInputError
 from portal.challenges.models import Corpus, DataSet, Role, Utterance
 from portal.challenges.selectors import corpora_for, count_speakers_tested, may_see_corpus
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 
 TRAINING = "train-network"  # the kind of jobs
 START_ANOTHER = "Start another training"  # what to do where one cannot go on
@@ -87,13 +87,13 @@ def list_jobs(training: NetworkTraining) -> list[Job]:
     return [one.job for one in training.seeds.all() if one.job is not None]
 
 
-def sum_up_state(jobs: Sequence[Job]) -> State:
+def sum_up_state(jobs: Sequence[Job]) -> JobState:
     """The state of a training by those of its jobs, of which each follows the one before."""
     states = {job.state for job in jobs}
-    for state in (State.RUNNING, State.FAILED, State.CANCELLED, State.WAITING):
+    for state in (JobState.RUNNING, JobState.FAILED, JobState.CANCELLED, JobState.WAITING):
         if state in states:
             return state
-    return State.SUCCEEDED
+    return JobState.SUCCEEDED
 
 
 def read_recipe(training: NetworkTraining) -> Recipe:

@@ -36,7 +36,7 @@ from evaluation.objective_results.word_errors import hypothesis_identity
 from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import DataSet, Gender, Role
 from portal.core.labels import decimals
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from speech.pitch.estimators import F0Track
 from speech.recognizers.contract import ENGLISH
@@ -293,13 +293,13 @@ def compare_pitch(runs: list[EvaluationRun], values: RunValues, counts: SetCount
 def compare_systems(shown: Mapping[int, Submission]) -> dict[int, PitchTable]:
     """`compare_pitch` of the shown submission of each system, by its key, in one query whatever their number."""
     run = EvaluationRun.objects.filter(submission=OuterRef("run__submission"), data_set=OuterRef("run__data_set"))
-    newer_run = run.filter(job__state=State.SUCCEEDED, pk__gt=OuterRef("run"))
+    newer_run = run.filter(job__state=JobState.SUCCEEDED, pk__gt=OuterRef("run"))
     values = MetricValue.objects.filter(
         ~Exists(newer_run),
         run__submission__in=shown.values(),
         metric=catalogue.PITCH_CORRELATION.key,
         run__data_set__role=Role.TRIAL,
-        run__job__state=State.SUCCEEDED,
+        run__job__state=JobState.SUCCEEDED,
     ).select_related("run__data_set", "run__submission")
     found: dict[int, list[MetricValue]] = {}
     for value in values.order_by("run__data_set__name"):
@@ -355,7 +355,7 @@ def group_correlations_by_set(runs: list[EvaluationRun]) -> dict[str, list[float
 
 def find_measure(file: SubmittedFile) -> UtteranceMeasure | None:
     """The newest finished measure of a file."""
-    finished = file.measures.filter(run__job__state=State.SUCCEEDED).select_related("run__data_set")
+    finished = file.measures.filter(run__job__state=JobState.SUCCEEDED).select_related("run__data_set")
     return finished.order_by("-run_id").first()
 
 
@@ -560,7 +560,7 @@ def read_pitch_correlations(
     """By submission and utterance the pitch correlation of the newest finished run on a trial set that measured it."""
     measures = UtteranceMeasure.objects.filter(
         run__submission__in=[one.pk for one in submissions],
-        run__job__state=State.SUCCEEDED,
+        run__job__state=JobState.SUCCEEDED,
         run__data_set__role=Role.TRIAL,
         pitch_correlation__isnull=False,
     )

@@ -39,7 +39,7 @@ from evaluation.objective_results.values import (
 )
 from evaluation.protocols.recipes import Recipe, Track
 from portal.challenges.models import Edition, RecipeVersion
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.submissions.models import Submission
 
 NOT_EVALUATED = "the submission has not been evaluated yet"
@@ -124,7 +124,7 @@ def _find_again(runs: Mapping[int, EvaluationRun], asked: Mapping[int, int]) -> 
     if not runs:
         return {}
     made = EvaluationRun.objects.filter(
-        kind=VERSION.kind, submission__in={one.submission_id for one in runs.values()}, job__state=State.SUCCEEDED
+        kind=VERSION.kind, submission__in={one.submission_id for one in runs.values()}, job__state=JobState.SUCCEEDED
     )
     found = {}
     for run in made.select_related("job").defer("job__problems", "job__parameters").order_by("pk"):

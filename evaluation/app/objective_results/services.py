@@ -44,7 +44,7 @@ from portal.challenges.models import DataSet, Edition, RecipeVersion
 from portal.challenges.selectors import stored_recipe
 from portal.core.clock import read_clock
 from portal.core.mail import absolute, render_mail
-from portal.jobs.models import Actor, Job, State
+from portal.jobs.models import Actor, Job, JobState
 from portal.jobs.services import cancel_those
 from portal.submissions.models import Submission
 from portal.submissions.selectors import find_description, list_parts_and_descriptions
@@ -102,7 +102,7 @@ def settle_objective(job: Job) -> None:
     if EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, pk__gt=run.pk).exists():
         return  # another run has taken its place
     submission = run.submission
-    if job.state == State.SUCCEEDED:
+    if job.state == JobState.SUCCEEDED:
         if submission.evaluated_at is None:
             submission.evaluated_at = read_clock()
             submission.is_held = edition_of(submission).holds_evaluations
@@ -112,7 +112,7 @@ def settle_objective(job: Job) -> None:
         cause = _cause(job)
         note = f"{cause.failure} {cause.failure_remedy}".strip()
         event = change_state(submission=submission, state=Submission.State.FAILED, note=note)
-    team, was_stopped = submission.system.team, _cause(job).state == State.CANCELLED
+    team, was_stopped = submission.system.team, _cause(job).state == JobState.CANCELLED
     if event is not None and team is not None and not was_stopped:
         _tell_team(submission, team, job)
 
@@ -121,7 +121,7 @@ def _cause(job: Job) -> Job:
     """The job that failed, where this one was cancelled because it follows others."""
     before: Job | None = job
     while before is not None:
-        if before.state == State.FAILED:
+        if before.state == JobState.FAILED:
             return before
         before = before.after
     return job
@@ -129,7 +129,7 @@ def _cause(job: Job) -> Job:
 
 def _tell_team(submission: Submission, team: Team, job: Job) -> None:
     told: dict[str, Any]
-    if job.state == State.SUCCEEDED:
+    if job.state == JobState.SUCCEEDED:
         kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
         leaderboard = absolute(reverse("leaderboard:detail", args=[team.edition.name]))
         told = {"found": describe_found(job), "averages": describe_averages(submission), "leaderboard": leaderboard}
@@ -220,7 +220,7 @@ def cancel_version(*, edition: Edition, version: RecipeVersion, by: Any) -> None
 
 
 def _counts(run: EvaluationRun) -> bool:
-    return run.job is not None and run.job.state not in (State.FAILED, State.CANCELLED)
+    return run.job is not None and run.job.state not in (JobState.FAILED, JobState.CANCELLED)
 
 
 def _unmeasured(submission: Submission) -> list[DataSet]:

@@ -37,7 +37,7 @@ from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio, read_stored, replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.long_work import own_threads, working_folder
-from portal.jobs.models import Actor, Job, Queue, State
+from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState, Queue
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
 from speech.model_files.devices import choose_device
@@ -186,7 +186,7 @@ def _digest(run: EvaluationRun, speech: Speech, chosen: Sequence[TrainingUtteran
 
 def _find_earlier(run: EvaluationRun, key: str) -> EvaluationRun | None:
     """A run whose recogniser of originals was trained on the same, and is still there."""
-    jobs = Job.objects.filter(kind=PHONE_TRAINING, state=State.SUCCEEDED, result__key=key).order_by("-pk")
+    jobs = Job.objects.filter(kind=PHONE_TRAINING, state=JobState.SUCCEEDED, result__key=key).order_by("-pk")
     for other in jobs.values_list("parameters__run", flat=True):
         earlier = EvaluationRun.objects.filter(pk=other).exclude(pk=run.pk).first()
         if earlier is not None and default_storage.exists(weights_key(earlier.pk, Speech.ORIGINAL)):
@@ -196,7 +196,7 @@ def _find_earlier(run: EvaluationRun, key: str) -> EvaluationRun | None:
 
 def _result_of(run: EvaluationRun, speech: Speech) -> dict[str, Any]:
     done = Job.objects.filter(kind=PHONE_TRAINING, parameters__run=run.pk, parameters__speech=str(speech))
-    found: dict[str, Any] = done.filter(state=State.SUCCEEDED).order_by("-pk").values_list("result", flat=True)[0]
+    found: dict[str, Any] = done.filter(state=JobState.SUCCEEDED).order_by("-pk").values_list("result", flat=True)[0]
     return found
 
 
@@ -214,7 +214,7 @@ def weights_key(run: int, speech: Speech) -> str:
 
 def list_held(run: EvaluationRun) -> set[str]:
     """The runs whose folders are needed still: this one, and those that have not ended."""
-    active = EvaluationRun.objects.filter(kind=RETRAINED.kind, job__state__in=(State.WAITING, State.RUNNING))
+    active = EvaluationRun.objects.filter(kind=RETRAINED.kind, job__state__in=ACTIVE_STATES)
     return {str(pk) for pk in active.values_list("pk", flat=True)} | {str(run.pk)}
 
 

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import name_preset
-from portal.jobs.models import State
+from portal.jobs.models import ACTIVE_STATES
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 
@@ -30,7 +30,7 @@ def find_under_way(run: EvaluationRun) -> Any:
     """
     Submission.objects.select_for_update().filter(pk=run.submission_id).first()
     same = EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, engine=run.engine)
-    under_way = same.filter(job__state__in=(State.WAITING, State.RUNNING))
+    under_way = same.filter(job__state__in=ACTIVE_STATES)
     if preset := name_preset(run):
         return under_way.filter(parameters__preset=preset)
     # A trained attacker has its own way of comparing in its name.

@@ -18,7 +18,7 @@ from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.app.runs.kinds import CHAINED_JOBS, ENGINE_KINDS, EngineText, RunKind, describe_engine, name_preset
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.objective_results.values import Basis, Number
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.rules import can_cancel, can_run_again, is_ending
 from portal.jobs.selectors import with_estimates
 from portal.submissions.models import Submission
@@ -51,7 +51,7 @@ def list_newest_finished(
         The runs with job and data set, in the order in which their data sets or engines were first met.
     """
     given = {one.pk: one for one in submissions}
-    runs = EvaluationRun.objects.filter(submission__in=list(given), kind=kind.kind, job__state=State.SUCCEEDED)
+    runs = EvaluationRun.objects.filter(submission__in=list(given), kind=kind.kind, job__state=JobState.SUCCEEDED)
     related = runs.select_related("job", "data_set__corpus").defer("job__problems", "job__parameters")
     found = pick_newest_finished(kind, related.order_by("-pk"), as_of, prefers)
     for run in found:
@@ -68,7 +68,7 @@ def pick_newest_finished(
     """Those that count among runs with their jobs, the newest first; as `list_newest_finished` gives them."""
     newest: dict[tuple[int, Any, str], EvaluationRun] = {}
     for run in reversed(list(runs)):
-        if run.kind != kind.kind or run.job is None or run.job.state != State.SUCCEEDED:
+        if run.kind != kind.kind or run.job is None or run.job.state != JobState.SUCCEEDED:
             continue
         if as_of is None or (run.job.finished_at is not None and run.job.finished_at <= as_of):
             key = run.submission_id, getattr(run, kind.counts_by), name_preset(run)
@@ -130,7 +130,7 @@ def measure_pace(engine_key: str) -> float | None:
     """Seconds of work for a second of speech, as the newest job of this engine measured it; None where none has."""
     jobs = Job.objects.filter(
         kind__in=[one.data_set_job for one in ENGINE_KINDS],
-        state=State.SUCCEEDED,
+        state=JobState.SUCCEEDED,
         result__engine=engine_key,
         result__speech_s__gt=0,
     )
@@ -157,24 +157,24 @@ class EngineRun:
     @property
     def at_work(self) -> Job | None:
         """The job that a worker has."""
-        return next((job for job in self.jobs if job.state == State.RUNNING), None)
+        return next((job for job in self.jobs if job.state == JobState.RUNNING), None)
 
     @property
     def wait(self) -> str:
         """What its next job waits for."""
-        return next((job.wait for job in self.jobs if job.state == State.WAITING), "")  # type: ignore[attr-defined]
+        return next((job.wait for job in self.jobs if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
 
     @property
     def stopped(self) -> Job | None:
         """The job that failed, or else the one that was cancelled; those behind it only followed."""
-        failed = (job for job in self.jobs if job.state == State.FAILED)
-        return next(failed, None) or next((job for job in self.jobs if job.state == State.CANCELLED), None)
+        failed = (job for job in self.jobs if job.state == JobState.FAILED)
+        return next(failed, None) or next((job for job in self.jobs if job.state == JobState.CANCELLED), None)
 
     @property
-    def state(self) -> State:
+    def state(self) -> JobState:
         if self.is_active:
-            return State.RUNNING if self.at_work else State.WAITING
-        return State(self.stopped.state) if self.stopped else State.SUCCEEDED
+            return JobState.RUNNING if self.at_work else JobState.WAITING
+        return JobState(self.stopped.state) if self.stopped else JobState.SUCCEEDED
 
     @property
     def is_ending(self) -> bool:
@@ -214,7 +214,7 @@ def group_unfinished(runs: Iterable[EvaluationRun]) -> EngineRuns:
     newest: dict[tuple[str, str], EvaluationRun] = {}
     for run in runs:
         newest.setdefault((run.engine, name_preset(run)), run)
-    open_runs = [run for run in newest.values() if run.job is None or run.job.state != State.SUCCEEDED]
+    open_runs = [run for run in newest.values() if run.job is None or run.job.state != JobState.SUCCEEDED]
     chains: Mapping[int, list[Job]] = list_job_chains(open_runs) if open_runs else {}
     with_estimates(job for jobs in chains.values() for job in jobs)
     shown = [EngineRun(run, describe_engine(run), chains.get(run.pk, [])) for run in open_runs]

@@ -30,7 +30,7 @@ from portal.core import audit
 from portal.core.storage import replace_named, store_bytes
 from portal.core.version import code_version
 from portal.jobs.kinds import JobFailure
-from portal.jobs.models import Actor, Job, State
+from portal.jobs.models import Actor, Job, JobState
 from portal.jobs.runner import JobContext
 from portal.jobs.services import NotPossible, cancel_chain, continue_chain, create_job
 from portal.jobs.workers import lacking
@@ -198,7 +198,7 @@ def _require_speech(submission: Submission, data_sets: Iterable[str]) -> None:
     if submission.state not in HEARD:
         raise NotPossible(f"{submission} is {submission.get_state_display().lower()}; there is no speech to work on.")
     runs = submission.anonymization_runs.filter(data_set__name__in=list(data_sets))
-    unfinished = runs.exclude(job__state=State.SUCCEEDED).select_related("data_set").first()
+    unfinished = runs.exclude(job__state=JobState.SUCCEEDED).select_related("data_set").first()
     if unfinished is not None:
         raise NotPossible(
             f"The anonymisation of {unfinished.data_set} has not finished; start this once it has succeeded."

@@ -10,7 +10,7 @@ from typing import Any
 from evaluation.app.objective_results.services import recipe_hash
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION
 from portal.challenges.models import Edition
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 
 ORIGINALS = "originals"
 PARTS = (ATTACK.job, RECOGNITION.job)
@@ -39,7 +39,7 @@ def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tupl
     if not edition.recipe.evaluation.by_portal:
         return {}
     jobs = Job.objects.filter(
-        kind=ORIGINALS, edition=edition.name, state=State.SUCCEEDED, parameters__recipe=recipe_hash(edition)
+        kind=ORIGINALS, edition=edition.name, state=JobState.SUCCEEDED, parameters__recipe=recipe_hash(edition)
     )
     if as_of is not None:
         jobs = jobs.filter(finished_at__lte=as_of)

@@ -24,7 +24,7 @@ from evaluation.app.runs.services import start_chain, start_run
 from evaluation.app.submission_evaluation.selectors import ORIGINALS, list_parts
 from evaluation.attackers.training.recipe import SEEDS, TRAINING_ENGINE, find_preset
 from evaluation.formats.results import Speech
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job, run_again
 from portal.submissions.models import Submission
 
@@ -63,7 +63,7 @@ def start_originals(*, submission: Submission, by: Any = None) -> list[Job]:
         wanted.append((RECOGNITION, evaluation.recognizer))
     parameters = {"submission": submission.pk, "recipe": recipe_hash(edition)}
     jobs = Job.objects.filter(kind=ORIGINALS, edition=edition.name, parameters__recipe=parameters["recipe"])
-    going = jobs.exclude(state__in=[State.FAILED, State.CANCELLED]).values_list("parameters", flat=True)
+    going = jobs.exclude(state__in=[JobState.FAILED, JobState.CANCELLED]).values_list("parameters", flat=True)
     done = {part for one in going for part in list_parts(one)}
     created = []
     for kind, engine in wanted:
@@ -129,7 +129,7 @@ class _Chain:
             is_same = is_same and speech_of_training(run.parameters) is Speech.ANONYMISED
             if run.job is None or not run.job.has_ended or not is_same:
                 continue
-            if run.job.state != State.SUCCEEDED:
+            if run.job.state != JobState.SUCCEEDED:
                 if run.parameters["device"] == "cuda":  # there may be no card any more: on what there is
                     run.parameters["device"] = ANY_DEVICE
                     run.save(update_fields=["parameters"])

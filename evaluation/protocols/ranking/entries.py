@@ -88,7 +88,7 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RankingRow:
     """An entry in one ranking. `groups`: numbers of the groups that it belongs to (`Ranking.groups`).
 
     Privacy and utility of original speech are NaN where they are not known; the entry holds the numbers that there are.
@@ -129,17 +129,17 @@ class RankingTable:
     minimum: float
     upper: float | None
     utility: Utility
-    rows: tuple[Row, ...]
+    rows: tuple[RankingRow, ...]
     groups: tuple[tuple[str, ...], ...]
     nearest: Miss | None
     just_missed: tuple[Miss, ...]
 
     @property
-    def ranked(self) -> tuple[Row, ...]:
+    def ranked(self) -> tuple[RankingRow, ...]:
         return tuple(row for row in self.rows if row.place is Place.RANKED)
 
     @property
-    def competitors(self) -> tuple[Row, ...]:
+    def competitors(self) -> tuple[RankingRow, ...]:
         """Rows of teams: ranked or not."""
         return tuple(row for row in self.rows if row.place is not Place.REFERENCE)
 

@@ -24,10 +24,10 @@ from evaluation.protocols.ranking.entries import (
     Measured,
     Miss,
     Place,
+    RankingRow,
     Rankings,
     RankingTable,
     Reason,
-    Row,
     Unranked,
 )
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
@@ -75,7 +75,7 @@ def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
     )
 
 
-def indistinguishable(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
+def indistinguishable(rows: Sequence[RankingRow]) -> tuple[tuple[str, ...], ...]:
     """The largest runs of neighbours in which the 95 % interval of each utility overlaps that of every other.
 
     Overlap is a cautious test: systems of one run may still differ, those of different runs that share no other do.
@@ -124,7 +124,7 @@ def lower_attack_notes(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
     return [Reason("lower-attack", text)]
 
 
-def _overlap(one: Row, other: Row) -> bool:
+def _overlap(one: RankingRow, other: RankingRow) -> bool:
     first, second = one.utility.interval, other.utility.interval
     return first is not None and second is not None and first[0] <= second[1] and second[0] <= first[1]
 
@@ -190,9 +190,9 @@ def _row(
     upper: float | None,
     reasons: tuple[Reason, ...],
     policy: LeaderboardPolicy,
-) -> Row:
+) -> RankingRow:
     """An entry before it has a rank; a system without a reason against it may get one."""
-    return Row(
+    return RankingRow(
         entry=entry,
         place=Place.REFERENCE if entry.kind != "system" else Place.UNRANKED if reasons else Place.RANKED,
         rank=None,
@@ -203,10 +203,10 @@ def _row(
     )
 
 
-def _reference(entry: Entry, utility: Utility) -> Row:
+def _reference(entry: Entry, utility: Utility) -> RankingRow:
     """Original speech with the averages that there are."""
     privacy, found = entry.privacy or UNKNOWN, entry.utilities.get(utility.metric, UNKNOWN)
-    return Row(entry, Place.REFERENCE, None, privacy, found)
+    return RankingRow(entry, Place.REFERENCE, None, privacy, found)
 
 
 def _notes(entry: Entry, minimum: float, upper: float | None, policy: LeaderboardPolicy) -> list[Reason]:
@@ -232,21 +232,21 @@ def _notes(entry: Entry, minimum: float, upper: float | None, policy: Leaderboar
     return notes
 
 
-def _ordered(rows: Sequence[Row], utility: Utility) -> list[Row]:
+def _ordered(rows: Sequence[RankingRow], utility: Utility) -> list[RankingRow]:
     """The best utility first; of equal ones the primary systems, then by higher EER, then by name."""
     sign = 1 if utility.better == "lower" else -1
 
-    def place(row: Row) -> tuple[float, bool, float, str, str]:
+    def place(row: RankingRow) -> tuple[float, bool, float, str, str]:
         return sign * row.utility.value, row.entry.is_contrastive, -row.privacy.value, row.entry.label, row.entry.key
 
     return sorted(rows, key=place)
 
 
-def _one_for_each_team(rows: Sequence[Row], utility: Utility, policy: LeaderboardPolicy) -> list[Row]:
+def _one_for_each_team(rows: Sequence[RankingRow], utility: Utility, policy: LeaderboardPolicy) -> list[RankingRow]:
     """Only the first of a team's systems that may be ranked keeps its place."""
     if policy.several_systems == "all":
         return list(rows)
-    first: dict[str, Row] = {}
+    first: dict[str, RankingRow] = {}
     kept = []
     for row in rows:
         team = row.entry.team
@@ -262,7 +262,7 @@ def _one_for_each_team(rows: Sequence[Row], utility: Utility, policy: Leaderboar
     return kept
 
 
-def _ranked(rows: Sequence[Row]) -> list[Row]:
+def _ranked(rows: Sequence[RankingRow]) -> list[RankingRow]:
     """Ranks by utility; equal values share one."""
     values = [row.utility.value for row in rows if row.place is Place.RANKED]
     return [
@@ -270,7 +270,7 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _in_groups(row: Row, groups: Sequence[Sequence[str]]) -> Row:
+def _in_groups(row: RankingRow, groups: Sequence[Sequence[str]]) -> RankingRow:
     numbers = tuple(number for number, keys in enumerate(groups, start=1) if row.entry.key in keys)
     return replace(row, groups=numbers) if numbers else row
 
@@ -290,8 +290,8 @@ class Move:
     """One system before and after; None where it is not listed in the condition."""
 
     entry: Entry
-    before: Row | None
-    after: Row | None
+    before: RankingRow | None
+    after: RankingRow | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,10 +324,10 @@ def _of_condition(key: tuple[float, str], before: RankingTable | None, after: Ra
     return ConditionMoves(*key, before, after, moved, len(every) - len(moved))
 
 
-def _rows(table: RankingTable | None) -> dict[str, Row]:
+def _rows(table: RankingTable | None) -> dict[str, RankingRow]:
     rows = table.rows if table else ()
     return {row.entry.key: row for row in rows if row.place is not Place.REFERENCE}
 
 
-def _place(row: Row | None) -> tuple[bool, int | None]:
+def _place(row: RankingRow | None) -> tuple[bool, int | None]:
     return row is not None, row.rank if row else None

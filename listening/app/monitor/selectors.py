@@ -53,7 +53,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class MonitoredSystem:
     """A system, or original speech. `same` and `different` speaker: None where no voices are compared."""
 
     name: str
@@ -66,7 +66,7 @@ class Row:
 class Coverage:
     """All systems, original speech first. `items`: what is to be heard; `heard`: how many of it was, usably."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MonitoredSystem, ...]
     items: int
     heard: int
     answers: int
@@ -131,10 +131,10 @@ def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage
     return Coverage(_rows(cells), len(owners), len(heard), answers)
 
 
-def _rows(cells: dict[tuple[str | None, bool | None], Cell]) -> tuple[Row, ...]:
+def _rows(cells: dict[tuple[str | None, bool | None], Cell]) -> tuple[MonitoredSystem, ...]:
     codes = sorted({code for code, _ in cells}, key=lambda code: (code is not None, code or ""))
     return tuple(
-        Row(
+        MonitoredSystem(
             name=code or ORIGINAL,
             total=sum((cell for (owner, _), cell in cells.items() if owner == code), Cell()),
             same=cells.get((code, True)),

@@ -26,7 +26,7 @@ from listening.app.models import StudySystem
 from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import EVERY
 from listening.app.results.pages import chosen_scores, list_asked, listeners_page, results_page, say_trials
-from listening.app.results.rules import Part, rows_for_everybody
+from listening.app.results.rules import ResultsPart, rows_for_everybody
 from listening.app.results.selectors import (
     Shown,
     figures_in,
@@ -43,7 +43,7 @@ from listening.app.studies.rules import describe_published_results
 from portal.core.downloads import as_download, latex_response
 from portal.core.signed_urls import CONTENT_TYPES, secured
 from portal.submissions.models import SubmittedFile
-from portal.submissions.rules import Part as SystemPart
+from portal.submissions.rules import SystemPart
 from portal.submissions.selectors import systems_for
 
 PAGES_KEPT = 16  # in a process
@@ -70,7 +70,7 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
         return context
     made_of = (*_key(shown, context["reader"]), chosen_sorting(query), tuple(list_notes(shown)))
     page, body = _study_page(*made_of, is_imported=bool(shown.study.imported))
-    has_listeners = shown.may_see(Part.LISTENERS) and shown.results.table("raw", "listeners") is not None
+    has_listeners = shown.may_see(ResultsPart.LISTENERS) and shown.results.table("raw", "listeners") is not None
     told = {
         "asked": list_asked(shown.study),
         "trials": say_trials(shown.study),
@@ -89,7 +89,7 @@ def system_context(shown: Shown, name: str, request: HttpRequest) -> dict[str, A
     if page is None:
         raise Http404
     heard, system = None, shown.study.systems.filter(code=name).select_related("submission__system").first()
-    if shown.may_see(Part.UTTERANCES) and (shown.is_organizer or name in shown.own_systems):
+    if shown.may_see(ResultsPart.UTTERANCES) and (shown.is_organizer or name in shown.own_systems):
         heard = _heard(shown, name, system, context["reader"])
     told = {"page": page, "body": body, "heard": heard, "system": name, "label": page["label"]}
     return context | told | {"objective": _objective(system, request.user)}
@@ -98,7 +98,7 @@ def system_context(shown: Shown, name: str, request: HttpRequest) -> dict[str, A
 def listeners_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     """The page of listeners; Http404 while nothing is analysed, and once somebody withdrew since."""
     context = page_context(shown, query)
-    if shown.analysis is None or not shown.may_see(Part.LISTENERS):
+    if shown.analysis is None or not shown.may_see(ResultsPart.LISTENERS):
         raise Http404
     return context | {"page": _listeners_page(*_key(shown, context["reader"]))}
 
@@ -247,7 +247,7 @@ def figure_file(shown: Shown, scores: str, name: str, extension: str, theme: str
     path = f"{scores}/{name}-{theme}.svg" if extension == "svg" else f"{scores}/{name}.{extension}"
     key = shown.analysis.figures.get(path)
     if key is None or not (
-        shown.may_see(Part.LISTENERS) or f"{scores}/{name}" in _of_everybody(shown.analysis.results)
+        shown.may_see(ResultsPart.LISTENERS) or f"{scores}/{name}" in _of_everybody(shown.analysis.results)
     ):
         raise Http404
     with default_storage.open(key) as stored:
@@ -259,7 +259,7 @@ def figure_file(shown: Shown, scores: str, name: str, extension: str, theme: str
 def bundle_file(shown: Shown) -> HttpResponse:
     """Inputs, settings, tables and figures in one zip; "not found" where the inputs are gone."""
     analysis = shown.analysis
-    if analysis is None or not analysis.inputs or not shown.may_see(Part.BUNDLE):
+    if analysis is None or not analysis.inputs or not shown.may_see(ResultsPart.BUNDLE):
         raise Http404
     with default_storage.open(analysis.inputs) as stored:
         inputs = stored.read()

@@ -38,7 +38,7 @@ from listening.tasks import RATED
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.storage import read_stored, store_bytes
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job
 from portal.jobs.services import create_job
 from portal.submissions.models import Submission
 
@@ -163,7 +163,7 @@ def finish_import(job: Job, check: Callable[[], None]) -> Imported:
 def forget_import(job: Job) -> None:
     """Delete the file of an import that has ended, unless another import reads the same."""
     key = job.parameters["content"]
-    active = Job.objects.filter(kind=IMPORT_JOB, state__in=(State.WAITING, State.RUNNING), parameters__content=key)
+    active = Job.objects.filter(kind=IMPORT_JOB, state__in=ACTIVE_STATES, parameters__content=key)
     if not active.exclude(pk=job.pk).exists():
         transaction.on_commit(lambda: default_storage.delete(key))
 

@@ -38,7 +38,7 @@ from listening.app.models import Answer, Exclusion, Item, Session, Study, StudyS
 from listening.app.studies.selectors import PresentedItem, presented_items
 from listening.tasks import COMPARING, Task
 from portal.challenges.models import Edition
-from portal.jobs.models import State as JobState
+from portal.jobs.models import JobState
 from portal.submissions.models import Submission
 
 State = Session.State

@@ -17,8 +17,7 @@ from django.db.models import Exists, OuterRef
 from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
-from common.tables import Cell, Column, Group, Table
-from common.tables import Row as TableRow
+from common.tables import Cell, Column, Group, Row, Table
 from common.wording import counted
 from evaluation.app.objective_results.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
@@ -115,7 +114,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class PanelRow:
     """A system. `heard`: its name in the study, `key`: on the leaderboard, empty for original speech.
 
     `note`: what keeps the two from being about the same thing.
@@ -145,7 +144,7 @@ class ObjectiveComparison:
 
     scores: str
     quantities: tuple[Quantity, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PanelRow, ...]
     level: float = LEADERBOARD_LEVEL
 
     @property
@@ -197,7 +196,7 @@ class ObjectiveComparison:
             link = reverse("systems:detail", args=[row.key]) if has_links and row.key else ""
             cells = (Cell(row.label, link=link), *(one.cell for one in row.numbers))
             place = "" if row.key else "reference"
-            rows.append(TableRow((*cells, Cell(row.note)) if notes else cells, place))
+            rows.append(Row((*cells, Cell(row.note)) if notes else cells, place))
         simulated = "simulated " if study.is_simulated else ""
         lead = counted(listeners, f"{simulated}listener") + " in all" if listeners else ""
         scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
@@ -296,7 +295,7 @@ def compare_with_objective(
         (one.entry.key, one.heard, one.entry, one.entry.label, EARLIER if one.is_outdated else "") for one in systems
     ]
     rows = [
-        Row(heard_as, key, label, tuple(read(heard_as, entry) for _, read in parts), note)
+        PanelRow(heard_as, key, label, tuple(read(heard_as, entry) for _, read in parts), note)
         for key, heard_as, entry, label, note in entries
     ]
     is_scored = any(one.table and not one.is_common for one in columns_of_form)

@@ -24,7 +24,7 @@ STANDING = "standing"  # among rules: all exclusions in force
 KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `inputs` calls people and sessions
 
 
-class Part(StrEnum):
+class ResultsPart(StrEnum):
     """What there is to see of results."""
 
     RESULTS = "results"  # figures and tables over many listeners
@@ -33,7 +33,7 @@ class Part(StrEnum):
     BUNDLE = "bundle"  # ratings, settings and figures in one file
 
 
-def may_see(part: Part, relation: Relation, *, is_published: bool) -> bool:
+def may_see(part: ResultsPart, relation: Relation, *, is_published: bool) -> bool:
     """Whether somebody in this relation may see this part of a closed study's results.
 
     Args:
@@ -42,16 +42,16 @@ def may_see(part: Part, relation: Relation, *, is_published: bool) -> bool:
     """
     if relation is Relation.ORGANIZER:
         return True
-    if part is Part.RESULTS:
+    if part is ResultsPart.RESULTS:
         return is_published
-    return part is Part.UTTERANCES and relation is Relation.TEAM and is_published
+    return part is ResultsPart.UTTERANCES and relation is Relation.TEAM and is_published
 
 
-def part_of_table(name: str) -> Part:
+def part_of_table(name: str) -> ResultsPart:
     """To which part a table belongs. Of those about utterances a team may see the rows of its own systems."""
     if name in ABOUT_LISTENERS:
-        return Part.LISTENERS
-    return Part.UTTERANCES if name in ABOUT_UTTERANCES else Part.RESULTS
+        return ResultsPart.LISTENERS
+    return ResultsPart.UTTERANCES if name in ABOUT_UTTERANCES else ResultsPart.RESULTS
 
 
 def warn_of_few(results: Results) -> str:

@@ -22,7 +22,7 @@ from listening.analysis.tables import CONTENTS, Results
 from listening.app.models import Analysis, Study, StudySystem
 from listening.app.results.inputs import Changed, changed_parts, compute_basis
 from listening.app.results.rules import (
-    Part,
+    ResultsPart,
     is_drawn_otherwise,
     is_public,
     may_see,
@@ -75,9 +75,9 @@ class Shown:
             raise Http404
         return parsed_results(self.analysis.results)
 
-    def may_see(self, part: Part) -> bool:
+    def may_see(self, part: ResultsPart) -> bool:
         """Whether this person may see it here; once somebody withdrew, nobody sees anything of single people."""
-        if part is not Part.RESULTS and self.analysis is not None and self.analysis.erased_at is not None:
+        if part is not ResultsPart.RESULTS and self.analysis is not None and self.analysis.erased_at is not None:
             return False
         return may_see(part, self.relation, is_published=self.is_published)
 
@@ -91,10 +91,10 @@ class Shown:
         part = part_of_table(name)
         if table is None or not self.may_see(part):
             raise Http404
-        if part is Part.UTTERANCES and not self.is_organizer:
+        if part is ResultsPart.UTTERANCES and not self.is_organizer:
             place = table.columns.index("system")
             return replace(table, rows=tuple(row for row in table.rows if row[place] in self.own_systems))
-        return table if self.may_see(Part.LISTENERS) else rows_for_everybody(table)
+        return table if self.may_see(ResultsPart.LISTENERS) else rows_for_everybody(table)
 
     @property
     def tables(self) -> frozenset[str]:
@@ -102,7 +102,7 @@ class Shown:
         return frozenset(name for name in CONTENTS if self.may_see(part_of_table(name)))
 
 
-def shown_analysis_for(user: Any, name: str, part: Part = Part.RESULTS) -> Shown:
+def shown_analysis_for(user: Any, name: str, part: ResultsPart = ResultsPart.RESULTS) -> Shown:
     """The results of a study as this person may see them, or "not found".
 
     Args:
@@ -144,7 +144,7 @@ def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
     shown = []
     for study in studies:
         analysis = study.published_analysis if is_open[study.pk] else newest.get(study.pk)
-        if analysis is not None and may_see(Part.RESULTS, relation, is_published=is_open[study.pk]):
+        if analysis is not None and may_see(ResultsPart.RESULTS, relation, is_published=is_open[study.pk]):
             shown.append(Shown(study, analysis, relation, is_published=is_open[study.pk]))
     return shown
 
@@ -268,7 +268,7 @@ def _relation_to(user: Any, study: Study) -> tuple[Relation, frozenset[str]]:
 def list_notes(shown: Shown) -> list[str]:
     """The notes; those that name a listener are for organizers."""
     notes = list(shown.results.remarks)
-    if shown.may_see(Part.LISTENERS):
+    if shown.may_see(ResultsPart.LISTENERS):
         return notes
     assert shown.analysis is not None  # noqa: S101
     return list(_notes_of_nobody(shown.analysis.results))

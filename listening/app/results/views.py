@@ -18,7 +18,7 @@ from listening.app.results import context, papers, selectors, services
 from listening.app.results.forms import AnalyseForm, ImportForm
 from listening.app.results.pages import chosen_scores, organizer_actions, publication
 from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
-from listening.app.results.rules import Part
+from listening.app.results.rules import ResultsPart
 from portal.accounts.access import member_page, open_page
 from portal.core.downloads import csv_response
 from portal.core.drawing import DrawingError, answer_not_drawn
@@ -54,7 +54,7 @@ def system_results(request: HttpRequest, study: str, system: str) -> HttpRespons
 @member_page
 def listeners(request: HttpRequest, study: str) -> HttpResponse:
     """Each listener, and whom screening rules would leave out: for organizers alone."""
-    shown = selectors.shown_analysis_for(request.user, study, Part.LISTENERS)
+    shown = selectors.shown_analysis_for(request.user, study, ResultsPart.LISTENERS)
     return render(request, "listening/results/listeners.html", context.listeners_context(shown, request.GET))
 
 
@@ -121,7 +121,7 @@ def paper_figure(request: HttpRequest, study: str, scores: str, figure: str, ext
 @require_safe
 @member_page
 def bundle(request: HttpRequest, study: str) -> HttpResponse:
-    return context.bundle_file(selectors.shown_analysis_for(request.user, study, Part.BUNDLE))
+    return context.bundle_file(selectors.shown_analysis_for(request.user, study, ResultsPart.BUNDLE))
 
 
 # What organizers do --------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def bundle(request: HttpRequest, study: str) -> HttpResponse:
 @member_page
 def analyse(request: HttpRequest, study: str) -> HttpResponse:
     """The settings of an analysis; a post starts it."""
-    shown = selectors.shown_analysis_for(request.user, study, Part.BUNDLE)
+    shown = selectors.shown_analysis_for(request.user, study, ResultsPart.BUNDLE)
     form = AnalyseForm(request.POST if request.method == "POST" else None, study=shown.study, analysis=shown.analysis)
     if form.is_valid() and form.save(request.user) is not None:
         return redirect("studies:results", study)
@@ -141,7 +141,7 @@ def analyse(request: HttpRequest, study: str) -> HttpResponse:
 @member_page
 def publish(request: HttpRequest, study: str) -> HttpResponse:
     """Say who would see what, then publish the newest analysis."""
-    shown = selectors.shown_analysis_for(request.user, study, Part.BUNDLE)
+    shown = selectors.shown_analysis_for(request.user, study, ResultsPart.BUNDLE)
     if request.method == "POST":
         newest = shown.analysis.pk if shown.analysis is not None else 0
         seen = newest if request.POST.get("analysis") == str(newest) else 0  # the page named what it was about
@@ -159,7 +159,7 @@ def publish(request: HttpRequest, study: str) -> HttpResponse:
 @member_page
 def unpublish(request: HttpRequest, study: str) -> HttpResponse:
     """Ask, then hide the results from all but the organizers."""
-    shown = selectors.shown_analysis_for(request.user, study, Part.BUNDLE)
+    shown = selectors.shown_analysis_for(request.user, study, ResultsPart.BUNDLE)
     if request.method == "POST":
         try:
             services.unpublish_results(study=shown.study, by=request.user)
@@ -175,7 +175,7 @@ def unpublish(request: HttpRequest, study: str) -> HttpResponse:
 @require_POST
 def screen(request: HttpRequest, study: str) -> HttpResponse:
     """Leave out the listeners that a screening rule catches."""
-    shown = selectors.shown_analysis_for(request.user, study, Part.LISTENERS)
+    shown = selectors.shown_analysis_for(request.user, study, ResultsPart.LISTENERS)
     given = {name: request.POST.get(name, "").strip() for name in ("rule", "reason")}
     try:
         rule, _ = services.screen_out(study=shown.study, by=request.user, **given)

@@ -22,7 +22,7 @@ from listening.app.models import Answer, Item, Play, Serve, Session, SessionEven
 from listening.app.sessions import answer_timing, attention, block_leases, payloads, selectors
 from listening.app.sessions.block_leases import end_session, note
 from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
-from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, Progress, measure_progress
+from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, SessionProgress, measure_progress
 from listening.app.sessions.sql import Statement, Writes, read_together_with_clock
 from listening.app.studies.interface_words import speak
 
@@ -225,7 +225,7 @@ def most_given_up(total: int) -> int:
     return min(max(FEWEST_GIVEN_UP, int(MOST_GIVEN_UP * total)), (total - 1) // 2)
 
 
-def end_if_through(session: Session, progress: Progress, now: datetime) -> bool:
+def end_if_through(session: Session, progress: SessionProgress, now: datetime) -> bool:
     """End the session if nothing is left; whether it is. What a control trial shows is looked at here and only here."""
     if progress.left:
         return False
@@ -289,7 +289,7 @@ def _require_tab(session: Session, tab: str) -> None:
 
 
 def _require_next(
-    session: Session, trial: PlannedTrial, claim: Claim, stored: Collection[str], progress: Progress
+    session: Session, trial: PlannedTrial, claim: Claim, stored: Collection[str], progress: SessionProgress
 ) -> None:
     asked = [task for task in session.study.tasks if task not in stored]
     if progress.next is not trial or claim.values.keys() not in ({asked[0]}, set(asked)):

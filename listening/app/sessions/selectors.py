@@ -119,7 +119,7 @@ class PlannedBlock:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SessionProgress:
     """`left`: what is to be answered, in order; `done`: how many are answered or given up, of `total`; the first ones
     are for `practice`."""
 
@@ -136,7 +136,7 @@ class Progress:
     def next(self) -> PlannedTrial | None:
         return self.left[0] if self.left else None
 
-    def after(self, trial: PlannedTrial) -> Progress:
+    def after(self, trial: PlannedTrial) -> SessionProgress:
         """Once this trial is answered as well."""
         return replace(self, left=tuple(one for one in self.left if one is not trial))
 
@@ -166,7 +166,9 @@ def cached_block(session: Session) -> PlannedBlock | None:
     return _cached_blocks.get((session.token, session.block_id))
 
 
-def measure_progress(block: PlannedBlock, answered: Mapping[int, Collection[str]], skips: Sequence[int]) -> Progress:
+def measure_progress(
+    block: PlannedBlock, answered: Mapping[int, Collection[str]], skips: Sequence[int]
+) -> SessionProgress:
     """How far somebody has come.
 
     Args:
@@ -184,7 +186,7 @@ def measure_progress(block: PlannedBlock, answered: Mapping[int, Collection[str]
         if trial.position not in given_up and len(answered.get(trial.trial.pk, ())) < asked
     )
     first = sum(trial.is_practice for trial in block.trials.values())
-    return Progress(len(block.trials), first, left, len(given_up - practice))
+    return SessionProgress(len(block.trials), first, left, len(given_up - practice))
 
 
 def required_slots(tasks: Collection[str], trial: PlannedTrial) -> frozenset[str]:
@@ -261,7 +263,7 @@ def describe_state(session: Session, now: datetime) -> dict[str, Any]:
 
 
 def describe_saved(
-    session: Session, trial: PlannedTrial, values: Mapping[str, Value], progress: Progress, answered: Answered
+    session: Session, trial: PlannedTrial, values: Mapping[str, Value], progress: SessionProgress, answered: Answered
 ) -> dict[str, Any]:
     """The acknowledgement of an answer."""
     told = {
@@ -272,7 +274,7 @@ def describe_saved(
     return told | describe_next(session, progress, answered)
 
 
-def describe_next(session: Session, progress: Progress, answered: Answered) -> dict[str, Any]:
+def describe_next(session: Session, progress: SessionProgress, answered: Answered) -> dict[str, Any]:
     """What comes next; the address of the end where nothing does."""
     if session.state != Session.State.ACTIVE:
         return {"next": None, "done": progress.done, "ahead": [], "address": session.get_absolute_url()}
@@ -283,7 +285,7 @@ def describe_next(session: Session, progress: Progress, answered: Answered) -> d
     }
 
 
-def measure_effort(session: Session, block: PlannedBlock, progress: Progress) -> dict[str, Any]:
+def measure_effort(session: Session, block: PlannedBlock, progress: SessionProgress) -> dict[str, Any]:
     """What the page tells the time left from: the median of this person's paces and the usual one.
 
     Returns:
@@ -301,7 +303,7 @@ def measure_effort(session: Session, block: PlannedBlock, progress: Progress) ->
     }
 
 
-def _describe_ahead(progress: Progress, answered: Answered) -> list[dict[str, Any]]:
+def _describe_ahead(progress: SessionProgress, answered: Answered) -> list[dict[str, Any]]:
     """The trials that a browser may have, each with its place: among those for practice, or among the others."""
     practice = progress.practice
     return [

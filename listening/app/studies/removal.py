@@ -13,7 +13,15 @@ from listening.app.studies import rules
 from listening.app.studies.selectors import was_published
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, rename_study
 from portal.challenges.models import Edition
-from portal.core.removal import Kind, Rows, declare_guard, declare_kind, declare_owned, declare_rows, declare_rule
+from portal.core.removal import (
+    RemovableKind,
+    Rows,
+    declare_guard,
+    declare_kind,
+    declare_owned,
+    declare_rows,
+    declare_rule,
+)
 from portal.jobs.models import Job
 
 
@@ -64,7 +72,7 @@ declare_guard(StudySystem, _guard(StudySystem))
 declare_guard(Stimulus, _guard(Stimulus))
 declare_rule(Edition, _edition_problem)
 declare_kind(
-    Kind(
+    RemovableKind(
         name="studies",
         word="listening test",
         model=Study,

@@ -37,8 +37,7 @@ from portal.challenges.models import DataSet, Edition, Role, TrialList
 from portal.challenges.rules import propose_test_title
 from portal.core import audit
 from portal.core.steps import Step
-from portal.jobs.models import Job
-from portal.jobs.models import State as JobState
+from portal.jobs.models import Job, JobState
 from portal.jobs.services import NotPossible, create_job
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, refuse_without_speech

@@ -8,7 +8,7 @@ from django.utils.html import format_html
 
 from common.tables import Cell, Column, Table, plain_table
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.entries import Row
+from evaluation.protocols.ranking.entries import RankingRow
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
 from portal.challenges.models import Edition
@@ -83,7 +83,7 @@ def _move(move: Move) -> dict[str, Any]:
     return {"entry": move.entry, "before": before, "after": after, "direction": direction}
 
 
-def _place(row: Row | None) -> str:
+def _place(row: RankingRow | None) -> str:
     return ABSENT if row is None else place_in_words(row)
 
 

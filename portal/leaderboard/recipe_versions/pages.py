@@ -17,7 +17,7 @@ from common.tables import Cell, Column, Table, plain_table
 from evaluation.app.objective_results.selectors import list_version_runs
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.protocols.ranking.entries import Entry, Measured, Place, RankingTable, Row
+from evaluation.protocols.ranking.entries import Entry, Measured, Place, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import FIELDS, condition_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, moves
 from evaluation.protocols.recipes import Utility
@@ -26,7 +26,7 @@ from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.selectors import list_versions, stored_recipe
 from portal.core.labels import MISSING, moment_cell
 from portal.core.models import AuditEvent
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.leaderboard.policy.pages import ABSENT
 from portal.leaderboard.selectors import Leaderboard, VersionView, load_entries, rank_leaderboard
 from portal.leaderboard.services import FROZEN_RECIPE
@@ -55,8 +55,8 @@ class ComparedSystem:
     """
 
     entry: Entry
-    before: Row | None
-    after: Row | None
+    before: RankingRow | None
+    after: RankingRow | None
     utilities: tuple[Utility | None, Utility | None]
 
     @property
@@ -238,7 +238,7 @@ def _compared(found: ConditionMoves, old: Leaderboard, new: Leaderboard) -> Comp
     )
 
 
-def _competitors(table: RankingTable | None) -> Iterator[Row]:
+def _competitors(table: RankingTable | None) -> Iterator[RankingRow]:
     return (row for row in (table.rows if table else ()) if row.place is not Place.REFERENCE)
 
 
@@ -322,10 +322,10 @@ def version_page(view: VersionView) -> dict[str, Any]:
 def _describe_work(edition: Edition, version: RecipeVersion) -> str:
     """How far the submissions are computed again by a version; empty where none has to be, or all are."""
     states = Counter(run.job.state for run in list_version_runs(edition, version.number) if run.job)
-    done, n_all = states[State.SUCCEEDED], states.total()
+    done, n_all = states[JobState.SUCCEEDED], states.total()
     if done == n_all:
         return ""
-    stopped = states[State.FAILED] + states[State.CANCELLED]
+    stopped = states[JobState.FAILED] + states[JobState.CANCELLED]
     failed = f" {stopped} stopped: see the list of jobs." if stopped else ""
     return (
         f"{done} of {n_all} submissions are computed again by this version. The averages of the others follow from the "

@@ -37,7 +37,7 @@ from portal.core.one_state import read_one_state
 from portal.core.removal import Rows, list_files, list_folder
 from portal.core.storage import portal_files, read_stored, replace_named
 from portal.core.version import code_version
-from portal.jobs.models import State
+from portal.jobs.models import ACTIVE_STATES
 from portal.operations.backup.edition_rows import AUDIO, Numbers, RowReader, carried_rows, rename_key, write_rows
 from portal.operations.backup.folder import FILES, ContentFolder, Stored, copy_hashed, read_list, write_list
 from portal.submissions.models import SubmittedFile, System
@@ -122,7 +122,7 @@ def _require_rest(edition: Edition, rows: Rows) -> None:
     if open_study := edition.studies.filter(state__in=STANDING).order_by("name").first():
         raise CommandError(f"The listening test {open_study.name} is {open_study.state}. Close it first.")
     active = next(one for model, one in rows.items() if model._meta.label == "jobs.Job")
-    if count := active.filter(state__in=[State.WAITING, State.RUNNING]).count():
+    if count := active.filter(state__in=ACTIVE_STATES).count():
         words = "One job of the edition is" if count == 1 else f"{count:,} jobs of the edition are"
         raise CommandError(f"{words} waiting or running. Wait, or cancel.")
 

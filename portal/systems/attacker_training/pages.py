@@ -36,7 +36,7 @@ from evaluation.attackers.training.report import Spread, spread
 from evaluation.formats.results import Speech
 from evaluation.objective_results.values import AVERAGE
 from portal.core.labels import decimals, duration
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
 from portal.leaderboard.published_results.pages import published_table
@@ -147,7 +147,7 @@ def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[
         "epochs_done": done,
         "epochs_total": total,
         "epoch_took": duration(statistics.fmean(took)) if took else "",
-        "is_waiting": run.job is not None and run.job.state == State.WAITING,
+        "is_waiting": run.job is not None and run.job.state == JobState.WAITING,
     }
 
 
@@ -257,7 +257,7 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
         run__submission=run.submission_id,
         run__kind=EvaluationRun.Kind.ATTACK,
         run__engine__in=engines,
-        run__job__state=State.SUCCEEDED,
+        run__job__state=JobState.SUCCEEDED,
         metric="eer",
         estimator="kaldi",
     )

@@ -261,7 +261,9 @@ class Attacker:
     speakers: Mapping[str, int] | None = None
     verdicts: Mapping[str, Reliability] = field(default_factory=dict)
 
-    def number(self, place: Place, metric: str, estimator: str, attack: AttackModel | None = None) -> Number | None:
+    def number(
+        self, place: AttackedSet, metric: str, estimator: str, attack: AttackModel | None = None
+    ) -> Number | None:
         """The number of a data set and gender; of verification that of an attack model, by the evaluator it names."""
         named = NumberIdentity(place.data_set, place.gender, metric, estimator)
         found = [named]
@@ -281,7 +283,7 @@ def _evaluators(attack: AttackModel) -> tuple[Speech, ...]:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class AttackedSet:
     """A data set and the gender of its trials."""
 
     data_set: str
@@ -298,10 +300,10 @@ class Place:
         return self.data_set if is_said else f"{self.data_set}, {gender}"
 
 
-def list_places(attackers: Sequence[Attacker], metric: str = "eer") -> list[Place]:
+def list_places(attackers: Sequence[Attacker], metric: str = "eer") -> list[AttackedSet]:
     """Data sets and genders with a number of this portal, by name, averages last."""
     found = {
-        Place(identity.data_set, identity.gender)
+        AttackedSet(identity.data_set, identity.gender)
         for attacker in attackers
         if attacker.is_own
         for identity in attacker.numbers
@@ -365,7 +367,7 @@ def _attackers_table(
     columns: Sequence[tuple[str, str]],
     name: str,
     title: str,
-    places: Iterable[Place] | None = None,
+    places: Iterable[AttackedSet] | None = None,
     attacks: Iterable[AttackModel] = AttackModel,
 ) -> Table:
     own = [attacker for attacker in attackers if attacker.is_own]
@@ -450,7 +452,9 @@ def make_ladders(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: 
     ]
 
 
-def _ladder(attacker: Attacker, own: Sequence[Attacker], place: Place, estimator: str, *, drawn_apart: bool) -> Ladder:
+def _ladder(
+    attacker: Attacker, own: Sequence[Attacker], place: AttackedSet, estimator: str, *, drawn_apart: bool
+) -> Ladder:
     rungs = [rung for attack in ORDER if (rung := _rung(attacker, place, estimator, attack))]
     semi = AttackModel.SEMI_INFORMED
     trained = (one for one in own if one.is_trained and one is not attacker)
@@ -466,19 +470,19 @@ def _ladder(attacker: Attacker, own: Sequence[Attacker], place: Place, estimator
     )
 
 
-def _rung(attacker: Attacker, place: Place, estimator: str, attack: AttackModel) -> Rung | None:
+def _rung(attacker: Attacker, place: AttackedSet, estimator: str, attack: AttackModel) -> Rung | None:
     number = attacker.number(place, "eer", estimator, attack)
     if number is None:
         return None
     return Rung(attack, attacker.title, number.value, number.low, number.high, attacker.is_trained)
 
 
-def _count(numbers: Iterable[Number | None], place: Place | None = None) -> int:
+def _count(numbers: Iterable[Number | None], place: AttackedSet | None = None) -> int:
     """What numbers rest on; 0, which is not shown, of averages, whose data sets stand above them."""
     return 0 if place and place.is_average else max(number.n for number in numbers if number)
 
 
-def _title_of(place: Place) -> str:
+def _title_of(place: AttackedSet) -> str:
     if place.is_average:
         return f"Weighted average, {place.data_set.removeprefix(AVERAGE)}"
     return place.title
@@ -491,13 +495,13 @@ def _cell(number: Number | None) -> Cell:
     return number_cell(number, note="from reported numbers" if number.is_average else "reported")
 
 
-def _judged(cell: Cell, number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:
+def _judged(cell: Cell, number: Number | None, attacker: Attacker, place: AttackedSet, attack: AttackModel) -> Cell:
     """An EER with what the reversed sign reaches, and the word for a trained attacker that is not strong enough."""
     turned = attacker.number(place, "better_sign_eer", "", attack)
     return tables.mark_weak(tables.mark_turned(cell, number, turned), attacker.verdicts.get(place.data_set))
 
 
-def _with_notes(number: Number | None, attacker: Attacker, place: Place, attack: AttackModel) -> Cell:
+def _with_notes(number: Number | None, attacker: Attacker, place: AttackedSet, attack: AttackModel) -> Cell:
     """A number with what limits it: too few targets for linkability, the disclosure that shuffled identities have."""
     cell = _cell(number)
     metric = number.identity.metric if number else ""

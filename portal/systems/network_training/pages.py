@@ -33,7 +33,7 @@ from portal.challenges.selectors import corpora_for
 from portal.core.labels import MISSING, decimals, duration, moment_cell
 from portal.core.removal import find_kind
 from portal.corpora.selectors import summaries
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.rules import can_run_again, is_ending
 from portal.jobs.selectors import with_estimates
 from portal.systems.attacker_training.charts import Chart, Series, draw_chart
@@ -161,7 +161,7 @@ def _list_readers(user: Any, training: NetworkTraining, ended: Sequence[NetworkS
 def live_part(training: NetworkTraining) -> dict[str, Any]:
     """What is renewed while a training runs: how far it is, and its curves."""
     jobs, seeds = with_estimates(list_jobs(training)), list(training.seeds.all())
-    shown = next((job for job in jobs if job.state != State.SUCCEEDED), jobs[-1] if jobs else None)
+    shown = next((job for job in jobs if job.state != JobState.SUCCEEDED), jobs[-1] if jobs else None)
     return {
         "training": training,
         "seeds": seeds,

@@ -59,7 +59,7 @@ FURTHER_IN_WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AlignedWords:
     """Words of an alignment: `kind` is empty for words that were understood, else what became of one word."""
 
     kind: str
@@ -67,24 +67,24 @@ class Step:
     hypothesis: str
 
 
-def make_steps(alignment: Iterable[AlignedWord]) -> list[Step]:
+def make_steps(alignment: Iterable[AlignedWord]) -> list[AlignedWords]:
     """The alignment for people: words that were understood in runs, every error by itself."""
-    steps: list[Step] = []
+    steps: list[AlignedWords] = []
     for is_correct, words in groupby(alignment, key=lambda word: word.is_correct):
         if is_correct:
             text = " ".join(word.reference or "" for word in words)
-            steps.append(Step("", text, text))
+            steps.append(AlignedWords("", text, text))
         else:
             steps += [_error(word) for word in words]
     return steps
 
 
-def _error(word: AlignedWord) -> Step:
+def _error(word: AlignedWord) -> AlignedWords:
     if word.hypothesis is None:
-        return Step("deleted", word.reference or "", "")
+        return AlignedWords("deleted", word.reference or "", "")
     if word.reference is None:
-        return Step("inserted", "", word.hypothesis)
-    return Step("substituted", word.reference, word.hypothesis)
+        return AlignedWords("inserted", "", word.hypothesis)
+    return AlignedWords("substituted", word.reference, word.hypothesis)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class SpokenUtterance:
 
     row: SpokenRow
     may_read: bool
-    steps: list[Step]
+    steps: list[AlignedWords]
     sources: list[dict[str, str]]
 
     @property

@@ -14,7 +14,7 @@ from django.core.files.storage import default_storage
 from anonymization.app.models import AnonymizationRun
 from anonymization.methods.external.sandbox import find_missing_protections
 from anonymization.methods.registry import get_method
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import SubmittedFile
@@ -68,7 +68,7 @@ def test_command_of_the_operators_folder_makes_the_files_of_a_system(folder):
     make_command(folder / "hush", BACKWARDS)
     job = start(make_corpus("tones", speakers=4))
     ended = execute(job.pk)
-    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    assert (ended.state, ended.failure) == (JobState.SUCCEEDED, "")
     run = AnonymizationRun.objects.get()
     assert (run.method, run.recipe_version) == ("hush", get_method("hush").version)
     assert_whole_and_backwards(run)
@@ -109,10 +109,10 @@ def test_command_that_works_when_its_run_is_cancelled_is_ended_and_can_be_contin
     finally:
         done.set()
         visitor.join()
-    assert (ended.state, ended.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert (ended.state, ended.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
     assert time.monotonic() - began < 300  # half of what the command would have slept
     assert SubmittedFile.objects.count() == 1
     (folder / "hush" / "held").unlink()
     run_again(ended, by=None)
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     assert_whole_and_backwards(AnonymizationRun.objects.get())

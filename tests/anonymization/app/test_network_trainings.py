@@ -19,7 +19,7 @@ from portal.challenges.models import Role
 from portal.core.models import AuditEvent
 from portal.core.removal import find_kind
 from portal.core.storage import content_key, store_bytes
-from portal.jobs.models import JobEvent, State
+from portal.jobs.models import JobEvent, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, release_job
 from portal.removal import services as management
@@ -175,7 +175,7 @@ def test_cancelled_training_can_be_continued(read):
         cancel_training(training, by=None)
     continue_training(training, by=None)
     training = work(NetworkTraining.objects.get(pk=training.pk))
-    assert sum_up_state(list_jobs(training)) == State.SUCCEEDED
+    assert sum_up_state(list_jobs(training)) == JobState.SUCCEEDED
 
 
 def test_what_cannot_be_learned_from_is_said_at_once():

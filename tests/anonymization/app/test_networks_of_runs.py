@@ -19,7 +19,7 @@ from evaluation.app.attacker_training.services import _anonymize_like
 from portal.core.models import AuditEvent
 from portal.core.removal import find_kind, find_problems
 from portal.core.storage import content_key, store_bytes
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible, request_cancel, run_again
 from portal.removal import services as management
@@ -119,7 +119,7 @@ def test_job_makes_files_by_the_network_and_leaves_none_of_it(learnt, copying, l
     run = start(learnt(), level=level)
     assert run.voices == {}
     ended = execute(run.job.pk)
-    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    assert (ended.state, ended.failure) == (JobState.SUCCEEDED, "")
     run.refresh_from_db()
     files = SubmittedFile.objects.filter(submission=run.submission)
     assert files.count() == run.data_set.utterances.count() == 4
@@ -145,7 +145,7 @@ def test_second_network_takes_the_decoder_along_that_it_was_trained_for(learnt, 
     told = {name: entry.data[name] for name in ("network", "decoder", "retrained")}
     assert told == {"network": str(network), "decoder": str(decoder), "retrained": run.retrained}
     ended = execute(run.job.pk)
-    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    assert (ended.state, ended.failure) == (JobState.SUCCEEDED, "")
     run.refresh_from_db()
     assert {name for voice in run.voices.values() for name in voice["mixture"]} <= {"ann", "ben", "cat"}
     assert {path.parent.name for path in copying} == {network.file_name, decoder.file_name}
@@ -159,7 +159,7 @@ def test_speech_is_made_by_the_network(learnt, monkeypatch):
         require_model_file(name)
     run = start(learnt(names=[f"s{number}" for number in range(60)]))
     ended = execute(run.job.pk)
-    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    assert (ended.state, ended.failure) == (JobState.SUCCEEDED, "")
 
 
 def test_training_set_of_the_same_system_gets_the_same_network(learnt):
@@ -201,7 +201,7 @@ def test_weights_that_are_lost_or_changed_end_the_job_with_a_sentence(learnt, co
     network.files |= {"weights.safetensors": store_bytes(content, ".x") if content else content_key("0" * 64, ".x")}
     network.save()
     ended = execute(run.job.pk)
-    assert (ended.state, ended.failure_actor) == (State.FAILED, "operator")
+    assert (ended.state, ended.failure_actor) == (JobState.FAILED, "operator")
     assert said in ended.failure
     assert not copying
     assert list((settings.DATA_DIR / networks.FOLDER).iterdir()) == []
@@ -221,7 +221,7 @@ def test_training_and_its_corpus_stay_while_a_system_was_made_with_them(learnt):
 
 
 def delete_system(run):
-    run.job.state = State.SUCCEEDED
+    run.job.state = JobState.SUCCEEDED
     run.job.save()
     management.remove(kind=find_kind("systems"), thing=System.objects.get(name="b"), by=None)
 
@@ -289,7 +289,7 @@ def test_network_that_was_erased_with_a_speaker_is_told(learnt, client):
     assert not default_storage.exists(network.files["voices.safetensors"])
     assert find_method(run) is None
     ended = execute(run.job.pk)
-    assert (ended.state, ended.failure_actor) == (State.FAILED, "organizer")
+    assert (ended.state, ended.failure_actor) == (JobState.FAILED, "organizer")
     assert "no longer in this portal" in ended.failure
     client.force_login(make_organizer())
     for address in ("/systems/b/", "/systems/b/runs/tones_trials_f/"):

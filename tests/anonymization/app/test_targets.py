@@ -12,7 +12,7 @@ from anonymization.app.voice_assignment import TargetRequest, find_pseudo_speake
 from anonymization.methods.contract import MethodError
 from benchmarks.experiments.knn_world.method import METHODS
 from portal.challenges.models import Role, Utterance
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from portal.submissions.services import create_baseline
@@ -117,7 +117,7 @@ def test_targets_are_refused_in_words(corpus):
 def test_job_gives_every_utterance_the_voice_of_its_target_and_says_what_is_shared(corpus):
     run = start(corpus)
     job = execute(run.job.pk)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     files = SubmittedFile.objects.filter(submission=run.submission)
     assert files.count() == run.data_set.utterances.count() == 2
     originals = set(run.data_set.utterances.values_list("audio", flat=True))
@@ -131,7 +131,7 @@ def test_run_with_an_utterance_that_came_later_fails_with_a_sentence(corpus):
     run = start(corpus)
     run.data_set.utterances.add(Utterance.objects.get(name="tones-s1-000"))
     job = execute(run.job.pk)
-    assert job.state == State.FAILED
+    assert job.state == JobState.FAILED
     assert "1 of 3 speakers of" in job.failure
     assert "have no target in this run" in job.failure
     assert "tones-s1" in job.failure

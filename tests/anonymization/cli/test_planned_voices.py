@@ -32,7 +32,7 @@ from anonymization.methods.voices.pseudo_speakers import Assignment, plan_reques
 from anonymization.methods.voices.vectors import hash_vector, read_vector, write_vector
 from common.problems import Severity
 from portal.core.storage import load_audio
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.runner import JobCancelled, JobContext, execute
 from portal.jobs.services import run_again
 from portal.submissions.services import create_baseline
@@ -189,7 +189,7 @@ def test_portal_makes_vectors_of_each_utterance_in_the_job_and_shows_their_hash(
     address = f"/systems/tilted/runs/{data_set.name}/"
     assert "plans a voice for each utterance from its recording" in client.get(address).content.decode()
     assert list(list_assignments(run)) == []
-    assert execute(run.job_id).state == State.SUCCEEDED
+    assert execute(run.job_id).state == JobState.SUCCEEDED
     run.refresh_from_db()
     names = set(data_set.utterances.values_list("name", flat=True))
     assert set(run.voices) == names
@@ -236,7 +236,7 @@ def test_portal_plans_within_the_job_and_shows_mixtures_to_organizers(client, sl
     with pytest.raises(MethodError, match="not planned yet"):
         find_voice(run, speaker="tones-s0", utterance="tones-s0-001")
     assert list(list_assignments(run)) == []
-    assert execute(run.job_id).state == State.SUCCEEDED
+    assert execute(run.job_id).state == JobState.SUCCEEDED
     run.refresh_from_db()
     assert set(run.voices) == {"tones-s0", "tones-s1", "tones-s2", "tones-s3"}  # of the split, not of the set alone
     assert all(set(run.voices[f"tones-s{i}"]["mixture"]) == {"f-one", "f-two"} for i in (0, 2))
@@ -272,7 +272,7 @@ def test_speakers_without_a_gender_are_heard_once_and_runs_of_a_split_share_thei
     read = voice_assignment._read_recording
     monkeypatch.setattr(voice_assignment, "_read_recording", lambda key: heard.append(key) or read(key))
     monkeypatch.setattr(JobContext, "progress", lambda _, *words: told.append(words))
-    assert [execute(run.job_id).state for run in runs] == [State.SUCCEEDED] * 2
+    assert [execute(run.job_id).state for run in runs] == [JobState.SUCCEEDED] * 2
     assert len(heard) == 4  # a trial of each, once for both runs
     assert [words for words in told if words[0] == PLANNING] == [(PLANNING, i, 4) for i in (0, 0, 1, 2, 3, 4)]
     first, second = (AnonymizationRun.objects.get(pk=run.pk).voices for run in runs)
@@ -293,11 +293,11 @@ def test_job_that_is_cancelled_while_it_plans_plans_the_same_voices_later(slower
         return read(key)
 
     monkeypatch.setattr(voice_assignment, "_read_recording", stop_at_the_second)
-    assert execute(run.job_id).state == State.CANCELLED
+    assert execute(run.job_id).state == JobState.CANCELLED
     run.refresh_from_db()
     assert (run.voices, run.submission.files.count()) == ({}, 0)
     monkeypatch.setattr(voice_assignment, "_read_recording", read)
-    assert execute(run_again(AnonymizationRun.objects.get(pk=run.pk).job, by=None).pk).state == State.SUCCEEDED
+    assert execute(run_again(AnonymizationRun.objects.get(pk=run.pk).job, by=None).pk).state == JobState.SUCCEEDED
     run.refresh_from_db()
     requests = [
         VoiceRequest(voice["key"], "", (partial(load_audio, corpus.utterances.get(name=f"{name}-001").audio),))
@@ -315,5 +315,5 @@ def test_planning_that_fails_is_told_in_a_sentence(slower, monkeypatch):
 
     monkeypatch.setattr(Slower, "plan_voices", refuse)
     ended = execute(run.job_id)
-    assert ended.state == State.FAILED
+    assert ended.state == JobState.FAILED
     assert "The voices of tones_trials_f could not be planned: The recording a.wav has no speech." in ended.failure

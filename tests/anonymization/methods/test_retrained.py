@@ -21,7 +21,7 @@ from anonymization.methods.content_decoder.retrained import FILES, find_retraine
 from anonymization.methods.contract import MethodError, VoiceRequest
 from anonymization.methods.registry import broken, find_method, get_method, methods
 from portal.core.models import AuditEvent
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
@@ -318,7 +318,7 @@ def test_job_of_the_portal_anonymises_by_it(folder):
     describe(folder / "mine.toml")
     run = start_in_portal(make_corpus("tones", speakers=4))
     ended = execute(run.job.pk)
-    assert (ended.state, ended.failure) == (State.SUCCEEDED, "")
+    assert (ended.state, ended.failure) == (JobState.SUCCEEDED, "")
     assert SubmittedFile.objects.count() == run.data_set.utterances.count() > 2
 
 

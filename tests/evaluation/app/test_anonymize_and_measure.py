@@ -37,7 +37,7 @@ from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.metrics.pitch import pitch_correlation
 from portal.challenges.models import Corpus, Utterance
 from portal.corpora.services import start_import
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import run_again
 from portal.leaderboard.selectors import build_leaderboard
@@ -56,7 +56,7 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder ../sha
 
 def import_speech(folder: Path, name: str) -> Corpus:
     job = execute(start_import(folder=str(folder), name=name, run_here=True, is_shared=True).pk)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     return Corpus.objects.get(name=name)
 
 
@@ -67,7 +67,7 @@ def anonymize(corpus: Corpus, *, name: str = "b2", seed: int = 2022, sets: tuple
 
 def run_waiting_jobs() -> list[Job]:
     """What a worker does, in this process: every waiting job in the order of its creation."""
-    waiting = Job.objects.filter(state=State.WAITING).order_by("created_at")
+    waiting = Job.objects.filter(state=JobState.WAITING).order_by("created_at")
     return [ended for job in waiting if (ended := execute(job.pk))]
 
 
@@ -104,7 +104,7 @@ def demo(once, part_of_demo):
 
 def make_system(folder: Path) -> System:
     system = anonymize(import_speech(folder, "demo"), sets=("demo_enrolls", "demo_trials_f"))
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 4
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 4
     return system
 
 
@@ -159,7 +159,7 @@ def test_measure_is_what_the_metric_gives_for_the_stored_audio(system):
 
 def test_figures_are_drawn_for_light_dark_and_print(demo):
     anonymize(demo, sets=("demo_enrolls",))
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     run = EvaluationRun.objects.get(data_set__name="demo_enrolls")
     starts = {
         ("light", "svg"): b"<?xml",
@@ -177,7 +177,7 @@ def test_second_system_extracts_no_f0_of_originals_again(system, monkeypatch):
     original = measures.track_f0_praat
     monkeypatch.setattr(measures, "track_f0_praat", lambda *args: extracted.append(1) or original(*args))
     anonymize(system.corpus, name="other-seed", seed=7, sets=("demo_trials_f",))
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     assert len(extracted) == 15
 
 
@@ -206,12 +206,12 @@ def test_interrupted_run_continues_and_anonymises_nothing_twice(demo, monkeypatc
     system = anonymize(demo, sets=("demo_trials_m",))
     job = Job.objects.get(kind="anonymize")
     cable = _Cable(monkeypatch, batches=4)
-    assert execute(job.pk).state == State.WAITING
+    assert execute(job.pk).state == JobState.WAITING
     kept = SubmittedFile.objects.count()
     assert 4 <= kept < 15
     before = list(SubmittedFile.objects.order_by("pk").values())
     cable.batches = 1000
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     assert len(cable.names) == len(set(cable.names)) == 15
     assert f"{kept} of 15 utterances were anonymised before; continuing." in job.events.values_list("text", flat=True)
     assert system.submissions.get().files.count() == 15
@@ -230,11 +230,11 @@ def test_cancelled_run_keeps_what_was_finished_and_can_be_continued(demo, monkey
     monkeypatch.setattr(job_body.Work, "_keep", cancel_then_keep)
     ended = execute(job.pk)
     kept = set(SubmittedFile.objects.values_list("pk", flat=True))
-    assert (ended.state, ended.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert (ended.state, ended.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
     assert len(kept) == 1
     monkeypatch.setattr(job_body.Work, "_keep", original)
     run_again(ended, by=None)
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     assert SubmittedFile.objects.count() == 15
     assert kept < set(SubmittedFile.objects.values_list("pk", flat=True))
 
@@ -259,11 +259,11 @@ def test_corpus_without_audio_fails_with_a_sentence_and_cancels_the_measures(dem
     run_waiting_jobs()
     job, follower = Job.objects.filter(kind__in=["anonymize", "measure"]).order_by("created_at")
     assert (job.state, job.failure) == (
-        State.FAILED,
+        JobState.FAILED,
         "1 of 15 utterances of demo_trials_f have no audio in the corpus.",
     )
     assert (follower.state, follower.failure) == (
-        State.CANCELLED,
+        JobState.CANCELLED,
         f"Not run: it follows “{job.title}”, which failed.",
     )
 
@@ -276,14 +276,14 @@ def test_bad_first_utterance_stops_the_run_as_a_canary(demo):
     anonymize(demo, sets=("demo_trials_f",))
     run_waiting_jobs()
     job = Job.objects.get(kind="anonymize")
-    assert (job.state, SubmittedFile.objects.count()) == (State.FAILED, 0)
+    assert (job.state, SubmittedFile.objects.count()) == (JobState.FAILED, 0)
     assert job.failure == (
         "1 of 15 utterances of demo_trials_f could not be anonymised, the first one among them, "
         "so the others were not tried."
     )
     Path(default_storage.path(first.audio)).write_bytes(content)
     run_again(job, by=None)
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
 
 
 def test_run_is_followed_not_changed_by_a_new_one(system):
@@ -301,7 +301,7 @@ def test_pitch_correlation_of_b2_on_real_speech_lies_in_the_published_range():
     """Published for B2: 0.61 to 0.70 for female, 0.53 to 0.66 for male sets of many speakers and voices."""
     corpus = import_speech(SHARED / "speech", "speech")
     anonymize(corpus, sets=tuple(corpus.data_sets.filter(role="trial").values_list("name", flat=True)))
-    assert {job.state for job in run_waiting_jobs()} == {State.SUCCEEDED}
+    assert {job.state for job in run_waiting_jobs()} == {JobState.SUCCEEDED}
     rho = {
         gender: np.mean(
             UtteranceMeasure.objects.filter(file__utterance__speaker__gender=gender).values_list(
@@ -336,7 +336,7 @@ def test_voices_of_a_split_are_planned_together_and_kept_with_each_run(demo):
 
 def test_utterance_level_gives_each_utterance_a_voice_of_its_own(demo):
     system = anonymize(demo, sets=("demo_enrolls",), level="utterance")
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     run = system.submissions.get().anonymization_runs.get()
     assert (run.level, run.voices) == ("utterance", {})
     utterances = run.data_set.utterances.select_related("speaker")
@@ -364,7 +364,7 @@ def test_run_of_before_plans_were_kept_goes_on_with_the_voices_that_it_had(demo)
     utterance = Utterance.objects.get(name="d01-0006")
     key = pseudo_speaker_key(seed=2022, role="trial", split="undivided", speaker=utterance.speaker.name)
     assert find_pseudo_speaker(run, utterance) == draw_pseudo_speaker(key, get_method("mcadams-2022").parameters)
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     file = SubmittedFile.objects.get(utterance=utterance)
     original = samples_of(utterance.audio)
     expected = get_method("mcadams-2022").anonymize(original, 16_000, find_pseudo_speaker(run, utterance))
@@ -382,7 +382,7 @@ def test_files_of_two_versions_of_a_method_are_never_mixed(demo, monkeypatch):
     AnonymizationRun.objects.update(recipe_version="0")
     cable.batches = 1000
     ended = execute(job.pk)
-    assert ended.state == State.FAILED
+    assert ended.state == JobState.FAILED
     assert f"anonymised by mcadams-2022 in version 0; this portal has version {version}" in ended.failure
 
 
@@ -394,11 +394,11 @@ def test_run_that_made_nothing_begins_with_the_voices_and_options_of_another_ver
     strange = {name: voice | {"parameters": {"warp": 0.5}} for name, voice in planned.items()}
     AnonymizationRun.objects.update(recipe_version="0", voices=strange, options={"gone": True})
     ended = execute(job.pk)
-    assert (ended.state, SubmittedFile.objects.count()) == (State.FAILED, 0)
+    assert (ended.state, SubmittedFile.objects.count()) == (JobState.FAILED, 0)
     assert "The options of this run were chosen for version 0 of mcadams-2022" in ended.failure
     AnonymizationRun.objects.update(options={"level": "kept"})
     run_again(ended, by=None)
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     run.refresh_from_db()
     method = get_method("mcadams-2022")
     assert (run.recipe_version, run.voices) == (method.version, planned)
@@ -412,7 +412,7 @@ def test_speaker_who_came_after_the_voices_were_planned_gets_no_unplanned_voice(
     planned = run.voices
     AnonymizationRun.objects.update(voices={name: voice for name, voice in planned.items() if name != speaker})
     ended = execute(job.pk)
-    assert (ended.state, ended.failure_actor, SubmittedFile.objects.count()) == (State.FAILED, "organizer", 0)
+    assert (ended.state, ended.failure_actor, SubmittedFile.objects.count()) == (JobState.FAILED, "organizer", 0)
     assert ended.failure == (
         "1 of 5 speakers of demo_trials_f have no voice in this run, because they came into the corpus after its "
         f"voices were planned: {speaker}."
@@ -465,7 +465,7 @@ def start_backwards(corpus, **settings):
 
 def test_plugin_runs_as_the_portals_own_methods_do_and_in_batches(demo, backwards):
     system = start_backwards(demo, options={"sign": -1.0})
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     files = system.submissions.get().files.select_related("utterance")
     assert files.count() == 15
     for file in files:
@@ -482,14 +482,14 @@ def test_utterances_that_a_plugin_refuses_do_not_lose_the_others(demo, backwards
     backwards.refused = {sizes[5], sizes[10]} - {sizes[0]}
     lost = sum(size in backwards.refused for size in sizes)
     job = run_waiting_jobs()[0]
-    assert (job.state, lost >= 2) == (State.FAILED, True)
+    assert (job.state, lost >= 2) == (JobState.FAILED, True)
     assert job.failure == f"{lost} of 15 utterances of demo_trials_f could not be anonymised."
     assert system.submissions.get().files.count() == 15 - lost
     assert {problem["code"] for problem in job.problems} == {"not-anonymised"}
     assert {sizes[5] in backwards.refused and f"not {sizes[5]} samples" in str(job.problems)} == {True}
     backwards.refused = set()
     run_again(job, by=None)
-    assert [job.state for job in run_waiting_jobs()] == [State.SUCCEEDED] * 2
+    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     assert system.submissions.get().files.count() == 15
 
 
@@ -515,7 +515,7 @@ def test_output_that_is_no_speech_loses_its_utterance_only(demo, backwards, spoi
     backwards.anonymize_batch = anonymize_batch
     system = start_backwards(demo)
     job = run_waiting_jobs()[0]
-    assert (job.state, system.submissions.get().files.count()) == (State.FAILED, 14)
+    assert (job.state, system.submissions.get().files.count()) == (JobState.FAILED, 14)
     [problem] = job.problems
     found = found.replace("SIZE", str(wrong))
     expected = f"backwards was to give int16 samples of the shape (n,), at least one; it gave {found}."
@@ -544,7 +544,7 @@ def test_no_thread_works_after_a_job_whose_files_cannot_be_kept(demo, backwards,
     monkeypatch.setattr(job_body, "anonymize_tasks", slow)
     start_backwards(demo)
     ended = execute(Job.objects.get(kind="anonymize").pk)
-    assert (ended.state, SubmittedFile.objects.count(), told) == (State.WAITING, 4, [True])
+    assert (ended.state, SubmittedFile.objects.count(), told) == (JobState.WAITING, 4, [True])
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("anonymize")]
 
 
@@ -552,7 +552,7 @@ def test_speech_that_comes_back_as_it_was_is_not_kept(demo, backwards):
     backwards.anonymize_batch = lambda items, *_, **__: [item.samples for item in items]
     system = start_backwards(demo)
     job = run_waiting_jobs()[0]
-    assert (job.state, system.submissions.get().files.count()) == (State.FAILED, 0)
+    assert (job.state, system.submissions.get().files.count()) == (JobState.FAILED, 0)
     assert [problem["code"] for problem in job.problems] == ["identical-to-original"]
 
 
@@ -571,7 +571,7 @@ def test_what_the_checks_find_is_kept_with_the_run_by_cause_and_shown_with_the_j
     job = run_waiting_jobs()[0]
     run.refresh_from_db()
     clipped = [row for row in run.report["problems"] if row["code"] == "clipped"]
-    assert (job.state, sum(row["count"] for row in clipped)) == (State.SUCCEEDED, 15)
+    assert (job.state, sum(row["count"] for row in clipped)) == (JobState.SUCCEEDED, 15)
     assert len(clipped) <= voice_assignment.EXAMPLES + 1
     assert clipped == [row for row in job.problems if row["code"] == "clipped"]
 
@@ -580,7 +580,7 @@ def test_method_that_is_gone_fails_with_a_sentence(demo):
     anonymize(demo, sets=("demo_trials_f",))
     AnonymizationRun.objects.update(method="bought-elsewhere")
     job = run_waiting_jobs()[0]
-    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
     assert 'There is no anonymisation method "bought-elsewhere".' in job.failure
 
 
@@ -617,15 +617,15 @@ def test_baseline_of_an_edition_goes_from_received_to_the_leaderboard(demo, edit
     assert {job.kind: job.edition for job in Job.objects.exclude(kind="import-corpus")} == {"anonymize": "vpc"}
     first, second, third = Job.objects.filter(kind="anonymize").order_by("created_at")
     for job in (first, second):
-        assert execute(job.pk).state == State.SUCCEEDED
+        assert execute(job.pk).state == JobState.SUCCEEDED
     submission.refresh_from_db()
     assert submission.state == Submission.State.RECEIVED
-    assert execute(third.pk).state == State.SUCCEEDED
+    assert execute(third.pk).state == JobState.SUCCEEDED
     submission.refresh_from_db()
     assert submission.state == Submission.State.EVALUATING
     ended = run_waiting_jobs()
     assert [job.kind for job in ended] == ["measure"] * 3 + ["objective"]
-    assert {job.state for job in ended} == {State.SUCCEEDED}
+    assert {job.state for job in ended} == {JobState.SUCCEEDED}
     submission.refresh_from_db()
     assert (submission.state, submission.evaluated_at is not None) == (Submission.State.EVALUATED, True)
     assert steps(submission) == ["received", "accepted", "evaluating", "evaluated"]
@@ -646,7 +646,7 @@ def test_failed_run_leaves_the_submission_as_it_is_and_tells_its_timeline(demo, 
     submission = begin(edition)
     Utterance.objects.filter(name="d01-0006").update(audio="")
     ended = run_waiting_jobs()
-    assert sorted(job.state for job in ended) == [State.FAILED, State.SUCCEEDED, State.SUCCEEDED]
+    assert sorted(job.state for job in ended) == [JobState.FAILED, JobState.SUCCEEDED, JobState.SUCCEEDED]
     submission.refresh_from_db()
     assert (submission.state, steps(submission)) == (Submission.State.RECEIVED, ["received", "received"])
     assert submission.events.last().note == (
@@ -655,8 +655,8 @@ def test_failed_run_leaves_the_submission_as_it_is_and_tells_its_timeline(demo, 
     )
     audio = Utterance.objects.exclude(audio="").first().audio
     Utterance.objects.filter(name="d01-0006").update(audio=audio)
-    run_again(next(job for job in ended if job.state == State.FAILED), by=None)
-    assert {job.state for job in run_waiting_jobs()} == {State.SUCCEEDED}
+    run_again(next(job for job in ended if job.state == JobState.FAILED), by=None)
+    assert {job.state for job in run_waiting_jobs()} == {JobState.SUCCEEDED}
     run_waiting_jobs()
     submission.refresh_from_db()
     assert submission.state == Submission.State.EVALUATED
@@ -667,10 +667,10 @@ def test_withdrawn_baseline_is_not_accepted_and_its_runs_are_cancelled(demo, edi
     first, *others = Job.objects.filter(kind="anonymize").order_by("created_at")
     execute(first.pk)
     withdraw(submission=submission, by=edition.organizers.first(), relation=Relation.ORGANIZER)
-    assert {Job.objects.get(pk=job.pk).state for job in others} == {State.CANCELLED}
+    assert {Job.objects.get(pk=job.pk).state for job in others} == {JobState.CANCELLED}
     for job in others:
         run_again(Job.objects.get(pk=job.pk), by=None)
-    assert {job.state for job in run_waiting_jobs()} == {State.SUCCEEDED}
+    assert {job.state for job in run_waiting_jobs()} == {JobState.SUCCEEDED}
     submission.refresh_from_db()
     assert (submission.state, EvaluationRun.objects.count()) == (Submission.State.WITHDRAWN, 0)
     assert "accepted" not in steps(submission)
@@ -684,7 +684,7 @@ def test_trial_measures_each_method_on_one_utterance_and_keeps_it(demo):
     job = start_trials(corpus=demo, methods=["mcadams-2022", "no-such-method"])
     assert start_trials(corpus=demo, methods=["mcadams-2022"]) == job  # one at a time
     ended = execute(job.pk)
-    assert (ended.state, set(ended.result["methods"])) == (State.SUCCEEDED, {"mcadams-2022", "no-such-method"})
+    assert (ended.state, set(ended.result["methods"])) == (JobState.SUCCEEDED, {"mcadams-2022", "no-such-method"})
     assert "There is no anonymisation method" in ended.result["methods"]["no-such-method"]["reason"]
     [(name, pace)] = list_paces().items()
     assert (name, pace.source) == ("mcadams-2022", "trial")

@@ -41,7 +41,7 @@ from evaluation.formats.results import Speech
 from portal.challenges.models import TrialList
 from portal.core.removal import list_folder
 from portal.core.storage import load_audio
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, run_again
 from tests.portal.factories import make_organizer
@@ -79,7 +79,7 @@ def test_same_training_is_not_started_twice():
     with pytest.raises(NotPossible, match=f"under way already as training {run.pk}"):
         begin(submission)
     assert begin(submission, seeds=[2]).pk != run.pk
-    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
+    Job.objects.filter(pk=run.job_id).update(state=JobState.SUCCEEDED)
     assert begin(submission).pk != run.pk
 
 
@@ -92,7 +92,7 @@ def test_withdrawn_submission_is_not_trained_on():
     with pytest.raises(NotPossible, match="is withdrawn; there is no speech to train on"):
         begin(submission, seeds=[2])
     job = run_job(run)
-    assert job.state == State.FAILED
+    assert job.state == JobState.FAILED
     assert "nothing is computed of its speech any more" in job.failure
     assert not run.epochs.exists()
 
@@ -185,7 +185,7 @@ def test_training_leaves_epochs_values_and_an_attacker_of_each_seed():
     for key in (key for seed in (1, 2) for key in list_folder(seed_folder(run, seed))):
         default_storage.delete(key)  # of a run of another test that had this number
     job = run_job(run)
-    assert (job.state, job.failure, job.result) == (State.SUCCEEDED, "", {"seeds": 2, "utterances": 6})
+    assert (job.state, job.failure, job.result) == (JobState.SUCCEEDED, "", {"seeds": 2, "utterances": 6})
     assert epochs_by_seed(run) == {1: [1, 2], 2: [1, 2]}
     report = make_report(list_epochs([run])[run.pk])
     assert [(one.seed, one.sources, one.held_out) for one in report.seeds] == [(1, 3, 3), (2, 3, 3)]
@@ -244,7 +244,7 @@ def test_xvector_is_trained_and_told_by_its_name():
 def test_target_classifier_measures_and_a_fresh_probe_stands_beside_it():
     submission = make_trained_on(targets=("t1", "t2"))
     run = begin(submission, recipe=tiny("literal", zero_epochs=0), variant="literal")
-    assert run_job(run).state == State.SUCCEEDED
+    assert run_job(run).state == JobState.SUCCEEDED
     report = make_report(list_epochs([run])[run.pk])
     assert report.first.target_chance == pytest.approx(0.5)
     assert (report.first.targets, report.first.target_probe is None) == (2, False)
@@ -281,7 +281,7 @@ def test_recordings_that_are_gone_end_the_job_with_their_name():
 def test_speech_that_is_too_short_to_learn_from_ends_the_job_with_a_sentence():
     run = begin(make_trained_on(), recipe=tiny(segment_s=30.0, shortest_s=30.0, crop_s=30.0))
     job = run_job(run)
-    assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "organizer")
     assert "Expected at least 2 source speakers" in job.failure
 
 
@@ -347,7 +347,7 @@ def test_killed_training_goes_on_after_its_last_epoch_and_comes_to_the_same(kill
     texts = list(run.job.events.values_list("text", flat=True))
     assert "Seed 1 continues after epoch 1 of 2." in texts
     assert not default_storage.exists(checkpoint_key(run, 1, 1))
-    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
+    Job.objects.filter(pk=run.job_id).update(state=JobState.SUCCEEDED)
     straight = begin(submission)
     training_handlers.train_attackers(JobContext(claimed(straight)))
     ends = [one.epochs.get(epoch=2).values for one in (run, straight)]
@@ -361,9 +361,9 @@ def test_training_whose_speech_was_erased_meanwhile_does_not_go_on(killed_after_
     with pytest.raises(Killed):
         training_handlers.train_attackers(JobContext(claimed(run)))
     submission.files.first().delete()
-    Job.objects.filter(pk=run.job_id).update(state=State.WAITING, claim=None)
+    Job.objects.filter(pk=run.job_id).update(state=JobState.WAITING, claim=None)
     job = run_job(run)
-    assert job.state == State.FAILED
+    assert job.state == JobState.FAILED
     assert "The training data has changed since this training began" in job.failure
     assert job.failure_remedy == "Start another training."
     assert epochs_by_seed(run) == {1: [1]}
@@ -401,11 +401,11 @@ def test_cancelled_training_keeps_its_epochs_and_goes_on_when_asked(monkeypatch)
 
     monkeypatch.setattr(training_handlers._Turn, "keep", keep_and_cancel)
     job = run_job(run)
-    assert (job.state, job.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert (job.state, job.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
     assert epochs_by_seed(run) == {1: [1]}
     monkeypatch.setattr(training_handlers._Turn, "keep", keep)
     run_again(job, by=by)
-    assert run_job(run).state == State.SUCCEEDED
+    assert run_job(run).state == JobState.SUCCEEDED
     assert (epochs_by_seed(run), list_trained_seeds(run)) == ({1: [1, 2], 2: [1, 2]}, [1, 2])
 
 
@@ -414,11 +414,11 @@ def test_training_longer_than_a_job_may_take_gives_its_turn_back_between_epochs(
     run = begin(make_trained_on())
     settings.JOB_SOFT_LIMIT_S = 10**6
     turns = 0
-    while Job.objects.get(pk=run.job_id).state == State.WAITING and turns < 5:
+    while Job.objects.get(pk=run.job_id).state == JobState.WAITING and turns < 5:
         turns += 1
         run_job_that_has_worked_long(run)
     job = Job.objects.get(pk=run.job_id)
-    assert (job.state, job.attempt, turns) == (State.SUCCEEDED, 1, 2)
+    assert (job.state, job.attempt, turns) == (JobState.SUCCEEDED, 1, 2)
     assert epochs_by_seed(run) == {1: [1, 2]}
     released = [text for text in job.events.values_list("text", flat=True) if "when the job runs again" in text]
     assert len(released) == 1
@@ -447,7 +447,7 @@ def test_epoch_that_no_job_may_take_is_refused_once_its_pace_is_known(settings):
     # As many steps as it takes to tell the pace.
     run = begin(make_trained_on(speakers=4, utterances=4), recipe=tiny(batch=2, epochs=3))
     job = run_job(run)
-    assert job.state == State.FAILED
+    assert job.state == JobState.FAILED
     assert job.failure.startswith("One epoch takes ")
     assert "PORTAL_JOB_SOFT_LIMIT_S" in job.failure_remedy
 
@@ -494,7 +494,7 @@ def test_chain_anonymises_what_is_missing_like_the_other_sets_then_trains_then_a
     assert (made[0].job.after, made[1].job.after, run.job.after) == (None, made[0].job, made[1].job)
     assert [(one["trained"], one["seed"], one["after"]) for one in asked] == [(run, 3, run.job), (run, 4, run.job)]
     for each in (made[0].job_id, made[1].job_id, run.job_id):
-        assert execute(each).state == State.SUCCEEDED
+        assert execute(each).state == JobState.SUCCEEDED
     assert list_trained_seeds(run) == [3, 4]
 
 
@@ -504,7 +504,7 @@ def test_attack_of_a_chain_scores_the_trials_with_the_attacker_that_was_trained(
     add_trials(submission)
     run = train_and_attack(submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[5], by=None)
     waiting = list(Job.objects.order_by("created_at").values_list("pk", flat=True))
-    assert [execute(job).state for job in waiting] == [State.SUCCEEDED] * 4  # training, two sets of vectors, attack
+    assert [execute(job).state for job in waiting] == [JobState.SUCCEEDED] * 4  # training, two sets of vectors, attack
     attack = EvaluationRun.objects.get(kind=EvaluationRun.Kind.ATTACK)
     assert attack.engine == engine_key(run, 5)
     value = attack.values.get(metric="eer", estimator="kaldi")
@@ -518,7 +518,7 @@ def test_evaluator_of_2022_is_trained_and_attacks_on_original_and_on_anonymised_
     asked = {"data_sets": [training_set(submission)], "recipe": TINY_PLDA, "seeds": [5], "with_originals": True}
     run = train_and_attack(submission=submission, by=None, **asked)
     waiting = list(Job.objects.order_by("created_at").values_list("pk", flat=True))
-    assert [execute(job).state for job in waiting] == [State.SUCCEEDED] * 14
+    assert [execute(job).state for job in waiting] == [JobState.SUCCEEDED] * 14
     originals = EvaluationRun.objects.get(kind=TRAINING.kind, parameters__trained_on="original")
     assert isinstance(load_back_end(run, 5), Plda)
     runs = EvaluationRun.objects.filter(kind=EvaluationRun.Kind.ATTACK)
@@ -591,7 +591,7 @@ def test_full_memory_is_told_with_what_to_do(monkeypatch):
     monkeypatch.setattr(handlers, "train", fill)
     job = run_job(run)
     assert job.failure == "The memory of this machine was full while seed 1 was trained."
-    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
 
 
 @needs_torch

@@ -21,7 +21,7 @@ from evaluation.objective_results.attack import is_usual_preset
 from evaluation.objective_results.results.folders import read_results
 from evaluation.objective_results.values import Basis
 from portal.challenges.models import TrialList
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
@@ -111,7 +111,7 @@ def problems_of(run, code):
 
 def test_attack_gives_the_numbers_of_the_engine_with_intervals_over_speakers(attacked_trials):
     found = only(attacked_trials)
-    assert found.run.job.state == State.SUCCEEDED
+    assert found.run.job.state == JobState.SUCCEEDED
     wanted = expected_metrics(
         attacked_trials.system.edition.corpus, TRIALS, lambda one: one.audio, lambda one: one.audio
     )
@@ -204,7 +204,7 @@ def test_baseline_without_an_edition_is_attacked_by_the_lists_of_its_corpus():
     system = make_system(make_corpus("tones", speakers=4))
     submission = system.submissions.get()
     run = attack(submission, data_sets=[TRIALS])
-    assert run.job.state == State.SUCCEEDED
+    assert run.job.state == JobState.SUCCEEDED
     found = only(submission)
     assert found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.UNPROTECTED) is not None
     # Every anonymised file is one and the same tone: no voice is left, which is said instead of a number.
@@ -222,7 +222,7 @@ def test_trained_attacker_makes_the_semi_informed_test_alone(edition, submission
         SpeakerVector(engine=key, audio=one, vector=np.asarray(spectrum_of(one), "<f4").tobytes()) for one in audio
     )
     run = attack(submission, trained=trained, seed=1, data_sets=[TRIALS])
-    assert run.job.state == State.SUCCEEDED, [job.failure for job in list_jobs(run)]
+    assert run.job.state == JobState.SUCCEEDED, [job.failure for job in list_jobs(run)]
     found = only(submission)
     assert (found.engine.name, found.engine.training) == (key, Speech.ANONYMISED)
     assert {one.attack_model for one in found.score_sets} == {"semi-informed"}
@@ -286,12 +286,12 @@ def test_attack_goes_on_where_it_stopped(submission):
     made = set(SpeakerVector.objects.values_list("pk", flat=True))
     cancel_run(run, by=make_organizer())
     states = [job.state for job in list_jobs(run)]
-    assert states == [State.SUCCEEDED] + [State.CANCELLED] * len(others)
+    assert states == [JobState.SUCCEEDED] + [JobState.CANCELLED] * len(others)
     with pytest.raises(NotPossible, match="has ended"):
         cancel_run(run, by=None)
     continue_run(run, by=make_organizer())
-    assert {job.state for job in list_jobs(run)[1:]} == {State.WAITING}
-    assert all(job.state == State.SUCCEEDED for job in run_chain(run))
+    assert {job.state for job in list_jobs(run)[1:]} == {JobState.WAITING}
+    assert all(job.state == JobState.SUCCEEDED for job in run_chain(run))
     assert made <= set(SpeakerVector.objects.values_list("pk", flat=True))
     with pytest.raises(NotPossible, match="Only a failed or cancelled"):
         continue_run(run, by=None)
@@ -343,7 +343,7 @@ def test_recordings_that_cannot_be_used_are_all_named_and_the_others_done(submis
     replace_files(submission, store_samples(np.zeros(9600)), pk=silent.pk)
     replace_files(submission, broken.replace(".flac", "0.flac"), pk=damaged.pk)
     run = attack(submission, data_sets=[TRIALS])
-    assert run.job.state == State.SUCCEEDED
+    assert run.job.state == JobState.SUCCEEDED
     named = {one["file"] for one in problems_of(run, "unusable-recording")}
     assert named == {f"{file.utterance.name} (anonymised)" for file in (short, silent, damaged)}
     found = only(submission)
@@ -358,10 +358,10 @@ def test_audio_that_is_unusable_throughout_is_not_tried_to_the_end(submission):
     for file in submission.files.filter(data_set__name="tones_enrolls"):
         replace_files(submission, store_samples(np.full(100, file.pk)), pk=file.pk)
     run = attack(submission)
-    [failed] = [job for job in list_jobs(run) if job.state == State.FAILED]
+    [failed] = [job for job in list_jobs(run) if job.state == JobState.FAILED]
     assert "of the first 3 of" in failed.failure
     assert len(failed.problems) == 3
-    assert run.job.state == State.CANCELLED
+    assert run.job.state == JobState.CANCELLED
 
 
 @pytest.mark.parametrize(
@@ -440,9 +440,9 @@ def test_withdrawn_submission_is_not_worked_on_any_more(submission):
     SpeakerVector.objects.all().delete()
     Submission.objects.filter(pk=submission.pk).update(state=Submission.State.WITHDRAWN)
     first, *others = [Job.objects.get(pk=job.pk) for job in run_chain(run)] + list_jobs(run)[1:]
-    assert first.state == State.FAILED
+    assert first.state == JobState.FAILED
     assert "is withdrawn, so nothing is computed of its speech any more" in first.failure
-    assert {job.state for job in others} == {State.CANCELLED}
+    assert {job.state for job in others} == {JobState.CANCELLED}
     assert not SpeakerVector.objects.exists()
 
 

@@ -10,7 +10,7 @@ from evaluation.objective_results.values import Basis
 from evaluation.protocols.ranking.conditions import check_gate, conditions
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
@@ -148,7 +148,7 @@ README_EERS = {
 
 def import_librispeech():
     job = execute(start_import(folder=str(LIBRISPEECH / "data"), name="libri", without_audio=True, run_here=True).pk)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     return Corpus.objects.get(name="libri")
 
 

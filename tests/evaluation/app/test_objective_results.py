@@ -35,7 +35,7 @@ from evaluation.objective_results import sources
 from evaluation.objective_results.values import Basis
 from evaluation.protocols.ranking.conditions import check_gate
 from portal.core.storage import default_storage
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import Submission, SubmissionEvent
@@ -277,7 +277,7 @@ def test_pitch_of_the_audio_stands_beside_nothing_else(evaluated_with_audio):
     )
     assert (found.value, found.n, found.basis) == (pytest.approx(1.0), 8, Basis.AUDIO)
     kinds = list(Job.objects.order_by("created_at").exclude(kind="send-notice").values_list("kind", "state"))
-    assert kinds == [("measure", State.SUCCEEDED)] * 3 + [("objective", State.SUCCEEDED)]
+    assert kinds == [("measure", JobState.SUCCEEDED)] * 3 + [("objective", JobState.SUCCEEDED)]
 
 
 # Reported numbers --------------------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ def test_failed_evaluation_goes_on_where_it_stopped(edition, submission):
     evaluate(submission)
     for pk, key in keys.items():
         submission.files.filter(pk=pk).update(audio=key)
-    run_again(Job.objects.get(kind="measure", state=State.FAILED), by=None)
+    run_again(Job.objects.get(kind="measure", state=JobState.FAILED), by=None)
     run_waiting_jobs()
     submission.refresh_from_db()
     assert submission.state == Submission.State.EVALUATED
@@ -498,9 +498,9 @@ def test_evaluating_again_makes_a_new_run_and_keeps_the_old(evaluated):
 def test_interrupted_run_replaces_what_it_had_written(evaluated):
     run = find_objective_run(evaluated)
     count = run.values.count()
-    Job.objects.filter(pk=run.job_id).update(state=State.WAITING)
+    Job.objects.filter(pk=run.job_id).update(state=JobState.WAITING)
     execute(run.job_id)
-    assert Job.objects.get(pk=run.job_id).state == State.SUCCEEDED
+    assert Job.objects.get(pk=run.job_id).state == JobState.SUCCEEDED
     assert MetricValue.objects.filter(run=run).count() == count
 
 

@@ -13,7 +13,7 @@ from evaluation.formats.results import Gender, Speech
 from evaluation.objective_results.values import Basis
 from portal.challenges.models import Utterance
 from portal.core.health import write_heartbeat
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.services import NotPossible
 from portal.submissions.models import SubmittedFile
 from speech.model_files.devices import DeviceError
@@ -64,7 +64,7 @@ def test_word_errors_stand_beside_those_of_the_original_speech(submission, engin
     wrong = ["tones-s0-002", "tones-s2-003"]
     understood(submission, engine, wrong)
     run = recognise(submission)
-    assert run.job.state == State.SUCCEEDED
+    assert run.job.state == JobState.SUCCEEDED
     [found] = list_recognitions(submission)
     rows = {(row.data_set, row.gender, row.speech): row for row in found.rows}
     row = rows[TRIALS, "f", "anonymised"]
@@ -155,11 +155,11 @@ def test_recognition_can_be_cancelled_and_goes_on(submission, engine):
     understood(submission, engine)
     run = start_recognition(submission=submission)
     cancel_run(run, by=make_organizer())
-    assert {job.state for job in list_jobs(run)} == {State.CANCELLED}
+    assert {job.state for job in list_jobs(run)} == {JobState.CANCELLED}
     continue_run(run, by=make_organizer())
     run_chain(run)
     assert run.job is not None
-    assert run.job.state == State.SUCCEEDED
+    assert run.job.state == JobState.SUCCEEDED
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -178,7 +178,7 @@ def test_real_recogniser_hears_no_words_in_tones(monkeypatch):
     edition = tones_edition(speakers=2, utterances=1)
     submission = add_audio(make_submission(make_team_system(make_team(edition))))
     run = recognise(submission, data_sets=["tones_trials_f"])
-    assert run.job.state == State.SUCCEEDED, [job.failure for job in list_jobs(run)]
+    assert run.job.state == JobState.SUCCEEDED, [job.failure for job in list_jobs(run)]
     [found] = list_recognitions(submission)
     assert {row.speech for row in found.rows} == {"original", "anonymised"}
     assert all(row.error_rate > 50 for row in found.rows)
@@ -205,4 +205,4 @@ def test_card_that_fails_at_work_ends_the_job_and_blames_no_recording(submission
 
     monkeypatch.setattr(registry, "load", lambda *_: Failing())
     job = list_jobs(recognise(submission, engine="whisper-base", data_sets=[TRIALS]))[0]
-    assert (job.state, job.failure, job.failure_actor, job.problems) == (State.FAILED, sentence, "operator", [])
+    assert (job.state, job.failure, job.failure_actor, job.problems) == (JobState.FAILED, sentence, "operator", [])

@@ -23,7 +23,7 @@ from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.values import Basis
 from portal.challenges.models import Utterance
 from portal.core.health import write_heartbeat
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.selectors import with_estimates
 from portal.jobs.services import run_again
@@ -99,13 +99,13 @@ def make_speech(edition, state="received"):
 
 def work():
     """Every job in its turn, as a worker would, until none can run."""
-    while jobs := [one for one in Job.objects.filter(state=State.WAITING).exclude(kind="mail") if _ready(one)]:
+    while jobs := [one for one in Job.objects.filter(state=JobState.WAITING).exclude(kind="mail") if _ready(one)]:
         for job in jobs:
             execute(job.pk)
 
 
 def _ready(job):
-    return job.after is None or job.after.state == State.SUCCEEDED
+    return job.after is None or job.after.state == JobState.SUCCEEDED
 
 
 def evaluate(submission):
@@ -197,7 +197,7 @@ def test_job_of_the_originals_goes_to_a_worker_that_has_its_engine(recognizer):
     [attack, recognition] = start_originals(submission=make_speech(edition))
     without = Capacity(engines=(SPECTRUM,))
     assert find_next("cpu", without) == attack.pk
-    Job.objects.filter(pk=attack.pk).update(state=State.FAILED)
+    Job.objects.filter(pk=attack.pk).update(state=JobState.FAILED)
     assert find_next("cpu", without) is None
     assert find_next("cpu", Capacity(engines=(RECOGNIZER,))) == recognition.pk
     write_heartbeat("a worker", kind="worker", queues=["cpu"], engines=[SPECTRUM])
@@ -315,7 +315,7 @@ def test_missing_engine_holds_the_evaluation_and_it_goes_on_once_the_engine_is_t
     ):
         assert "The model is not here. Fetch it with this command." in client.get(address).text
     monkeypatch.setattr(registry, "explain_missing", lambda _: "")
-    run_again(Job.objects.get(kind="hypotheses", state=State.FAILED), by=organizer)
+    run_again(Job.objects.get(kind="hypotheses", state=JobState.FAILED), by=organizer)
     work()
     submission.refresh_from_db()
     assert submission.state == Submission.State.EVALUATED
@@ -336,10 +336,10 @@ def test_voices_of_a_part_of_a_set_give_no_number(recognizer):
     attack = EvaluationRun.objects.filter(kind="attack").latest("pk")
     for run in (attack, find_objective_run(submission)):
         assert run.job is not None
-        Job.objects.filter(pk=run.job.pk).update(state=State.WAITING, claim=None, attempt=0)
+        Job.objects.filter(pk=run.job.pk).update(state=JobState.WAITING, claim=None, attempt=0)
         ended = execute(run.job.pk)
         assert ended is not None
-        assert ended.state == State.SUCCEEDED
+        assert ended.state == JobState.SUCCEEDED
     values = read_values_of_submission(submission)
     assert not any(values.number(metric, "official", **of_set) for metric in voices)
     assert values.number(voices[0], "official", data_set="tones_trials_m")
@@ -417,11 +417,11 @@ def test_attacker_is_trained_on_the_anonymised_training_set_and_ranks(monkeypatc
     assert any(one.startswith("tones_trials_f: It fails on the speakers that it") for one in entry.weak_attack)
     # What failed for want of a card is tried again on what there is.
     EvaluationRun.objects.filter(pk=runs[1].pk).update(parameters=runs[1].parameters | {"device": "cuda"})
-    Job.objects.filter(pk=runs[1].job_id).update(state=State.FAILED)
+    Job.objects.filter(pk=runs[1].job_id).update(state=JobState.FAILED)
     evaluate_again(submission=submission, by=make_organizer())
     work()
     runs[1].refresh_from_db()
-    assert (runs[1].parameters["device"], runs[1].job.state) == ("any", State.SUCCEEDED)
+    assert (runs[1].parameters["device"], runs[1].job.state) == ("any", JobState.SUCCEEDED)
 
 
 def test_edition_page_leads_to_a_baseline_of_this_edition_with_all_of_its_data_sets(client):
@@ -441,7 +441,7 @@ def test_version_of_the_recipe_is_computed_from_the_portals_own_runs(recognizer)
     text = edition.recipe_text.replace("tones_trials_f = 0.5, tones_trials_m = 0.5", "tones_trials_f = 1.0", 1)
     made = propose_version(edition=edition, text=text, note="One set.", by=by)
     work()
-    assert [run.job.state for run in list_version_runs(edition, made.number)] == [State.SUCCEEDED]
+    assert [run.job.state for run in list_version_runs(edition, made.number)] == [JobState.SUCCEEDED]
     submission.system.edition = edition.by_version(made)
     after = read_values_of_submission(submission)
     ranks = {"split": "test", "attack_model": AttackModel.LAZY_INFORMED}

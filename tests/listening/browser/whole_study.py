@@ -28,7 +28,7 @@ from listening.app.studies.services import create_study, launch_study, prepare_s
 from portal.challenges.models import Corpus, Role
 from portal.core.storage import keep_audio
 from portal.corpora.services import start_import
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state, create_baseline
 from speech.audio.files import write_flac16
@@ -196,4 +196,4 @@ def hand_in(corpus, trial_sets, material, system, by):
 def finish(jobs):
     for job in jobs:
         ended = wait_for_end(job, seconds=JOB_PATIENCE_S)
-        assert ended.state == State.SUCCEEDED, f"{ended.title}: {ended.failure}"
+        assert ended.state == JobState.SUCCEEDED, f"{ended.title}: {ended.failure}"

@@ -12,7 +12,7 @@ from listening.analysis.figures import list_figures
 from listening.app.models import Analysis
 from listening.app.results.services import start_analysis
 from listening.tasks import Task
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from tests.listening.results.answered import CHOSEN, make_answered
 from tests.portal.processes.programs import processes_of, wait_for_end, wait_until
 
@@ -37,7 +37,7 @@ def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing
     kept = drawn()
     before = Analysis.objects.values_list("inputs", "results", "fingerprint").get(pk=analysis.pk)
     ended = wait_for_end(analysis.job)
-    assert (ended.state, ended.attempt) == (State.SUCCEEDED, 2)
+    assert (ended.state, ended.attempt) == (JobState.SUCCEEDED, 2)
     analysis.refresh_from_db()
     assert analysis.is_ready
     assert (analysis.inputs, analysis.results, analysis.fingerprint) == before

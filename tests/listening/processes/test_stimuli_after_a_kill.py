@@ -8,7 +8,7 @@ from listening.app.models import Stimulus, Study
 from listening.app.studies.services import prepare_study
 from listening.stimuli.making import make_stimulus
 from portal.core.storage import default_storage, load_audio, store_bytes
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from speech.audio.files import write_flac16
 from tests.listening.factories import make_study
 from tests.listening.stimuli.speech import demo_recordings
@@ -39,7 +39,7 @@ def test_stimuli_continue_after_a_kill_and_are_what_they_would_have_been(standin
     kept, total = len(before), study.stimulus_files.count()
     assert 3 <= kept < total
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, ended.result["files"]) == (State.SUCCEEDED, 2, total)
+    assert (ended.state, ended.attempt, ended.result["files"]) == (JobState.SUCCEEDED, 2, total)
     study.refresh_from_db()
     assert study.state == Study.State.PREPARED
     note = f"{kept} of {total} stimuli are there already; continuing."

@@ -31,7 +31,7 @@ from portal.challenges.models import Corpus
 from portal.core.storage import store_bytes
 from portal.corpora.services import start_import
 from portal.editions.selectors import describe_sets, write_recipe
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from speech.encoders import long_term_spectrum
 from speech.recognizers import registry
@@ -90,7 +90,7 @@ def edition(tmp_path, rated):
                 cells = [row[name] for name in columns[:-1]] + [f"{row['utterance_id']}.flac"]
                 table.writerow([*cells, *(("real_trials", "trial") if number else ("real_enrolls", "enrolment"))])
     job = execute(start_import(folder=str(tmp_path), name="real", run_here=True, is_shared=True).pk)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     corpus = Corpus.objects.get(name="real")
     engines = Engines((long_term_spectrum.ENGINE.name,), (RECOGNIZER.name,))
     sets = describe_sets(corpus)
@@ -117,7 +117,7 @@ def systems(edition, rated):
                 audio = store_bytes(path.read_bytes(), ".flac")
                 submission.files.create(data_set=data_set, utterance=utterance, audio=audio, **facts)
         start_recognition(submission=submission, engine=RECOGNIZER.name, data_sets=["real_trials"])
-        for job in Job.objects.filter(state=State.WAITING).order_by("created_at"):
+        for job in Job.objects.filter(state=JobState.WAITING).order_by("created_at"):
             assert execute(job.pk).failure == ""
     return labels
 

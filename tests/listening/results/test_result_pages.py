@@ -27,7 +27,7 @@ from listening.app.results.pages import _sections, list_asked
 from listening.app.results.selectors import parsed_results
 from listening.app.results.tables import TOO_FEW, Shape, read_systems, shown_table, system_in_words
 from portal.accounts.models import User
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
 from tests.listening.factories import make_study
 from tests.listening.results.analysed import (
@@ -406,7 +406,7 @@ def test_an_analysis_under_way_renews_itself():
     assert "Mixed model, raw" in page
     assert 'hx-trigger="every 2s"' in page
     assert 'id="naturalness"' in page  # the analysis before
-    Job.objects.filter(pk=job.pk).update(state=State.FAILED, failure="It broke.")
+    Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, failure="It broke.")
     page = page_of(results_of(study))
     assert "It broke." in page
     assert "hx-trigger" not in page

@@ -11,7 +11,7 @@ from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENT
 from listening.app.models import Study
 from listening.app.results.context import visible_results
 from listening.app.results.inputs import compute_basis
-from listening.app.results.rules import Part, may_see, part_of_table
+from listening.app.results.rules import ResultsPart, may_see, part_of_table
 from listening.app.results.selectors import list_shown_analyses, parsed_results, shown_analysis_for
 from listening.app.results.services import publish_results, unpublish_results
 from portal.core.storage import store_bytes
@@ -57,7 +57,7 @@ def place():
     return Place()
 
 
-def is_shown(user, study, part=Part.RESULTS):
+def is_shown(user, study, part=ResultsPart.RESULTS):
     try:
         return shown_analysis_for(user, study.name, part).is_ready
     except Http404:
@@ -67,10 +67,10 @@ def is_shown(user, study, part=Part.RESULTS):
 @pytest.mark.parametrize(
     ("part", "unpublished", "published"),
     [
-        (Part.RESULTS, {ORGANIZER}, {ORGANIZER, TEAM, OTHER}),
-        (Part.UTTERANCES, {ORGANIZER}, {ORGANIZER, TEAM}),
-        (Part.LISTENERS, {ORGANIZER}, {ORGANIZER}),
-        (Part.BUNDLE, {ORGANIZER}, {ORGANIZER}),
+        (ResultsPart.RESULTS, {ORGANIZER}, {ORGANIZER, TEAM, OTHER}),
+        (ResultsPart.UTTERANCES, {ORGANIZER}, {ORGANIZER, TEAM}),
+        (ResultsPart.LISTENERS, {ORGANIZER}, {ORGANIZER}),
+        (ResultsPart.BUNDLE, {ORGANIZER}, {ORGANIZER}),
     ],
 )
 def test_rule(part, unpublished, published):
@@ -80,12 +80,12 @@ def test_rule(part, unpublished, published):
 
 def test_every_table_belongs_to_a_part():
     parts = {name: part_of_table(name) for name in CONTENTS}
-    assert {name for name, part in parts.items() if part is Part.LISTENERS} == ABOUT_LISTENERS
-    assert {name for name, part in parts.items() if part is Part.UTTERANCES} == ABOUT_UTTERANCES
+    assert {name for name, part in parts.items() if part is ResultsPart.LISTENERS} == ABOUT_LISTENERS
+    assert {name for name, part in parts.items() if part is ResultsPart.UTTERANCES} == ABOUT_UTTERANCES
 
 
 def test_before_publication_only_organizers_of_the_edition_see_results(place):
-    assert is_shown(place.organizer, place.study, Part.BUNDLE)
+    assert is_shown(place.organizer, place.study, ResultsPart.BUNDLE)
     assert {who for who, user in place.others.items() if is_shown(user, place.study)} == set()
 
 
@@ -125,7 +125,7 @@ def test_teams_see_the_utterances_of_their_own_systems_alone(place):
     place.publish()
     whole = shown_analysis_for(place.organizer, place.study.name).table("raw", "utterances")
     assert {row[0] for row in whole.rows} > {place.code}
-    shown = shown_analysis_for(place.member, place.study.name, Part.UTTERANCES)
+    shown = shown_analysis_for(place.member, place.study.name, ResultsPart.UTTERANCES)
     assert (shown.relation, shown.own_systems) == (TEAM, {place.code})
     for name in ABOUT_UTTERANCES:
         assert set(shown.table("common" if name == "map" else "raw", name).values("system")) <= {place.code}
@@ -134,7 +134,7 @@ def test_teams_see_the_utterances_of_their_own_systems_alone(place):
         with pytest.raises(Http404):
             shown_analysis_for(user, place.study.name).table("raw", "utterances")
         with pytest.raises(Http404):
-            shown_analysis_for(user, place.study.name, Part.UTTERANCES)
+            shown_analysis_for(user, place.study.name, ResultsPart.UTTERANCES)
 
 
 def test_tables_about_listeners_stay_with_organizers(place):

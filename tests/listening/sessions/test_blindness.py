@@ -11,7 +11,7 @@ from listening.app.sessions.block_leases import end_session
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.studies import designing, services
 from listening.app.studies.services import best_sets
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedFile
 from tests.listening.crawling import Crawler, found_in, names_of
@@ -59,7 +59,7 @@ def launched_study():
     )
     designing.make_design(study, organizer)
     job = services.prepare_study(study, organizer)
-    assert execute(job.pk).state == State.SUCCEEDED, Job.objects.get(pk=job.pk).failure
+    assert execute(job.pk).state == JobState.SUCCEEDED, Job.objects.get(pk=job.pk).failure
     study.refresh_from_db()
     return services.launch_study(study=study, by=organizer, now=timezone.now())
 

@@ -8,7 +8,7 @@ from listening.app.studies import designing, planning, services
 from listening.app.studies.services import prepare_study
 from listening.design.requirements import DesignError
 from portal.core.models import AuditEvent
-from portal.jobs.models import Job, Queue, State
+from portal.jobs.models import Job, JobState, Queue
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, run_again
 from tests.listening.heard import make_designed, make_draft, make_heard_edition
@@ -60,7 +60,7 @@ def test_large_design_is_a_job_that_the_page_follows(client, study):
     assert reverse("jobs:cancel", args=[job.pk]) in text
     assert "Make the design" not in text
     assert 'hx-trigger="every 2s"' in client.get(study.get_absolute_url()).content.decode()
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     text = client.get(address(study)).content.decode()
     assert "Every check passes" in text
     assert "hx-trigger" not in text
@@ -73,7 +73,7 @@ def test_job_makes_the_design_that_the_request_would_make(study):
     designing.make_design(study, None)
     at_once = design_of(study)
     job = services.start_design(study, None)
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     assert design_of(study) == at_once
 
 
@@ -92,7 +92,7 @@ def test_sentences_of_an_impossible_plan_reach_the_page(client, study):
         designing.make_design(study, None)
     client.post(address(study))
     job = execute(fresh(study).job.pk)
-    assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "organizer")
     page = client.get(address(study))
     shown = page.content.decode().replace("&#x27;", "'").replace("&quot;", '"')
     assert problem.value.problems
@@ -127,11 +127,11 @@ def test_cancelled_job_leaves_the_design_that_was_there(study, monkeypatch):
 
     tell = JobContext.progress
     monkeypatch.setattr(JobContext, "progress", progress)
-    assert execute(job.pk).state == State.CANCELLED
+    assert execute(job.pk).state == JobState.CANCELLED
     monkeypatch.undo()
     assert (design_of(study), fresh(study).certificate["fingerprint"]) == (before, fingerprint)
     run_again(Job.objects.get(pk=job.pk), by=None)
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     assert fresh(study).certificate["seed"] == 7
 
 
@@ -150,7 +150,7 @@ def test_study_that_changes_meanwhile_is_not_designed(study):
     job = services.start_design(study, None)
     Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN)
     ended = execute(job.pk)
-    assert ended.state == State.FAILED
+    assert ended.state == JobState.FAILED
     assert "cannot be designed again" in ended.failure
 
 
@@ -158,7 +158,7 @@ def test_failure_is_forgotten_with_the_plan_that_it_was_about(client, organizer,
     from listening.app.studies.services import change_study
 
     job = services.start_design(study, None)
-    Job.objects.filter(pk=job.pk).update(state=State.FAILED, failure="No numbers would do.")
+    Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, failure="No numbers would do.")
     assert "No numbers would do." in client.get(address(study)).content.decode()
     change_study(study=study, by=organizer, seed=11)
     assert "No numbers would do." not in client.get(address(study)).content.decode()

@@ -13,7 +13,7 @@ from listening.app.studies.services import prepare_study
 from listening.stimuli.making import SILENCE_SAMPLES
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobCancelled, JobReleased, execute
 from portal.jobs.services import NotPossible, request_cancel, run_again
 from speech.audio.files import write_flac16
@@ -53,7 +53,7 @@ def content(stimulus):
 
 def test_every_recording_becomes_a_file_of_one_form(study):
     job = prepare(study)
-    assert (job.state, job.failure, job.edition) == (State.SUCCEEDED, "", study.edition.name)
+    assert (job.state, job.failure, job.edition) == (JobState.SUCCEEDED, "", study.edition.name)
     study.refresh_from_db()
     assert (study.state, study.job) == (Study.State.PREPARED, job)
     for stimulus in study.stimulus_files.all():
@@ -91,9 +91,9 @@ def test_study_that_is_being_prepared_cannot_be_prepared_again(study):
     assert study.state == Study.State.PREPARING
     with pytest.raises(NotPossible, match="being made already"):
         prepare_study(study, make_organizer())
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     again = prepare(study)
-    assert (again.state, again != job) == (State.SUCCEEDED, True)
+    assert (again.state, again != job) == (JobState.SUCCEEDED, True)
     study.refresh_from_db()
     assert (study.state, study.job) == (Study.State.PREPARED, again)
 
@@ -118,10 +118,10 @@ def test_interrupted_job_continues_and_makes_nothing_twice(study, monkeypatch):
     monkeypatch.setattr(handlers, "_make_one", one)
     job = prepare(study)
     study.refresh_from_db()
-    assert (job.state, study.state) == (State.WAITING, Study.State.PREPARING)
+    assert (job.state, study.state) == (JobState.WAITING, Study.State.PREPARING)
     assert Stimulus.objects.exclude(file="").count() == 4
     monkeypatch.setattr(handlers, "_make_one", lambda *args: made.append(args[0].pk) or make_one(*args))
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     total = study.stimulus_files.count()
     assert len(made) == len(set(made)) == total
     assert f"4 of {total} stimuli are there already; continuing." in job.events.values_list("text", flat=True)
@@ -139,11 +139,11 @@ def test_cancelled_job_leaves_a_draft_and_what_was_made(study, monkeypatch):
     monkeypatch.setattr(handlers, "_make_one", one)
     job = prepare(study)
     study.refresh_from_db()
-    assert (job.state, study.state) == (State.CANCELLED, Study.State.DRAFT)
+    assert (job.state, study.state) == (JobState.CANCELLED, Study.State.DRAFT)
     assert Stimulus.objects.exclude(file="").count() == 2
     monkeypatch.setattr(handlers, "_make_one", make_one)
     run_again(job, by=make_organizer())
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     study.refresh_from_db()
     assert study.state == Study.State.PREPARED
 
@@ -163,7 +163,7 @@ def test_every_faulty_recording_is_named_and_the_fixed_job_goes_on(study):
     Stimulus.objects.filter(pk=short.pk).update(source=store(np.full(800, 500)))
     job = prepare(study)
     study.refresh_from_db()
-    assert (job.state, job.failure_actor, study.state) == (State.FAILED, "organizer", Study.State.DRAFT)
+    assert (job.state, job.failure_actor, study.state) == (JobState.FAILED, "organizer", Study.State.DRAFT)
     assert job.failure.startswith(f"3 of {len(stimuli)} recordings cannot be made into stimuli. ")
     assert [(problem["code"], problem["file"].split(" ")[0]) for problem in job.problems] == [
         ("silent", silent.utterance.name),
@@ -176,7 +176,7 @@ def test_every_faulty_recording_is_named_and_the_fixed_job_goes_on(study):
     for stimulus, source in zip((silent, missing, short), sources, strict=True):
         Stimulus.objects.filter(pk=stimulus.pk).update(source=source)
     run_again(job, by=make_organizer())
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     study.refresh_from_db()
     assert study.state == Study.State.PREPARED
 
@@ -211,7 +211,7 @@ def test_launched_study_stays_as_it_is_while_added_recordings_are_made(study, st
     job = prepare_study(study, make_organizer())
     study.refresh_from_db()
     assert study.state == state
-    assert execute(job.pk).state == State.SUCCEEDED
+    assert execute(job.pk).state == JobState.SUCCEEDED
     study.refresh_from_db()
     added.refresh_from_db()
     assert (study.state, bool(added.file)) == (state, True)
@@ -225,7 +225,7 @@ def test_old_job_of_a_study_that_was_designed_anew_changes_nothing(study):
     other = prepare_study(study, make_organizer())
     run_again(job, by=make_organizer())
     ended = execute(job.pk)
-    assert (ended.state, ended.failure) == (State.FAILED, "The study has changed since this job was started.")
+    assert (ended.state, ended.failure) == (JobState.FAILED, "The study has changed since this job was started.")
     assert not Stimulus.objects.exclude(file="").exists()
     study.refresh_from_db()
     assert (study.state, study.job) == (Study.State.PREPARING, other)

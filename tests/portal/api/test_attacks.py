@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun
 from evaluation.formats.results import AttackModel
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from speech.encoders import registry
 from speech.recognizers import registry as recognizers
 from tests.portal.api.calls import Api
@@ -71,7 +71,7 @@ def test_only_the_organizer_starts_anything(submission, people, kind):
     assert answers == dict.fromkeys(("owner", "rival", "stranger"), 404)
     assert Api().post(path, {}).status_code == 401
     assert Api(people["organizer"], scopes=["read", "submit"]).post(path, {}).status_code == 403
-    assert not Job.objects.filter(state=State.WAITING).exists()
+    assert not Job.objects.filter(state=JobState.WAITING).exists()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from evaluation.app.attacks.services import start_attack
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from speech.encoders import registry
 from tests.browsing import expect_drawn, too_long
@@ -23,8 +23,8 @@ def attacked_system():
     submission = add_audio(make_submission(system))
     make_objective_run(submission, [number(edition, "eer", "kaldi", "tones_trials_f", 7.77, low=6.0, high=9.0)])
     start_attack(submission=submission, engine="long-term-spectrum")
-    while job := Job.objects.filter(state=State.WAITING).order_by("created_at", "pk").first():
-        assert execute(job.pk).state == State.SUCCEEDED
+    while job := Job.objects.filter(state=JobState.WAITING).order_by("created_at", "pk").first():
+        assert execute(job.pk).state == JobState.SUCCEEDED
     return system
 
 
@@ -54,8 +54,8 @@ def test_team_reads_attacks_side_by_side(system, new_page, check_page):
 
 def test_privacy_beyond_the_eer_of_several_attackers_is_short_on_a_phone(system, new_page, check_page):
     start_attack(submission=system.submissions.get(), engine="long-term-spectrum", options={"preset": "max-similarity"})
-    while job := Job.objects.filter(state=State.WAITING).order_by("created_at", "pk").first():
-        assert execute(job.pk).state == State.SUCCEEDED
+    while job := Job.objects.filter(state=JobState.WAITING).order_by("created_at", "pk").first():
+        assert execute(job.pk).state == JobState.SUCCEEDED
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/attacks/")
     page.locator("summary", has_text="Beyond the EER").click()

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from portal.challenges.models import Corpus
 from portal.core import errors
 from portal.jobs import services
-from portal.jobs.models import Job, JobEvent, State
+from portal.jobs.models import Job, JobEvent, JobState
 from portal.jobs.runner import execute
 from tests.browsing import axe_violations
 from tests.photographs.taking import OPEN_FOLDS
@@ -248,7 +248,7 @@ def test_job_page_follows_the_job_while_it_is_seen_and_stops_asking_when_it_ends
     expect(page.get_by_text("3 of 8")).to_be_visible()
     expect(page.locator("progress")).to_have_attribute("value", "37")
 
-    services.finish_job(claimed, State.SUCCEEDED, result={"utterances": 8})
+    services.finish_job(claimed, JobState.SUCCEEDED, result={"utterances": 8})
     _leap(page)
     expect(page.get_by_role("heading", name="Result")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel the job")).to_have_count(0)
@@ -273,7 +273,7 @@ def test_job_list_follows_its_jobs_and_stops_asking_when_none_is_left(organizer_
     Job.objects.filter(pk=job.pk).update(done=7)
     _leap(page)
     expect(page.get_by_text("7 of 8")).to_be_visible()
-    Job.objects.filter(pk=job.pk).update(state=State.SUCCEEDED, claim=None, finished_at=timezone.now())
+    Job.objects.filter(pk=job.pk).update(state=JobState.SUCCEEDED, claim=None, finished_at=timezone.now())
     # An answer from before may still be on its way; this one ends the asking.
     with page.expect_response(lambda response: response.url.endswith("/jobs/table") and response.status == 286):
         _leap(page)
@@ -285,11 +285,11 @@ def test_cancelling_asks_first(organizer_page):
     organizer_page.goto(job.get_absolute_url())
     organizer_page.get_by_role("button", name="Cancel the job").click()
     organizer_page.get_by_role("button", name="Go back").click()
-    assert Job.objects.get().state == State.WAITING
+    assert Job.objects.get().state == JobState.WAITING
     organizer_page.get_by_role("button", name="Cancel the job").click()
     organizer_page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
     organizer_page.get_by_role("button", name="Run again").wait_for()
-    assert Job.objects.get().state == State.CANCELLED
+    assert Job.objects.get().state == JobState.CANCELLED
 
 
 def test_pages_work_without_javascript(new_page):

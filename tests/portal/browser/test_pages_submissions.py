@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.submissions import services
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
@@ -103,7 +103,7 @@ def test_running_check_renews_itself_and_then_shows_the_report(new_page, check_p
     job.done = 900
     job.save()
     leap_until(page, page.get_by_text("900 of 16,000").is_visible)
-    job.state = State.SUCCEEDED
+    job.state = JobState.SUCCEEDED
     job.save()
     submission.report, submission.report_summary, submission.errors = faulty.report, faulty.report_summary, 3
     submission.save()

@@ -19,7 +19,7 @@ from evaluation.app.models import UtteranceMeasure
 from portal.accounts.models import User
 from portal.challenges.models import Corpus
 from portal.core.storage import store_bytes
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedFile
 from portal.systems.services import start_baseline
@@ -74,7 +74,7 @@ def anonymized_speech():
         name="b2-voices", corpus=speech, data_sets=speech.data_sets.all(), method="mcadams-2022", seed=2022
     )
     for job in Job.objects.order_by("created_at"):
-        assert execute(job.pk).state == State.SUCCEEDED
+        assert execute(job.pk).state == JobState.SUCCEEDED
     return system
 
 
@@ -349,10 +349,10 @@ def test_unfinished_system_passes_the_check_and_renews_itself(organizer_page, ch
     expect(organizer_page.locator("#progress")).to_contain_text("3 of 5 jobs have ended")
     assert "0.6543" not in organizer_page.content()
     check_page(organizer_page, "systems-unfinished")
-    Job.objects.filter(pk=running.pk).update(state=State.SUCCEEDED)
+    Job.objects.filter(pk=running.pk).update(state=JobState.SUCCEEDED)
     four = organizer_page.locator("#progress").get_by_text("4 of 5 jobs").first
     browsing.leap_until(organizer_page, four.is_visible)
-    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED)
+    Job.objects.filter(pk=run.job_id).update(state=JobState.SUCCEEDED)
     browsing.leap_until(organizer_page, organizer_page.get_by_text("0.6543").first.is_visible)
     expect(organizer_page.locator("#progress")).to_have_count(0)
     expect(organizer_page.locator("main")).to_contain_text("The disk is full.")

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from evaluation.attackers.training.recipe import PRESETS, with_variant
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from tests.browsing import leap_until
 from tests.portal.trainings import epoch_values, final_values, make_trained_on, make_training, needs_torch
 
@@ -60,7 +60,7 @@ def test_curves_grow_without_reloading_until_the_report_stands(submission, organ
         last = run.epochs.get(seed=seed, epoch=10)
         last.values |= {"report": final_values(0.81 + seed / 50, 0.97 + seed / 100, 0.3 + seed / 10)}
         last.save()
-    Job.objects.filter(pk=run.job_id).update(state=State.SUCCEEDED, claim=None)
+    Job.objects.filter(pk=run.job_id).update(state=JobState.SUCCEEDED, claim=None)
     leap_until(page, page.get_by_role("heading", name="Report").is_visible)
     expect(page.get_by_text("VER_T is above chance: that is anti-prediction, not removal")).to_be_visible()
     check_page(page, "training-report")

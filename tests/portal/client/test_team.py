@@ -21,7 +21,7 @@ from portal.challenges.services import prepare_data_files
 from portal.client.api import open_portal
 from portal.client.data import ARRIVING, NOTE, DataFile
 from portal.client.main import main
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
 from tests.portal.archives import DESCRIPTION, check, wav, zip_of
@@ -43,7 +43,7 @@ for path in source.iterdir():
 def open_edition(corpus, **fields):
     edition = make_edition(corpus, name="autumn", shares_data=True, scores_required=False, **fields)
     prepare_data_files(edition=edition)
-    assert execute(Job.objects.get(kind="data-files").pk).state == State.SUCCEEDED
+    assert execute(Job.objects.get(kind="data-files").pk).state == JobState.SUCCEEDED
     return edition
 
 

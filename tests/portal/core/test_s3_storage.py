@@ -14,7 +14,7 @@ from portal.core import health, storage, upload_files
 from portal.core.s3_storage import FIRST_BYTES, ONE_REQUEST_BYTES, BucketStorage
 from portal.core.signed_urls import signed_address
 from portal.core.storage import StorageAway
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import create_job
 from tests.buckets import counted
@@ -178,13 +178,13 @@ def test_store_that_is_away_is_told_and_a_job_waits_for_it(bucket_files, bucket_
         assert sentence.endswith("Start the store, or fix PORTAL_FILES_URL or its keys.")
         monkeypatch.setattr("portal.jobs.runner.STORAGE_PATIENCE_S", 0.5)
         ended = execute(job.pk)
-        assert (ended.state, ended.attempt, read_lines(tmp_path / "lines")) == (State.WAITING, 0, [])
+        assert (ended.state, ended.attempt, read_lines(tmp_path / "lines")) == (JobState.WAITING, 0, [])
         told = list(ended.events.values_list("text", flat=True))
         assert "The job goes on where the store of files broke off." in told
     finally:
         bucket_store.start()
     ended = execute(job.pk)
-    assert (ended.state, ended.attempt, len(read_lines(tmp_path / "lines"))) == (State.SUCCEEDED, 1, 2)
+    assert (ended.state, ended.attempt, len(read_lines(tmp_path / "lines"))) == (JobState.SUCCEEDED, 1, 2)
 
 
 def test_page_that_cannot_read_the_store_says_so(bucket_files, bucket_store, rf):

@@ -11,7 +11,7 @@ from django.test import Client
 from listening.app.sessions import answers
 from portal.core import sentry
 from portal.core.logs import request_id
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.jobs.scheduler import periodic_task, start_due_tasks
 from portal.jobs.services import create_job
@@ -104,7 +104,7 @@ def test_error_of_a_page_is_sent_without_who_asked(double, monkeypatch):
 def test_error_of_a_job_is_sent_with_its_id_alone(double):
     job = create_job(kind="test-told", title=TOLD, parameters={"sentence": TOLD}, run_here=True)
     ended = execute(job.pk)
-    assert (ended.state, TOLD in ended.failure) == (State.FAILED, True)
+    assert (ended.state, TOLD in ended.failure) == (JobState.FAILED, True)
     [event] = wait_for_events(double)
     require_nothing_private(double)
     assert event["tags"] == {"job": str(job.pk)}

@@ -22,7 +22,7 @@ from portal.core.models import AuditEvent
 from portal.corpora import handlers
 from portal.corpora.selectors import data_set_table, plan_table, trial_table
 from portal.corpora.services import start_import
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible
 from portal.jobs.terminal import report_lines
@@ -73,7 +73,7 @@ def run(folder: Path, name: str = "little", **options) -> Job:
 
 def test_import_brings_speakers_utterances_sets_and_trials(corpus):
     job = run(corpus)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     assert counts() == [1, 4, 12, 3, 2]
     assert AuditEvent.objects.filter(action="corpus.imported").count() == 1
     utterance = Utterance.objects.get(name="a-1")
@@ -116,10 +116,10 @@ def test_audio_can_follow_lists(corpus):
     (kaldi / "spk2gender").write_text("a f\nb f\n")
     (kaldi / "text").write_text("a-0 HELLO\nb-0 HELLO\n")
     (kaldi / "utt2dur").write_text("a-0 1.0 \nb-0 1.0 \n")
-    assert run(kaldi.parent, layout="kaldi", without_audio=True).state == State.SUCCEEDED
+    assert run(kaldi.parent, layout="kaldi", without_audio=True).state == JobState.SUCCEEDED
     assert Utterance.objects.filter(audio="").count() == 2
     job = run(kaldi.parent, layout="kaldi", audio_root=str(corpus))
-    assert (job.state, job.result["gained"]["audio_files"]) == (State.SUCCEEDED, 2)
+    assert (job.state, job.result["gained"]["audio_files"]) == (JobState.SUCCEEDED, 2)
     assert not Utterance.objects.filter(audio="").exists()
 
 
@@ -132,7 +132,7 @@ def test_contradiction_is_refused_and_changes_nothing(corpus):
         manifest.read_text().replace("a-2,a,F,x,x_trials_f,trial,1.000,HELLO", "a-2,a,F,x,x_trials_f,trial,1.000,BYE")
     )
     job = run(corpus)
-    assert (job.state, counts()) == (State.FAILED, before)
+    assert (job.state, counts()) == (JobState.FAILED, before)
     assert {(p["code"], p["file"]) for p in job.problems if p["severity"] == "error"} == {
         ("corpus-has-other-audio", "utterance a-1, audio"),
         ("corpus-has-other-transcript", "utterance a-2, transcript"),
@@ -189,7 +189,7 @@ def test_bad_corpus_is_reported_and_leaves_the_database_as_it_was(corpus, proble
     expected = problem(corpus)
     job = run(corpus)
     errors = [problem for problem in job.problems if problem["severity"] == "error"]
-    assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
+    assert (job.state, counts()) == (JobState.FAILED, [0, 0, 0, 0, 0])
     assert [problem["code"] for problem in errors] == [expected]
     assert job.failure.startswith("The corpus was not imported: 1 error of 1 kind")
     assert all(problem["remedy"] and problem["expected"] and problem["found"] for problem in errors)
@@ -224,7 +224,7 @@ def test_trials_that_name_unknown_speakers_are_reported(tmp_path):
         (folder / "wav.scp").write_text("".join(f"{utterance} {utterance}.wav\n" for utterance in utterances))
         (folder / "utt2dur").write_text("".join(f"{utterance} 1.0 \n" for utterance in utterances))
     job = run(tmp_path / "k", without_audio=True)
-    assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
+    assert (job.state, counts()) == (JobState.FAILED, [0, 0, 0, 0, 0])
     [error] = [problem for problem in job.problems if problem["severity"] == "error"]
     assert (error["file"], error["line"]) == ("x_trials_f/trials", 2)
     assert "z" in error["found"]
@@ -233,7 +233,7 @@ def test_trials_that_name_unknown_speakers_are_reported(tmp_path):
 def test_other_rate_is_converted_when_asked_and_recorded(corpus):
     soundfile.write(corpus / "a-1.flac", tone(rate=48_000), 48_000, subtype="PCM_24")
     job = run(corpus, resample=True)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     utterance = Utterance.objects.get(name="a-1")
     assert (utterance.rate_hz, utterance.samples, utterance.converted_from) == (
         16_000,
@@ -268,8 +268,8 @@ def test_interrupted_import_continues_without_examining_again(corpus, monkeypatc
     job = start_import(folder=str(corpus), name="little", run_here=True)
     with monkeypatch.context() as patch:
         patch.setattr(JobContext, "check", check)
-        assert executed(job).state == State.WAITING
-    assert executed(job).state == State.SUCCEEDED
+        assert executed(job).state == JobState.WAITING
+    assert executed(job).state == JobState.SUCCEEDED
     names = examined.read_text().split()
     assert len(names) == len(set(names)) == 12
     assert not list((handlers.settings.DATA_DIR / "journals").glob(f"{job.pk}*"))
@@ -305,7 +305,7 @@ def test_folder_that_would_end_its_reader_is_refused_with_the_file(corpus, monke
     monkeypatch.setattr(handlers, "_limits_of_audio", lambda _: limits)
     monkeypatch.setattr(handlers, reader, end)
     job = run(corpus)
-    assert (job.state, [problem["code"] for problem in job.problems]) == (State.FAILED, ["cannot-be-read"])
+    assert (job.state, [problem["code"] for problem in job.problems]) == (JobState.FAILED, ["cannot-be-read"])
     assert found in job.problems[0]["found"]
     assert job.events.filter(text__startswith="The process that reads the corpus was ended at").count() == times
     assert not Corpus.objects.exists()
@@ -335,7 +335,7 @@ def header_of(rate: int, channels: int, frames: int) -> bytes:
 def test_hostile_files_are_refused_in_words(corpus, name, content):
     (corpus / name).write_bytes(content)
     job = run(corpus)
-    assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "organizer")
     assert "The corpus was not imported" in job.failure
     assert name in {problem["file"] for problem in job.problems}
     assert not Corpus.objects.exists()
@@ -407,7 +407,7 @@ def test_shell_names_where_the_whole_report_is(corpus):
 @needs_shared
 def test_real_kaldi_directories_give_the_plan_s_tables():
     job = run(SHARED / "vpc-librispeech" / "data", name="libri", without_audio=True)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     rows = data_set_table(Corpus.objects.get())
     assert [(str(r.data_set), r.female, r.male, r.utterances) for r in rows] == [
         ("libri_dev_enrolls", 15, 14, 343),
@@ -435,7 +435,7 @@ def test_real_kaldi_directories_give_the_plan_s_tables():
 @needs_shared
 def test_real_speech_is_imported_whole():
     job = run(SHARED / "speech", name="speech")
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     assert counts()[:3] == [1, 67, 402]
     assert not Utterance.objects.filter(audio="").exists()
     assert not Corpus.objects.get().is_synthetic
@@ -443,7 +443,7 @@ def test_real_speech_is_imported_whole():
 
 def test_demo_corpus_is_imported_as_synthetic_speech():
     job = run(Path(__file__).resolve().parents[3] / "demo" / "corpus", name="demo")
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     assert Corpus.objects.get().is_synthetic
 
 
@@ -456,7 +456,7 @@ def test_file_that_changes_during_the_import_is_refused(corpus, monkeypatch):
 
     monkeypatch.setattr(handlers, "_keep", change_then_keep)
     job = run(corpus)
-    assert (job.state, counts()) == (State.FAILED, [0, 0, 0, 0, 0])
+    assert (job.state, counts()) == (JobState.FAILED, [0, 0, 0, 0, 0])
     assert job.failure == "The file a-1.flac changed while the corpus was imported. Nothing was changed."
 
 

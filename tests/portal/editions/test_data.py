@@ -18,7 +18,7 @@ from portal.challenges.services import InvalidEdition, change_edition, copy_edit
 from portal.core import signed_urls, transfers
 from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.teams.models import DataAcceptance, Team
 from portal.teams.selectors import data_access
@@ -41,10 +41,10 @@ TERMS = "Licence of the corpus tones: CC BY 4.0"
 def make_files(edition):
     """What the job of the files makes; it runs here."""
     prepare_data_files(edition=edition)
-    job = Job.objects.get(kind="data-files", edition=edition.name, state=State.WAITING)
+    job = Job.objects.get(kind="data-files", edition=edition.name, state=JobState.WAITING)
     execute(job.pk)
     job.refresh_from_db()
-    assert job.state == State.SUCCEEDED
+    assert job.state == JobState.SUCCEEDED
 
 
 @pytest.fixture
@@ -303,9 +303,9 @@ def test_files_follow_the_edition_and_the_recordings(edition):
     make_files(edition)
     assert {file.name: file.sha256 for file in edition.data_files.all()} == before
     change_edition(edition=edition, by=None, shares_data=False)
-    assert not Job.objects.filter(state=State.WAITING).exists()
+    assert not Job.objects.filter(state=JobState.WAITING).exists()
     change_edition(edition=edition, by=None, shares_data=True)
-    assert Job.objects.filter(state=State.WAITING, kind="data-files").count() == 1
+    assert Job.objects.filter(state=JobState.WAITING, kind="data-files").count() == 1
     assert prepare_data_files(edition=edition) is None  # one waits
 
 

@@ -9,7 +9,7 @@ from portal.core.models import Heartbeat
 from portal.core.processes import choose_processes, worker_command
 from portal.jobs import services, tasks, workers
 from portal.jobs.checks import check_workers
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import is_taken_elsewhere, with_estimates
 from portal.jobs.services import create_job, leave_card
 from portal.jobs.turns import find_next
@@ -93,7 +93,7 @@ def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch)
     tasks.run_job(str(job.pk))
     assert messages == [str(job.pk)]
     waiting = Job.objects.get(pk=job.pk)
-    assert (waiting.state, waiting.times_sent) == (State.WAITING, job.times_sent)
+    assert (waiting.state, waiting.times_sent) == (JobState.WAITING, job.times_sent)
 
 
 def test_worker_without_the_portals_files_passes_its_message_on_to_one_that_reads_them(messages, monkeypatch):
@@ -109,7 +109,7 @@ def test_worker_without_the_portals_files_passes_its_message_on_to_one_that_read
     make_worker("right", LARGE)
     tasks.run_job(str(job.pk))
     assert messages == [str(job.pk)]
-    assert Job.objects.get(pk=job.pk).state == State.WAITING
+    assert Job.objects.get(pk=job.pk).state == JobState.WAITING
 
 
 def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messages, settings):

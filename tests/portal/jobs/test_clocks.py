@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from portal.core.health import check_scheduler
 from portal.jobs import services, workers
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import queue_states
 
@@ -54,7 +54,7 @@ def test_job_of_a_worker_with_a_wrong_clock_is_left_alone(skewed, sent):
         services.report_progress(held, stage="Working", done=1, total=2)
     assert (sweep(), sent) == (0, [])
     job.refresh_from_db()
-    assert (job.state, job.attempt) == (State.RUNNING, 1)
+    assert (job.state, job.attempt) == (JobState.RUNNING, 1)
 
 
 def test_scheduler_with_a_wrong_clock_takes_only_lost_jobs_and_repeats_no_message(skewed, sent):
@@ -72,7 +72,7 @@ def test_scheduler_with_a_wrong_clock_takes_only_lost_jobs_and_repeats_no_messag
         assert check_scheduler() is None
     assert check_scheduler() is None
     living.refresh_from_db()
-    assert living.state == State.RUNNING
+    assert living.state == JobState.RUNNING
 
 
 def test_history_of_a_job_stays_in_order_whatever_the_clocks_say(skewed):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from portal.jobs.lost_jobs import Limits, Verdict, judge_running
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.rules import (
     MAX_ATTEMPTS,
     can_cancel,
@@ -27,7 +27,7 @@ def seconds(number):
 
 @pytest.mark.parametrize(
     ("parent_state", "ready"),
-    [(state, state == State.SUCCEEDED) for state in State],
+    [(state, state == JobState.SUCCEEDED) for state in JobState],
 )
 def test_follower_is_ready_when_its_parent_has_succeeded(parent_state, ready):
     assert is_ready(Job(after=Job(state=parent_state))) is ready
@@ -64,11 +64,11 @@ def test_message_is_repeated_ever_more_rarely_and_sooner_when_nothing_runs(queue
 @pytest.mark.parametrize(
     ("state", "cancel", "again"),
     [
-        (State.WAITING, True, False),
-        (State.RUNNING, True, False),
-        (State.SUCCEEDED, False, False),
-        (State.FAILED, False, True),
-        (State.CANCELLED, False, True),
+        (JobState.WAITING, True, False),
+        (JobState.RUNNING, True, False),
+        (JobState.SUCCEEDED, False, False),
+        (JobState.FAILED, False, True),
+        (JobState.CANCELLED, False, True),
     ],
 )
 def test_what_a_person_can_do_follows_from_the_state(state, cancel, again):
@@ -76,11 +76,17 @@ def test_what_a_person_can_do_follows_from_the_state(state, cancel, again):
 
 
 def test_job_that_was_asked_to_stop_cannot_be_asked_again():
-    assert not can_cancel(Job(state=State.RUNNING, cancel_requested_at=NOW))
+    assert not can_cancel(Job(state=JobState.RUNNING, cancel_requested_at=NOW))
 
 
 def pace(**fields):
-    known = {"state": State.RUNNING, "progress_since": NOW - seconds(30), "progress_from": 10, "done": 20, "total": 50}
+    known = {
+        "state": JobState.RUNNING,
+        "progress_since": NOW - seconds(30),
+        "progress_from": 10,
+        "done": 20,
+        "total": 50,
+    }
     return remaining_time(Job(**known | fields), NOW)
 
 
@@ -93,14 +99,14 @@ def test_remaining_time_rests_on_the_pace_of_this_stage_and_attempt():
 def test_remaining_time_is_unknown_without_a_pace():
     assert pace(done=10) is None
     assert pace(progress_since=None) is None
-    assert pace(state=State.WAITING) is None
+    assert pace(state=JobState.WAITING) is None
 
 
 def running(*, silent_for, worked_for=MINUTE, **fields):
     """A job whose last heartbeat lies `silent_for` back and came `worked_for` after its start."""
     heartbeat_at = NOW - silent_for
     fields = {"attempt": 1, "heartbeat_at": heartbeat_at, "started_at": heartbeat_at - worked_for} | fields
-    return Job(state=State.RUNNING, **fields)
+    return Job(state=JobState.RUNNING, **fields)
 
 
 def test_running_job_is_alive_until_its_silence_is_longer_than_allowed():

@@ -10,7 +10,7 @@ from django.db import OperationalError
 from common.problems import Problem
 from portal.jobs import kinds, runner, services
 from portal.jobs.kinds import JobFailure, job_kind
-from portal.jobs.models import Actor, Job, JobEvent, Queue, State
+from portal.jobs.models import Actor, Job, JobEvent, JobState, Queue
 from tests.portal.factories import make_organizer
 
 
@@ -31,13 +31,13 @@ def run(transactional_db, monkeypatch):
 
 def test_handler_gets_its_parameters_and_its_result_is_kept(run):
     job = run(lambda context: {"double": 2 * context.parameters["number"]})
-    assert (job.state, job.result, job.attempt) == (State.SUCCEEDED, {"double": 14}, 1)
+    assert (job.state, job.result, job.attempt) == (JobState.SUCCEEDED, {"double": 14}, 1)
 
 
 def test_problems_of_a_successful_job_are_kept(run):
     problem = Problem(code="quiet", file="a.wav", expected="-20 dB", found="-60 dB", remedy="Listen to it.")
     job = run(lambda context: context.problems.append(problem))
-    assert (job.state, [found["code"] for found in job.problems]) == (State.SUCCEEDED, ["quiet"])
+    assert (job.state, [found["code"] for found in job.problems]) == (JobState.SUCCEEDED, ["quiet"])
 
 
 def test_failure_names_who_must_act_and_what_to_do(run):
@@ -46,7 +46,7 @@ def test_failure_names_who_must_act_and_what_to_do(run):
 
     job = run(body)
     assert (job.state, job.failure, job.failure_actor, job.failure_remedy) == (
-        State.FAILED,
+        JobState.FAILED,
         "The file is cut.",
         "team",
         "Send it again.",
@@ -59,7 +59,7 @@ def test_unexpected_error_is_told_in_a_sentence_and_traced(run):
         raise KeyError("speaker")
 
     job = run(body)
-    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
     assert job.failure == "Internal error at “Reading”: KeyError: 'speaker'"
     [trace] = job.events.filter(level=JobEvent.Level.TRACE)
     assert trace.text.endswith("KeyError: 'speaker'\n")
@@ -71,7 +71,7 @@ def test_full_disk_is_the_operators_affair_and_named(run):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     job = run(body)
-    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
     assert job.failure == "The portal's disk is full: at “Keeping the files” nothing more could be written."
     assert job.failure_remedy == "Free some space, then run the job again: what was finished is kept."
 
@@ -83,7 +83,7 @@ def test_soft_limit_ends_the_job_as_timed_out(run, settings):
         raise SoftTimeLimitExceeded
 
     job = run(body)
-    assert (job.state, job.failure) == (State.FAILED, "Timed out: it ran longer than the limit of 90 s for one job.")
+    assert (job.state, job.failure) == (JobState.FAILED, "Timed out: it ran longer than the limit of 90 s for one job.")
 
 
 def test_lost_database_gives_the_job_another_attempt(run):
@@ -91,7 +91,7 @@ def test_lost_database_gives_the_job_another_attempt(run):
         raise OperationalError("server closed the connection")
 
     job = run(body)
-    assert (job.state, job.attempt) == (State.WAITING, 1)
+    assert (job.state, job.attempt) == (JobState.WAITING, 1)
     assert "The database failed (server closed the connection)" in job.events.last().text
 
 
@@ -105,7 +105,7 @@ def test_stopping_worker_gives_the_job_back_between_items(run, monkeypatch):
             monkeypatch.setattr(runner._stopping, "value", 1)
 
     job = run(body)
-    assert (job.state, job.attempt, done) == (State.WAITING, 0, [0])
+    assert (job.state, job.attempt, done) == (JobState.WAITING, 0, [0])
 
 
 def test_cancelled_job_stops_between_items(run, settings):
@@ -122,7 +122,7 @@ def test_cancelled_job_stops_between_items(run, settings):
 
     job = run(body)
     assert heard.is_set()
-    assert (job.state, job.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert (job.state, job.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
 
 
 def test_process_that_lost_its_job_stops_without_writing(run, settings):
@@ -136,7 +136,7 @@ def test_process_that_lost_its_job_stops_without_writing(run, settings):
         raise AssertionError("it should have stopped")
 
     job = run(body)
-    assert (job.state, job.done, job.events.last().text) == (State.WAITING, 0, "Taken away.")
+    assert (job.state, job.done, job.events.last().text) == (JobState.WAITING, 0, "Taken away.")
 
 
 def test_signs_of_life_go_on_after_a_database_error(run, settings, monkeypatch):
@@ -152,7 +152,7 @@ def test_signs_of_life_go_on_after_a_database_error(run, settings, monkeypatch):
 
     monkeypatch.setattr(services, "write_job_heartbeat", fail_twice)
     job = run(lambda _: {"recovered": recovered.wait(10)})
-    assert (job.state, job.result) == (State.SUCCEEDED, {"recovered": True})
+    assert (job.state, job.result) == (JobState.SUCCEEDED, {"recovered": True})
 
 
 def test_progress_is_written_rarely_but_its_stages_and_ends_always(run, monkeypatch):

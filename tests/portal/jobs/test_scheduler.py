@@ -13,7 +13,7 @@ from django.utils import timezone
 from portal.core.health import read_last_heartbeat
 from portal.jobs import scheduler, services
 from portal.jobs.management.commands import scheduler as command
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 
 LONGEST_S = 30  # that a test waits for what comes at once
 
@@ -52,7 +52,7 @@ def outcome(job):
 def test_lost_job_waits_again_and_is_sent_in_the_same_round(sent):
     job = make_lost()
     assert scheduler.sweep() == 2
-    assert (outcome(job), job.attempt, sent) == ((State.WAITING, ""), 1, [str(job.pk)])
+    assert (outcome(job), job.attempt, sent) == ((JobState.WAITING, ""), 1, [str(job.pk)])
 
 
 @pytest.mark.django_db
@@ -63,12 +63,12 @@ def test_lost_job_ends_with_a_sentence_where_it_cannot_be_tried_again(sent):
     too_long = make_lost(started_at=timezone.now() - hard)
     assert scheduler.sweep() == 3
     assert outcome(used_up) == (
-        State.FAILED,
+        JobState.FAILED,
         "The worker's process died 3 times while it ran this job, last at “Working”.",
     )
-    assert outcome(cancelled) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert outcome(cancelled) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
     assert outcome(too_long) == (
-        State.FAILED,
+        JobState.FAILED,
         f"Timed out: it ran longer than the limit of {settings.JOB_HARD_LIMIT_S} s for one job.",
     )
     assert sent == []
@@ -79,7 +79,7 @@ def test_living_job_is_left_alone(sent):
     job = make()
     services.claim_job(job.pk)
     assert (scheduler.sweep(), sent) == (0, [])
-    assert outcome(job) == (State.RUNNING, "")
+    assert outcome(job) == (JobState.RUNNING, "")
 
 
 @pytest.mark.django_db
@@ -101,16 +101,16 @@ def test_lost_message_is_sent_again_after_a_while(sent):
         Job.objects.update(sent_at=timezone.now() - timedelta(seconds=silence_s))
         scheduler.sweep()
         assert len(sent) == copies
-    assert (outcome(job), job.times_sent) == ((State.WAITING, ""), 3)
+    assert (outcome(job), job.times_sent) == ((JobState.WAITING, ""), 3)
 
 
 @pytest.mark.django_db
 def test_follower_of_a_failed_job_is_cancelled_should_nobody_have_told_it(sent):
     parent = make()
     follower = make(after=parent)
-    Job.objects.filter(pk=parent.pk).update(state=State.FAILED)
+    Job.objects.filter(pk=parent.pk).update(state=JobState.FAILED)
     assert scheduler.sweep() == 1
-    assert outcome(follower) == (State.CANCELLED, "Not run: it follows “Work”, which failed.")
+    assert outcome(follower) == (JobState.CANCELLED, "Not run: it follows “Work”, which failed.")
 
 
 @pytest.mark.django_db

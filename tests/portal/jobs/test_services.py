@@ -12,7 +12,7 @@ from common.problems import Problem
 from portal.core.models import AuditEvent
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure
-from portal.jobs.models import Actor, Job, JobEvent, Queue, State
+from portal.jobs.models import Actor, Job, JobEvent, JobState, Queue
 from portal.jobs.pages import job_facts, result_facts
 from tests.portal.factories import make_organizer
 
@@ -45,7 +45,7 @@ def test_created_job_waits_and_is_sent_after_the_transaction(sent, django_captur
         job = make(by=organizer)
         assert sent == []
     job.refresh_from_db()
-    assert (job.state, job.queue, job.times_sent, sent) == (State.WAITING, Queue.CPU, 1, [str(job.pk)])
+    assert (job.state, job.queue, job.times_sent, sent) == (JobState.WAITING, Queue.CPU, 1, [str(job.pk)])
     event = AuditEvent.objects.get(action="job.created")
     assert (event.actor, event.subject_id) == (organizer, str(job.pk))
 
@@ -70,13 +70,13 @@ def test_queue_that_fails_leaves_the_job_waiting(monkeypatch):
     job = make()
     assert not services.send(job)
     job.refresh_from_db()
-    assert (job.state, job.sent_at, job.times_sent) == (State.WAITING, None, 0)
+    assert (job.state, job.sent_at, job.times_sent) == (JobState.WAITING, None, 0)
 
 
 def test_claim_starts_an_attempt_once():
     job = make()
     first, second = services.claim_job(job.pk), services.claim_job(job.pk)
-    assert (first.state, first.attempt, second) == (State.RUNNING, 1, None)
+    assert (first.state, first.attempt, second) == (JobState.RUNNING, 1, None)
     assert texts(job) == ["Started, attempt 1."]
 
 
@@ -84,7 +84,7 @@ def test_log_tells_start_and_end_of_a_job_without_its_words(sent, caplog, django
     with caplog.at_level("INFO", "portal.jobs.states"), django_capture_on_commit_callbacks(execute=True):
         job = claimed()
         services.release_job(job, "Somebody is named here.", attempt_counts=False)
-        services.finish_job(claimed(job), State.FAILED, failure="Somebody is named here, too.")
+        services.finish_job(claimed(job), JobState.FAILED, failure="Somebody is named here, too.")
         waiting = make()
         services.request_cancel(waiting, by=make_organizer())
     told = [one.getMessage() for one in caplog.records if one.name == "portal.jobs.states"]
@@ -103,7 +103,7 @@ def test_follower_is_not_claimed_before_its_parent_has_succeeded():
     parent = make()
     follower = make(after=parent)
     assert services.claim_job(follower.pk) is None
-    services.finish_job(claimed(parent), State.SUCCEEDED)
+    services.finish_job(claimed(parent), JobState.SUCCEEDED)
     assert services.claim_job(follower.pk).attempt == 1
 
 
@@ -129,12 +129,12 @@ def test_claim_is_won_by_one_of_many(sent):
     winners = [job for job in won if job]
     assert (errors, len(won), len(winners)) == ([], 8, 1)
     job.refresh_from_db()
-    assert (job.state, job.attempt, job.claim) == (State.RUNNING, 1, winners[0].claim)
+    assert (job.state, job.attempt, job.claim) == (JobState.RUNNING, 1, winners[0].claim)
 
 
 def test_running_job_without_claim_is_refused_by_the_database():
     with pytest.raises(IntegrityError), transaction.atomic():
-        Job.objects.filter(pk=make().pk).update(state=State.RUNNING)
+        Job.objects.filter(pk=make().pk).update(state=JobState.RUNNING)
 
 
 def test_process_that_lost_its_claim_writes_nothing():
@@ -146,10 +146,10 @@ def test_process_that_lost_its_claim_writes_nothing():
         services.write_job_heartbeat(old)
     with pytest.raises(services.ClaimLost):
         services.report_progress(old, stage="Old", done=9, total=9)
-    assert not services.finish_job(old, State.SUCCEEDED, result={"from": "old"})
+    assert not services.finish_job(old, JobState.SUCCEEDED, result={"from": "old"})
     assert not services.release_job(old, "Lost again.")
     job.refresh_from_db()
-    assert (job.state, job.attempt, job.claim, job.stage, job.result) == (State.RUNNING, 2, new.claim, "", {})
+    assert (job.state, job.attempt, job.claim, job.stage, job.result) == (JobState.RUNNING, 2, new.claim, "", {})
 
 
 def test_sign_of_life_tells_of_the_wish_to_cancel():
@@ -178,10 +178,10 @@ def test_finish_keeps_result_sentence_and_problems():
     job = claimed()
     problem = Problem(code="cut", file="a.wav", expected="3 s", found="1 s", remedy="Record it again.")
     assert services.finish_job(
-        job, State.FAILED, failure="It is cut.", actor=Actor.TEAM, remedy="Send it again.", problems=[problem]
+        job, JobState.FAILED, failure="It is cut.", actor=Actor.TEAM, remedy="Send it again.", problems=[problem]
     )
     row = Job.objects.get()
-    assert (row.state, row.claim, row.failure, row.failure_actor) == (State.FAILED, None, "It is cut.", "team")
+    assert (row.state, row.claim, row.failure, row.failure_actor) == (JobState.FAILED, None, "It is cut.", "team")
     assert (row.failure_remedy, row.problems[0]["file"]) == ("Send it again.", "a.wav")
     last = row.events.last()
     assert (last.text, last.level) == ("It is cut.", JobEvent.Level.ERROR)
@@ -192,7 +192,7 @@ def test_what_no_database_stores_is_escaped_in_results_and_sentences():
     job = claimed()
     problem = Problem(code="bad", file=broken, expected="a name", found=broken, remedy="Rename it.")
     services.log_event(job, broken)
-    services.finish_job(job, State.FAILED, result={"file": broken}, failure=broken, problems=[problem])
+    services.finish_job(job, JobState.FAILED, result={"file": broken}, failure=broken, problems=[problem])
     row = Job.objects.get()
     escaped = "caf\\udce9\\x00.wav"
     assert (row.failure, row.result, row.problems[0]["file"]) == (escaped, {"file": escaped}, escaped)
@@ -204,21 +204,21 @@ def test_success_sends_the_followers(sent, django_capture_on_commit_callbacks):
     follower = make(after=parent)
     job = claimed(parent)
     with django_capture_on_commit_callbacks(execute=True):
-        services.finish_job(job, State.SUCCEEDED)
+        services.finish_job(job, JobState.SUCCEEDED)
     follower.refresh_from_db()
-    assert (sent, follower.state, follower.times_sent) == ([str(follower.pk)], State.WAITING, 1)
+    assert (sent, follower.state, follower.times_sent) == ([str(follower.pk)], JobState.WAITING, 1)
 
 
 def test_failure_cancels_all_that_follows():
     parent = make()
     child = make(after=parent)
     grandchild = make(after=child)
-    services.finish_job(claimed(parent), State.FAILED, failure="No.")
+    services.finish_job(claimed(parent), JobState.FAILED, failure="No.")
     child.refresh_from_db()
     grandchild.refresh_from_db()
-    assert (child.state, child.failure) == (State.CANCELLED, "Not run: it follows “Work”, which failed.")
+    assert (child.state, child.failure) == (JobState.CANCELLED, "Not run: it follows “Work”, which failed.")
     assert (grandchild.state, grandchild.failure) == (
-        State.CANCELLED,
+        JobState.CANCELLED,
         "Not run: it follows “Work”, which was cancelled.",
     )
 
@@ -227,7 +227,7 @@ def test_released_job_waits_again_and_is_to_be_sent():
     job = claimed()
     assert services.release_job(job, "Lost.")
     row = Job.objects.get()
-    assert (row.state, row.attempt, row.claim, row.sent_at, row.times_sent) == (State.WAITING, 1, None, None, 0)
+    assert (row.state, row.attempt, row.claim, row.sent_at, row.times_sent) == (JobState.WAITING, 1, None, None, 0)
     assert texts(row) == ["Started, attempt 1.", "Lost."]
 
 
@@ -243,7 +243,7 @@ def test_release_at_the_last_attempt_fails_the_job():
         held = services.claim_job(job.pk)
         services.release_job(held, "The database failed.")
     row = Job.objects.get()
-    assert (row.state, row.attempt, row.failure) == (State.FAILED, 3, "The database failed.")
+    assert (row.state, row.attempt, row.failure) == (JobState.FAILED, 3, "The database failed.")
     assert (row.failure_actor, row.failure_remedy) == ("operator", "Fix the cause, then run the job again.")
 
 
@@ -253,7 +253,7 @@ def test_release_of_a_job_that_was_cancelled_ends_it(attempt_counts):
     services.request_cancel(job, by=make_organizer())
     services.release_job(job, "Stopping.", attempt_counts=attempt_counts)
     row = Job.objects.get()
-    assert (row.state, row.failure) == (State.CANCELLED, "Cancelled; what was finished is kept.")
+    assert (row.state, row.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
 
 
 def test_cancel_of_a_waiting_job_ends_it_and_its_followers():
@@ -262,15 +262,15 @@ def test_cancel_of_a_waiting_job_ends_it_and_its_followers():
     follower = make(after=job)
     ended = services.request_cancel(job, by=organizer)
     follower.refresh_from_db()
-    assert (ended.state, ended.failure) == (State.CANCELLED, f"Cancelled by {organizer}.")
-    assert (follower.state, services.claim_job(job.pk)) == (State.CANCELLED, None)
+    assert (ended.state, ended.failure) == (JobState.CANCELLED, f"Cancelled by {organizer}.")
+    assert (follower.state, services.claim_job(job.pk)) == (JobState.CANCELLED, None)
     assert AuditEvent.objects.filter(action="job.cancelled").count() == 1
 
 
 def test_cancel_of_a_running_job_asks_it_to_stop_once():
     organizer = make_organizer()
     job = services.request_cancel(claimed(), by=organizer)
-    assert (job.state, job.cancel_requested_at is not None) == (State.RUNNING, True)
+    assert (job.state, job.cancel_requested_at is not None) == (JobState.RUNNING, True)
     with pytest.raises(services.NotPossible, match="being cancelled already"):
         services.request_cancel(job, by=organizer)
 
@@ -278,13 +278,13 @@ def test_cancel_of_a_running_job_asks_it_to_stop_once():
 def test_cancel_knows_the_job_as_it_is_not_as_the_page_showed_it():
     job = make()
     services.claim_job(job.pk)
-    assert job.state == State.WAITING
-    assert services.request_cancel(job, by=make_organizer()).state == State.RUNNING
+    assert job.state == JobState.WAITING
+    assert services.request_cancel(job, by=make_organizer()).state == JobState.RUNNING
 
 
 def test_cancel_of_an_ended_job_is_refused():
     job = claimed()
-    services.finish_job(job, State.SUCCEEDED)
+    services.finish_job(job, JobState.SUCCEEDED)
     with pytest.raises(services.NotPossible):
         services.request_cancel(job, by=make_organizer())
     assert AuditEvent.objects.filter(action="job.cancelled").count() == 0
@@ -294,12 +294,12 @@ def test_run_again_begins_afresh_with_its_followers(sent, django_capture_on_comm
     parent = make()
     follower = make(after=parent)
     held = claimed(parent)
-    services.finish_job(held, State.FAILED, failure="No.", actor=Actor.ORGANIZER, remedy="Fix it.")
+    services.finish_job(held, JobState.FAILED, failure="No.", actor=Actor.ORGANIZER, remedy="Fix it.")
     with django_capture_on_commit_callbacks(execute=True):
         again = services.run_again(held, by=make_organizer())
     follower.refresh_from_db()
-    assert (again.state, again.attempt, again.failure, again.failure_remedy) == (State.WAITING, 0, "", "")
-    assert (follower.state, follower.cancel_requested_at, sent) == (State.WAITING, None, [str(parent.pk)])
+    assert (again.state, again.attempt, again.failure, again.failure_remedy) == (JobState.WAITING, 0, "", "")
+    assert (follower.state, follower.cancel_requested_at, sent) == (JobState.WAITING, None, [str(parent.pk)])
     assert claimed(parent).attempt == 1
 
 
@@ -307,35 +307,35 @@ def test_run_again_can_leave_the_followers_cancelled():
     parent = make()
     follower = make(after=parent)
     held = claimed(parent)
-    services.finish_job(held, State.FAILED, failure="No.")
+    services.finish_job(held, JobState.FAILED, failure="No.")
     services.run_again(held, by=make_organizer(), with_followers=False)
     follower.refresh_from_db()
-    assert follower.state == State.CANCELLED
+    assert follower.state == JobState.CANCELLED
 
 
 def test_run_again_of_a_follower_waits_for_its_parent():
     parent = make()
     follower = make(after=parent)
-    services.finish_job(claimed(parent), State.FAILED, failure="No.")
+    services.finish_job(claimed(parent), JobState.FAILED, failure="No.")
     follower.refresh_from_db()
     with pytest.raises(services.NotPossible, match=r"“Work”, which failed\. Run that one again first"):
         services.run_again(follower, by=make_organizer())
 
 
-@pytest.mark.parametrize("state", [State.WAITING, State.RUNNING, State.SUCCEEDED])
+@pytest.mark.parametrize("state", [JobState.WAITING, JobState.RUNNING, JobState.SUCCEEDED])
 def test_run_again_is_for_jobs_that_did_not_succeed(state):
     job = make()
-    if state != State.WAITING:
+    if state != JobState.WAITING:
         job = claimed(job)
-    if state == State.SUCCEEDED:
-        services.finish_job(job, State.SUCCEEDED)
+    if state == JobState.SUCCEEDED:
+        services.finish_job(job, JobState.SUCCEEDED)
     with pytest.raises(services.NotPossible, match="Only a failed or cancelled job"):
         services.run_again(job, by=make_organizer())
 
 
 def test_run_again_asked_twice_happens_once():
     job = claimed()
-    services.finish_job(job, State.FAILED, failure="No.")
+    services.finish_job(job, JobState.FAILED, failure="No.")
     seen_by_both = Job.objects.get(), Job.objects.get()
     services.run_again(seen_by_both[0], by=make_organizer())
     with pytest.raises(services.NotPossible):
@@ -352,7 +352,7 @@ def test_run_again_leaves_a_follower_cancelled_that_somebody_cancelled_by_itself
     services.run_again(parent, by=None)
     for follower in (wanted, unwanted):
         follower.refresh_from_db()
-    assert (wanted.state, unwanted.state) == (State.WAITING, State.CANCELLED)
+    assert (wanted.state, unwanted.state) == (JobState.WAITING, JobState.CANCELLED)
 
 
 def test_facts_of_a_job_hold_no_keys_of_rows_and_files():

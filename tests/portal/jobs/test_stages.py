@@ -3,7 +3,7 @@
 import pytest
 
 from anonymization.app.job import PREPARING
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import SubmittedFile
 from portal.systems.services import start_baseline
@@ -30,14 +30,14 @@ def started(monkeypatch):
 @pytest.mark.usefixtures("quick_figures")
 def test_method_is_prepared_in_a_stage_of_its_own_before_the_first_utterance(started):
     job, stages = run("anonymize")
-    assert (job.state, list(stages)) == (State.SUCCEEDED, [PREPARING, "Anonymising"])
+    assert (job.state, list(stages)) == (JobState.SUCCEEDED, [PREPARING, "Anonymising"])
     assert [stages[PREPARING], stages["Anonymising"]] == [(0, 0), (0, 4)]
     job, stages = run("measure")
-    assert (job.state, list(stages)) == (State.SUCCEEDED, ["Measuring", "Drawing the figures"])
+    assert (job.state, list(stages)) == (JobState.SUCCEEDED, ["Measuring", "Drawing the figures"])
 
 
 def test_nothing_is_prepared_where_nothing_is_missing(started):
     run("anonymize")
-    Job.objects.filter(kind="anonymize").update(state=State.WAITING)
+    Job.objects.filter(kind="anonymize").update(state=JobState.WAITING)
     job, stages = run("anonymize")
-    assert (job.state, list(stages), SubmittedFile.objects.count()) == (State.SUCCEEDED, ["Anonymising"], 4)
+    assert (job.state, list(stages), SubmittedFile.objects.count()) == (JobState.SUCCEEDED, ["Anonymising"], 4)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import (
     ProgressPrinter,
     failure_report,
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db  # which has the clock
 
 
 def running(**fields):
-    known = {"title": "B2 on trials", "state": State.RUNNING, "stage": "Anonymising", "done": 12, "total": 48}
+    known = {"title": "B2 on trials", "state": JobState.RUNNING, "stage": "Anonymising", "done": 12, "total": 48}
     return Job(**known | fields)
 
 
@@ -31,7 +31,7 @@ def test_line_tells_stage_count_and_estimate():
 
 def test_line_without_a_pace_has_no_estimate():
     assert progress_line(running()) == "B2 on trials: Anonymising 12 of 48 (25 %)"
-    assert progress_line(Job(title="B2", state=State.WAITING)) == "B2: Waiting"
+    assert progress_line(Job(title="B2", state=JobState.WAITING)) == "B2: Waiting"
 
 
 def test_printer_prints_each_stage_and_end_and_little_between():
@@ -43,7 +43,7 @@ def test_printer_prints_each_stage_and_end_and_little_between():
         show(job)
     job.stage = "Measuring"
     show(job)
-    job.state = State.SUCCEEDED
+    job.state = JobState.SUCCEEDED
     show(job)
     assert [line.split(": ")[1].split()[0] for line in lines] == ["Anonymising", "Measuring", "Succeeded"]
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from portal.jobs import services, tasks
 from portal.jobs.kinds import kinds_that_come_first
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.services import claim_job, create_job
 from portal.jobs.turns import find_next
 
@@ -49,7 +49,7 @@ def test_other_team_starts_within_two_jobs_and_stimuli_before_both(make, message
     make("stimuli", kind="test-awaited")
     assert work(messages, begun)[:3] == ["stimuli", "second", "first 1"]
     assert begun[2:] == [f"first {number}" for number in range(1, 20)]
-    assert not Job.objects.exclude(state=State.SUCCEEDED).exists()
+    assert not Job.objects.exclude(state=JobState.SUCCEEDED).exists()
 
 
 def test_teams_take_turns_and_each_keeps_its_order(make, messages):
@@ -74,13 +74,13 @@ def test_limit_of_a_team_holds_and_nothing_is_forgotten(make, messages, settings
     assert find_next("cpu") is None
     for message in messages[1:]:  # two other workers ask in vain
         tasks.run_job(message)
-    assert Job.objects.filter(state=State.WAITING).count() == 2
+    assert Job.objects.filter(state=JobState.WAITING).count() == 2
     organizers = make("baseline")
     assert find_next("cpu") == organizers.pk
-    Job.objects.filter(pk=jobs[0].pk).update(state=State.WAITING, claim=None)
+    Job.objects.filter(pk=jobs[0].pk).update(state=JobState.WAITING, claim=None)
     del messages[1:]
     assert work(messages, []) == ["baseline", "a1", "a2"]
-    assert not Job.objects.exclude(state=State.SUCCEEDED).exists()
+    assert not Job.objects.exclude(state=JobState.SUCCEEDED).exists()
 
 
 def test_only_what_may_start_is_taken(make, messages):
@@ -94,7 +94,7 @@ def test_only_what_may_start_is_taken(make, messages):
     assert find_next("light") == other_queue.pk
     assert work(messages, []) == ["files", "before", "after"]  # the message of the cancelled one brought the last
     assert find_next("cpu") is None
-    assert Job.objects.get(pk=with_caller.pk).state == State.WAITING
+    assert Job.objects.get(pk=with_caller.pk).state == JobState.WAITING
 
 
 def test_choice_is_one_query(make, django_assert_num_queries):

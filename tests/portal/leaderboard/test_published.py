@@ -15,7 +15,7 @@ from django.utils import timezone
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.protocols.ranking.policy import make_policy
 from portal.challenges.services import change_edition, copy_edition, create_edition
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.leaderboard.services import make_policy_live, publish_leaderboard, save_draft_policy
 from portal.submissions.models import Submission
@@ -123,7 +123,7 @@ def send(plan, content, *, by):
 
 def run_jobs():
     """Everything that waits, and what that brings about, as a worker takes it."""
-    while waiting := list(Job.objects.filter(state=State.WAITING).order_by("created_at")):
+    while waiting := list(Job.objects.filter(state=JobState.WAITING).order_by("created_at")):
         for job in waiting:
             execute(job.pk)
 

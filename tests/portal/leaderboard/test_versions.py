@@ -13,7 +13,7 @@ from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe, find_version, list_versions, shown_edition
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition
 from portal.core.models import AuditEvent
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.leaderboard import services
 from portal.leaderboard.recipe_versions.pages import compare_versions
@@ -210,7 +210,7 @@ def test_pages_of_versions_ask_few_questions(edition, organizer, django_assert_m
 
 def run_waiting_versions():
     """The waiting jobs that compute by a version, as a worker would run them."""
-    waiting = Job.objects.filter(state=State.WAITING, kind="objective-version").order_by("created_at")
+    waiting = Job.objects.filter(state=JobState.WAITING, kind="objective-version").order_by("created_at")
     return [execute(job.pk) for job in waiting]
 
 
@@ -227,7 +227,7 @@ def test_files_are_computed_again_with_intervals_beside_the_numbers_of_now(organ
     page = read_page(client_of(organizer).get(f"/editions/{edition.name}/leaderboard/recipe/2/"))
     assert "0 of 1 submissions are computed again by this version" in page
     by_hand = compare_versions(edition, find_version(edition, 1), version).after.entries[-1].privacy
-    assert [job.state for job in run_waiting_versions()] == [State.SUCCEEDED]
+    assert [job.state for job in run_waiting_versions()] == [JobState.SUCCEEDED]
     again = compare_versions(edition, find_version(edition, 1), version).after.entries[-1].privacy
     assert again.value == pytest.approx(by_hand.value)
     assert (by_hand.interval, again.interval is None, again.value == before.privacy.value) == (None, False, False)
@@ -260,9 +260,9 @@ def test_average_of_retrained_recognisers_follows_the_weights_of_the_version(edi
 
 def test_withdrawing_ends_what_computes_by_the_version(edition, organizer):
     propose(edition, organizer)
-    assert Job.objects.filter(kind="objective-version", state=State.WAITING).count() == 6
+    assert Job.objects.filter(kind="objective-version", state=JobState.WAITING).count() == 6
     services.withdraw_version(edition=edition, number=2, now=timezone.now(), by=organizer)
-    assert set(Job.objects.filter(kind="objective-version").values_list("state", flat=True)) == {State.CANCELLED}
+    assert set(Job.objects.filter(kind="objective-version").values_list("state", flat=True)) == {JobState.CANCELLED}
 
 
 def test_version_of_conditions_alone_computes_nothing_again(edition, organizer):

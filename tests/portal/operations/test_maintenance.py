@@ -15,7 +15,7 @@ from portal.accounts.models import User
 from portal.core import maintenance
 from portal.core.models import AuditEvent, Heartbeat
 from portal.jobs.checks import check_workers
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import with_estimates
 from portal.jobs.services import claim_job, create_job, finish_job
@@ -161,7 +161,7 @@ def test_workers_and_scheduler_begin_nothing_and_go_on_afterwards(settings):
     Job.objects.filter(pk=job.pk).update(sent_at=timezone.now() - timedelta(hours=2))
     assert sweep() == 0
     assert Heartbeat.objects.filter(name="scheduler").exists()
-    finish_job(running, State.SUCCEEDED)
+    finish_job(running, JobState.SUCCEEDED)
     assert turn().splitlines()[-1] == "No job is running."
     turn("off")
     assert find_next("cpu") == job.pk

@@ -8,7 +8,7 @@ from itertools import chain
 import psycopg
 import pytest
 
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from tests.portal.processes.programs import Portal, empty_queue, end_all_programs
 from tests.services import DATABASE_URL, missing_servers
 
@@ -56,7 +56,7 @@ def portal(all_programs, transactional_db):
     empty_queue()
     standing = all_programs.standing()
     yield all_programs
-    if Job.objects.filter(state=State.RUNNING).exists():
+    if Job.objects.filter(state=JobState.RUNNING).exists():
         all_programs.kill_all()
     for program in set(all_programs.programs) - all_programs.standing() - standing:
         program.kill()

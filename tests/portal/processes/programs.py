@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import connection
 
 from portal.config.celery import app
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job
 from tests.jobkit.handlers import hold_file, read_lines
 
@@ -256,7 +256,9 @@ def let_go(*files):
 def wait_for_end(job, *, seconds=PATIENCE_S):
     """The job as it ended."""
     return wait_until(
-        lambda: Job.objects.filter(pk=job.pk, state__in=[State.SUCCEEDED, State.FAILED, State.CANCELLED]).first(),
+        lambda: Job.objects.filter(
+            pk=job.pk, state__in=[JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]
+        ).first(),
         f"the end of {job}",
         seconds=seconds,
     )

@@ -11,7 +11,7 @@ from evaluation.app.attacks.services import start_attack
 from evaluation.app.models import SpeakerVector
 from evaluation.app.runs.selectors import list_jobs
 from evaluation.formats.results import AttackModel
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from speech.encoders import registry
 from tests.portal.attacking import SPECTRUM, unprotected
 from tests.portal.objective import tones_edition
@@ -87,7 +87,7 @@ def test_vectors_are_made_once_although_their_worker_is_killed(alone, held):
     held.let(10**6)
     alone.start_worker(**held.environment)
     ended = wait_for_end(run.job)
-    assert ended.state == State.SUCCEEDED, ended.failure
+    assert ended.state == JobState.SUCCEEDED, ended.failure
     assert [(job.kind, job.attempt) for job in list_jobs(run)] == [("vectors", 2), ("vectors", 1), ("attack", 1)]
     after = dict(vectors.values_list("audio", "pk"))
     assert before.items() <= after.items()

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection  # noqa: F401 - for the condition below
 
 from portal.core.health import check_scheduler, read_last_heartbeat
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from tests.portal.processes.programs import items_of, let_go, make_steps, wait_for_end, wait_for_items, wait_until
 
 
@@ -24,5 +24,5 @@ def test_job_runs_once_whatever_the_clocks_of_worker_and_scheduler_say(alone, tm
     assert check_scheduler() is None
     let_go(file)
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(5)))
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 1, list(range(5)))
     assert [event.text for event in job.events.all()] == ["Started, attempt 1.", "Succeeded."]

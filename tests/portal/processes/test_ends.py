@@ -3,7 +3,7 @@
 import pytest
 from django.db import transaction
 
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import events_for
 from portal.jobs.services import create_job, request_cancel, run_again
 from tests.portal.factories import make_operator, make_organizer
@@ -25,9 +25,9 @@ def test_waiting_job_that_is_cancelled_never_starts(standing, tmp_path):
         job = make_steps(file)
         request_cancel(job, by=organizer)
     # Its message was sent when the transaction ended; another one behind it tells when it has been read.
-    assert wait_for_end(make_steps(tmp_path / "after", items=1)).state == State.SUCCEEDED
+    assert wait_for_end(make_steps(tmp_path / "after", items=1)).state == JobState.SUCCEEDED
     job.refresh_from_db()
-    assert (job.state, job.failure, job.attempt) == (State.CANCELLED, f"Cancelled by {organizer}.", 0)
+    assert (job.state, job.failure, job.attempt) == (JobState.CANCELLED, f"Cancelled by {organizer}.", 0)
     assert not file.exists()
 
 
@@ -39,7 +39,7 @@ def test_running_job_that_is_cancelled_stops_and_can_run_again(standing, tmp_pat
     request_cancel(job, by=organizer)
     ended = wait_for_end(job)
     assert (ended.state, ended.failure) == (
-        State.CANCELLED,
+        JobState.CANCELLED,
         "Cancelled; what was finished is kept.",
     )
     assert len(items_of(file)) == 3
@@ -47,13 +47,13 @@ def test_running_job_that_is_cancelled_stops_and_can_run_again(standing, tmp_pat
     run_again(ended, by=organizer)
     wait_for_items(file, 4)
     again = wait_for_end(job)
-    assert (again.state, again.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(12)))
+    assert (again.state, again.attempt, items_of(file)) == (JobState.SUCCEEDED, 1, list(range(12)))
 
 
 def test_unexpected_error_ends_in_a_sentence_with_the_trace_for_the_operator_alone(standing):
     job = create_job(kind="test-fault", title="Division", parameters={"divisor": 0})
     ended = wait_for_end(job)
-    assert (ended.state, ended.failure_actor) == (State.FAILED, "operator")
+    assert (ended.state, ended.failure_actor) == (JobState.FAILED, "operator")
     assert ended.failure == ("Internal error at “Dividing”: ZeroDivisionError: division by zero")
     operator_reads = [event.text for event in events_for(make_operator(), ended)]
     organizer_reads = [event.text for event in events_for(make_organizer(), ended)]
@@ -70,7 +70,7 @@ def test_follower_is_cancelled_with_its_parent_and_runs_with_it(standing, tmp_pa
     follower = make_steps(file, items=2, after=parent)
     last = make_steps(tmp_path / "last", items=1, after=follower)
     ended = [wait_for_end(job) for job in (parent, follower, last)]
-    assert [job.state for job in ended] == [State.FAILED, State.CANCELLED, State.CANCELLED]
+    assert [job.state for job in ended] == [JobState.FAILED, JobState.CANCELLED, JobState.CANCELLED]
     assert [job.failure for job in ended] == [
         "The gate is shut.",
         "Not run: it follows “Gate”, which failed.",
@@ -78,7 +78,7 @@ def test_follower_is_cancelled_with_its_parent_and_runs_with_it(standing, tmp_pa
     ]
     gate.touch()
     run_again(ended[0], by=make_organizer())
-    wait_until(lambda: Job.objects.filter(state=State.SUCCEEDED).count() == 3, "three successful jobs")
+    wait_until(lambda: Job.objects.filter(state=JobState.SUCCEEDED).count() == 3, "three successful jobs")
     assert items_of(file) == [0, 1]
     parent, follower, last = [Job.objects.get(pk=job.pk) for job in (parent, follower, last)]
     assert parent.finished_at <= follower.started_at
@@ -104,13 +104,13 @@ def test_job_that_takes_too_much_memory_ends_with_a_sentence_and_its_worker_goes
         create_job(kind="test-brief", title="Brief", parameters={}),
     )
     ended = wait_for_end(large)
-    assert (ended.state, ended.attempt, ended.failure_actor) == (State.FAILED, 1, "operator")
+    assert (ended.state, ended.attempt, ended.failure_actor) == (JobState.FAILED, 1, "operator")
     assert ended.failure == "Too large: at “Growing” it held more than 600 MB of memory."
     assert "A job of this worker may hold 600 MB." in ended.failure_remedy
     assert ended.memory_bytes > 600_000_000
     ended = wait_for_end(brief)
     assert ended.failure == "Timed out: it ran longer than the limit of 1 s for a job of its kind."
-    assert wait_for_end(make_steps(tmp_path / "steps", items=2)).state == State.SUCCEEDED
+    assert wait_for_end(make_steps(tmp_path / "steps", items=2)).state == JobState.SUCCEEDED
     assert worker.is_running
 
 
@@ -118,31 +118,31 @@ def test_worker_until_idle_ends_by_itself_when_nothing_is_left(alone, tmp_path):
     job = make_steps(tmp_path / "steps", items=2)
     worker = alone.start("worker", "manage.py", "worker", "--queues", "cpu", "--processes", "1", "--until-idle", "2")
     assert worker.wait() == 0
-    assert Job.objects.get(pk=job.pk).state == State.SUCCEEDED
+    assert Job.objects.get(pk=job.pk).state == JobState.SUCCEEDED
 
 
 def test_jobs_that_run_too_long_end_and_the_worker_goes_on(short_limits, tmp_path):
     """Three at once, to save time: one hears the soft limit, one does not, one was cancelled and does not hear that."""
     jobs = [create_job(kind=kind, title=kind, parameters={}) for kind in ("test-patient", "test-deaf", "test-deaf")]
-    wait_until(lambda: Job.objects.get(pk=jobs[2].pk).state == State.RUNNING, "the job to be cancelled")
+    wait_until(lambda: Job.objects.get(pk=jobs[2].pk).state == JobState.RUNNING, "the job to be cancelled")
     request_cancel(jobs[2], by=make_organizer())
     patient, deaf, cancelled = [wait_for_end(job) for job in jobs]
     assert (patient.state, patient.attempt, patient.failure) == (
-        State.FAILED,
+        JobState.FAILED,
         1,
         "Timed out: it ran longer than the limit of 2 s for one job.",
     )
     assert (deaf.state, deaf.attempt, deaf.failure) == (
-        State.FAILED,
+        JobState.FAILED,
         1,
         "Timed out: it ran longer than the limit of 5 s for one job.",
     )
     assert {patient.failure_actor, deaf.failure_actor} == {"operator"}
     assert "PORTAL_JOB_SOFT_LIMIT_S" in patient.failure_remedy
     assert (cancelled.state, cancelled.failure) == (
-        State.CANCELLED,
+        JobState.CANCELLED,
         "Cancelled; what was finished is kept.",
     )
     file = tmp_path / "steps"
-    assert wait_for_end(make_steps(file, items=2)).state == State.SUCCEEDED
+    assert wait_for_end(make_steps(file, items=2)).state == JobState.SUCCEEDED
     assert items_of(file) == [0, 1]

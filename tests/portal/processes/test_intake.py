@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 
 from portal.core.storage import load_audio
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.submissions.models import Submission
 from tests.portal.archives import anonymised, submit
 from tests.portal.factories import make_corpus, make_edition, make_team
@@ -37,7 +37,7 @@ def test_check_goes_on_after_a_kill_and_keeps_each_recording_once(standing, team
     staged = len(list(folder.glob("*.flac")))
     assert submission.files.count() == 0
     ended = wait_for_end(submission.job)
-    assert (ended.state, ended.attempt) == (State.SUCCEEDED, 2), ended.failure
+    assert (ended.state, ended.attempt) == (JobState.SUCCEEDED, 2), ended.failure
     submission.refresh_from_db()
     found = [(cause["code"], cause["count"]) for cause in submission.report_summary]
     assert (submission.state, submission.errors) == (Submission.State.REFUSED, 1), found
@@ -56,7 +56,7 @@ def test_third_death_of_the_process_that_reads_is_a_refusal(standing, team):
     killed = kill_readers(standing.worker.pid, 3)
     ended = wait_for_end(submission.job)
     submission.refresh_from_db()
-    assert (len(killed), ended.state, ended.attempt, submission.state) == (3, State.SUCCEEDED, 1, "refused")
+    assert (len(killed), ended.state, ended.attempt, submission.state) == (3, JobState.SUCCEEDED, 1, "refused")
     [cause] = submission.report_summary
     assert (cause["code"], cause["count"]) == ("cannot-be-read", 1)
     assert "ended the process that reads it 3 times" in cause["examples"][0]

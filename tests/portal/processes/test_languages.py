@@ -19,7 +19,7 @@ from evaluation.app.runs.kinds import TRAINING
 from evaluation.formats.results import AttackModel, Speech
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission
 from speech.audio.files import read_pcm16, resample
 from speech.recognizers import registry
@@ -227,7 +227,7 @@ def anonymise(corpus, folder):
 @needs_torch
 def test_multilingual_track_from_import_to_leaderboard(standing, client, speech):
     imported = wait_for_end(start_import(folder=str(speech), name="languages", is_shared=True), seconds=PATIENCE_S)
-    assert imported.state == State.SUCCEEDED, imported.failure
+    assert imported.state == JobState.SUCCEEDED, imported.failure
     corpus = Corpus.objects.get(name="languages")
     organizer = make_organizer()
     english, edition = (
@@ -238,7 +238,7 @@ def test_multilingual_track_from_import_to_leaderboard(standing, client, speech)
     submission = submit(make_team(edition), anonymise(corpus, speech))
     wait_until(lambda: has_ended(submission), "the evaluation", seconds=PATIENCE_S)
     submission.refresh_from_db()
-    failed = Job.objects.filter(state=State.FAILED).values_list("title", "failure")
+    failed = Job.objects.filter(state=JobState.FAILED).values_list("title", "failure")
     assert (submission.state, list(failed)) == (Submission.State.EVALUATED, [])
     assert not Job.objects.filter(title__contains="en_asr").exists()
 
@@ -277,4 +277,4 @@ def test_multilingual_track_from_import_to_leaderboard(standing, client, speech)
 def has_ended(submission):
     submission.refresh_from_db()
     ended = submission.state in (Submission.State.EVALUATED, Submission.State.REFUSED)
-    return ended or Job.objects.filter(state=State.FAILED).exists()
+    return ended or Job.objects.filter(state=JobState.FAILED).exists()

@@ -15,7 +15,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from portal.challenges.models import Corpus, DataSet
 from portal.core.storage import store_bytes
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
 
@@ -91,7 +91,7 @@ def test_data_set_of_many_utterances_is_anonymised_in_bounded_memory(alone, reco
     few, many = json.loads(program.output().splitlines()[-1])
     print(f"{UTTERANCES} utterances of {SECONDS:g} s in {many['took_s']:.0f} s")
     print(f"peak {few['peak_mb']:.0f} MB after 200, {many['peak_mb']:.0f} MB after all")
-    assert (few["state"], many["state"]) == (State.SUCCEEDED, State.SUCCEEDED)
+    assert (few["state"], many["state"]) == (JobState.SUCCEEDED, JobState.SUCCEEDED)
     assert many["peak_mb"] - few["peak_mb"] < MOST_MB + UTTERANCES * MOST_KB_PER_UTTERANCE / 1024
     files = SubmittedFile.objects.filter(data_set=sets[1])
     assert files.count() == files.values("utterance").distinct().count() == UTTERANCES

@@ -10,7 +10,7 @@ import pytest
 import redis
 from django.utils import timezone
 
-from portal.jobs.models import Job, JobEvent, State
+from portal.jobs.models import Job, JobEvent, JobState
 from portal.jobs.tasks import run_job
 from tests.portal.processes.programs import (
     free_port,
@@ -31,9 +31,9 @@ def test_job_is_done_once_however_often_its_message_comes(standing, tmp_path, co
     for _ in range(copies - 1):
         run_job.apply_async((str(job.pk),), queue="cpu")
     after = make_steps(tmp_path / "after", items=1)  # behind all copies
-    assert wait_for_end(after).state == State.SUCCEEDED
+    assert wait_for_end(after).state == JobState.SUCCEEDED
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(5)))
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 1, list(range(5)))
     assert [event.text for event in job.events.all()] == ["Started, attempt 1.", "Succeeded."]
 
 
@@ -45,7 +45,7 @@ def test_jobs_are_done_once_when_two_workers_race_for_them(standing, tmp_path):
     for job in [*jobs, *jobs]:
         run_job.apply_async((str(job.pk),), queue="cpu")
     ended = [wait_for_end(job) for job in jobs]
-    assert [(job.state, job.attempt) for job in ended] == [(State.SUCCEEDED, 1)] * 10
+    assert [(job.state, job.attempt) for job in ended] == [(JobState.SUCCEEDED, 1)] * 10
     assert [items_of(file) for file in files] == [[0, 1, 2]] * 10
     assert JobEvent.objects.filter(text__startswith="Started").count() == 10
     assert "succeeded in" in second.output()  # it took part in the race
@@ -56,13 +56,13 @@ def test_running_and_waiting_jobs_survive_the_loss_of_the_queue(standing, tmp_pa
     jobs = [make_steps(file, items=5, held_at=2) for file in files]
     wait_for_items(files[0], 2)
     lose_queue()
-    waiting = Job.objects.filter(state=State.WAITING)
+    waiting = Job.objects.filter(state=JobState.WAITING)
     assert waiting.count() >= 4
     # As if the time had passed after which the scheduler takes a message for lost.
     waiting.update(sent_at=timezone.now() - timedelta(hours=2))
     let_go(*files)
     ended = [wait_for_end(job) for job in jobs]
-    assert [(job.state, job.attempt) for job in ended] == [(State.SUCCEEDED, 1)] * 8
+    assert [(job.state, job.attempt) for job in ended] == [(JobState.SUCCEEDED, 1)] * 8
     assert [items_of(file) for file in files] == [list(range(5))] * 8
     assert standing.worker.is_running
 
@@ -75,7 +75,7 @@ def test_lost_message_is_sent_again_when_nothing_runs(alone, tmp_path):
     Job.objects.filter(pk=job.pk).update(sent_at=timezone.now() - timedelta(seconds=21))
     alone.stand()
     ended = wait_for_end(job)
-    assert (ended.state, ended.times_sent) == (State.SUCCEEDED, 2)
+    assert (ended.state, ended.times_sent) == (JobState.SUCCEEDED, 2)
 
 
 CREATE = """
@@ -92,24 +92,24 @@ def test_job_made_while_the_queue_is_down_waits_and_runs_later(alone, tmp_path):
     maker = alone.start("maker", "-c", CREATE, str(file), PORTAL_BROKER_URL="redis://127.0.0.1:1/0")
     assert maker.wait() == 0, maker.output()
     job = Job.objects.get()
-    assert (job.state, job.sent_at, job.times_sent) == (State.WAITING, None, 0)
+    assert (job.state, job.sent_at, job.times_sent) == (JobState.WAITING, None, 0)
     assert "The queue did not take job" in maker.output()
     alone.stand()
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, [0, 1])
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 1, [0, 1])
 
 
 def test_scheduler_lives_on_while_the_queue_is_down(alone, tmp_path):
     lost = make_steps(tmp_path / "steps", items=1)
     Job.objects.filter(pk=lost.pk).update(
-        state=State.RUNNING,
+        state=JobState.RUNNING,
         claim=lost.pk,
         attempt=1,
         started_at=timezone.now() - timedelta(seconds=10),
         heartbeat_at=timezone.now() - timedelta(seconds=10),
     )
     scheduler = alone.start_scheduler(PORTAL_BROKER_URL="redis://127.0.0.1:1/0")
-    wait_until(lambda: Job.objects.filter(pk=lost.pk, state=State.WAITING), "the job taken back")
+    wait_until(lambda: Job.objects.filter(pk=lost.pk, state=JobState.WAITING), "the job taken back")
     wait_until(lambda: scheduler.output().count("did not take job") >= 2, "further rounds")
     assert scheduler.is_running
 
@@ -157,7 +157,7 @@ def test_worker_takes_jobs_again_after_redis_was_away_when_it_began_one(alone, o
     let_go(files[1])
     jobs += [make_waiting_steps(file) for file in files[2:]]
     ended = [wait_for_end(job) for job in jobs]
-    assert [(job.state, job.attempt) for job in ended] == [(State.SUCCEEDED, 1)] * 4, worker.output()
+    assert [(job.state, job.attempt) for job in ended] == [(JobState.SUCCEEDED, 1)] * 4, worker.output()
     assert "Couldn't ack" in worker.output()
 
 

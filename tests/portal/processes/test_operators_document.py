@@ -13,7 +13,7 @@ import requests
 from django.conf import settings
 from django.db import connection
 
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from tests.browsing import PATIENCE_S
 from tests.mails import Mails
 from tests.portal.browser import test_from_zero as journey
@@ -23,7 +23,7 @@ from tests.portal.processes.proxying import proxy, require_nginx
 from tests.portal.processes.test_installed import install_into_empty_environment, install_wheel
 
 NAME = "localhost"  # in place of portal.example.org
-ENDED = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 # Which host runs each command of the document.
 WEB_HOST = {"migrate", "web", "worker --queues mail,intake,light", "scheduler", "first-account"}
 OTHER_HOST = {"worker --queues cpu", "worker --queues gpu"}
@@ -155,7 +155,7 @@ def test_document_leads_from_installation_on_two_hosts_to_a_leaderboard(
                 page.context.close()
 
         wait_until(lambda: not Job.objects.exclude(state__in=ENDED).exists(), "the end of all jobs")
-        assert [job.title for job in Job.objects.exclude(state=State.SUCCEEDED)] == []
+        assert [job.title for job in Job.objects.exclude(state=JobState.SUCCEEDED)] == []
         other = started["worker --queues cpu"]
         assert {job.worker for job in Job.objects.filter(kind="anonymize")} == {f"{socket.gethostname()} {other.pid}"}
         assert ": 0 differences." in hosts.run("verify")

@@ -14,7 +14,7 @@ from anonymization.app.services import start_anonymization
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus, Role
 from portal.corpora.services import start_import
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
 from tests.portal.processes.programs import wait_for_end, wait_until
@@ -100,7 +100,7 @@ def test_it_goes_on_after_a_kill_while_it_plans_and_while_it_speaks(alone, tmp_p
     alone.start_scheduler(**held.environment)
     held.let(0)
     imported = wait_for_end(start_import(folder=str(speech), name="speech"))
-    assert imported.state == State.SUCCEEDED, imported.failure
+    assert imported.state == JobState.SUCCEEDED, imported.failure
     corpus = Corpus.objects.get(name="speech")
     corpus.speakers.update(gender="")
     data_set = max(corpus.data_sets.filter(role=Role.TRIAL), key=lambda one: one.utterances.count())
@@ -111,7 +111,7 @@ def test_it_goes_on_after_a_kill_while_it_plans_and_while_it_speaks(alone, tmp_p
 
     def stage():
         run.job.refresh_from_db()
-        assert run.job.state != State.FAILED, run.job.failure
+        assert run.job.state != JobState.FAILED, run.job.failure
         return run.job.stage
 
     wait_until(lambda: stage() == PLANNING, "planning")
@@ -127,7 +127,7 @@ def test_it_goes_on_after_a_kill_while_it_plans_and_while_it_speaks(alone, tmp_p
     kill_at_work(run.job, [worker])
     held.let(10**6)
     ended = wait_for_end(run.job)
-    assert (ended.state, ended.attempt) == (State.SUCCEEDED, 3), ended.failure
+    assert (ended.state, ended.attempt) == (JobState.SUCCEEDED, 3), ended.failure
     run.refresh_from_db()
     assert run.voices == planned
     after = stored_as(files)

@@ -19,7 +19,7 @@ from anonymization.methods import registry
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
-from portal.jobs.models import JobEvent, State
+from portal.jobs.models import JobEvent, JobState
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
 from speech.audio.files import read_pcm16, write_flac16
@@ -58,7 +58,7 @@ def begin(speech, *, method=METHOD, name="b2"):
     """A corpus imported by the worker, and the run of a method on its largest data set."""
     if not Corpus.objects.filter(name="speech").exists():
         imported = wait_for_end(start_import(folder=str(speech), name="speech"))
-        assert imported.state == State.SUCCEEDED, imported.failure
+        assert imported.state == JobState.SUCCEEDED, imported.failure
     corpus = Corpus.objects.get(name="speech")
     data_set = max(corpus.data_sets.all(), key=lambda data_set: data_set.utterances.count())
     submission = create_baseline(name=name, title=name, corpus=corpus)
@@ -134,7 +134,7 @@ def held(tmp_path, monkeypatch):
 def kill_at_work(job, programs):
     """The processes that these programs started, one of which has the job."""
     job.refresh_from_db()
-    assert job.state == State.RUNNING
+    assert job.state == JobState.RUNNING
     for program in programs:
         for pid in set(program.family()) - {program.pid}:
             os.kill(pid, signal.SIGKILL)
@@ -151,7 +151,7 @@ def test_b2_continues_after_a_kill_and_gives_each_utterance_once(alone, held, sp
     assert 9 == len(before) < count
     held.let(10**6)
     ended = wait_for_end(run.job)
-    assert (ended.state, ended.attempt, ended.result) == (State.SUCCEEDED, 2, {"utterances": count})
+    assert (ended.state, ended.attempt, ended.result) == (JobState.SUCCEEDED, 2, {"utterances": count})
     note = f"{len(before)} of {count} utterances were anonymised before; continuing."
     assert JobEvent.objects.filter(job=run.job, text=note).count() == 1
     assert files.count() == files.values("utterance").distinct().count() == count
@@ -165,7 +165,7 @@ def test_second_worker_and_kills_change_nothing_in_the_output(alone, held, speec
     alone.start_worker(**held.environment)
     alone.start_scheduler(**held.environment)
     run, count, files = begin(speech, method="held-mcadams")
-    assert wait_for_end(run.job).state == State.SUCCEEDED
+    assert wait_for_end(run.job).state == JobState.SUCCEEDED
     undisturbed = dict(files.values_list("utterance__name", "audio"))
     held.let(10)
     again, _, disturbed = begin(speech, method="held-mcadams", name="again")
@@ -178,7 +178,7 @@ def test_second_worker_and_kills_change_nothing_in_the_output(alone, held, speec
         assert len(before) == kept < count
         held.let(9 if attempt == 1 else 10**6)
     ended = wait_for_end(again.job)
-    assert (ended.state, ended.attempt, len(undisturbed)) == (State.SUCCEEDED, 3, count)
+    assert (ended.state, ended.attempt, len(undisturbed)) == (JobState.SUCCEEDED, 3, count)
     assert dict(disturbed.values_list("utterance__name", "audio")) == undisturbed
     after = stored_as(disturbed)
     assert {key: after[key] for key in before} == before

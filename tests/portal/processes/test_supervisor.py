@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 from django.core.management import CommandError, call_command
 
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import queue_states
 from portal.jobs.services import create_job
 from tests.portal.processes.programs import (
@@ -79,7 +79,7 @@ def served(alone, left):
         left.append(Served(alone.folder))
     wait_until(left[-1].ready, "the portal is ready")
     yield left[-1]
-    if Job.objects.filter(state=State.RUNNING).exists():
+    if Job.objects.filter(state=JobState.RUNNING).exists():
         left[-1].program.kill()
 
 
@@ -110,7 +110,7 @@ def test_job_goes_on_while_the_web_server_is_killed_and_comes_back(served, alone
     assert served.pids("gunicorn").isdisjoint(before)
     let_go(file)
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(12)))
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 1, list(range(12)))
     assert wait_for_items(file, 12) == process
     assert "web ended (signal SIGKILL); it starts again in 1 s" in served.program.output()
     served.program.send(signal.SIGKILL)
@@ -127,16 +127,16 @@ def test_short_job_does_not_wait_for_computations(served, tmp_path):
         wait_for_items(file, 1)
     waiting = make_steps(tmp_path / "third", items=1)
     short = create_job(kind="test-files", title="Short", parameters={})
-    assert wait_for_end(short).state == State.SUCCEEDED
+    assert wait_for_end(short).state == JobState.SUCCEEDED
     for job in (*jobs, waiting):
         job.refresh_from_db()
-    assert [job.state for job in (*jobs, waiting)] == [State.RUNNING, State.RUNNING, State.WAITING]
+    assert [job.state for job in (*jobs, waiting)] == [JobState.RUNNING, JobState.RUNNING, JobState.WAITING]
     wait_until(
         lambda: living(queue_states()[0]) == [(["mail", "intake", "light"], 2)],
         "the heartbeat of the worker of short jobs",
     )
     let_go(*files)
-    assert {wait_for_end(job).state for job in (*jobs, waiting)} == {State.SUCCEEDED}
+    assert {wait_for_end(job).state for job in (*jobs, waiting)} == {JobState.SUCCEEDED}
 
 
 def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alone, tmp_path):
@@ -146,7 +146,7 @@ def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alon
     before = served.pids(COMPUTING)
     os.kill(served.main_pid(COMPUTING), signal.SIGKILL)
     wait_until(lambda: served.pids(COMPUTING) and served.pids(COMPUTING).isdisjoint(before), "a new worker")
-    wait_until(lambda: Job.objects.filter(pk=job.pk, state=State.RUNNING, attempt=2), "the second attempt")
+    wait_until(lambda: Job.objects.filter(pk=job.pk, state=JobState.RUNNING, attempt=2), "the second attempt")
     hold(file, 5)
     wait_for_items(file, 5)
     served.program.send(signal.SIGINT)
@@ -157,12 +157,12 @@ def test_killed_worker_comes_back_and_one_interrupt_ends_everything(served, alon
     assert [line for line in told if "shutdown" in line.lower()] == []
     assert answer(f"{served.url}/health/live") is None
     job.refresh_from_db()
-    assert (job.state, job.attempt, job.claim) == (State.WAITING, 1, None)
+    assert (job.state, job.attempt, job.claim) == (JobState.WAITING, 1, None)
     assert len(items_of(file)) == 5
     let_go(file)
     alone.stand()
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 2, list(range(12)))
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])

@@ -3,7 +3,7 @@
 from evaluation.app.attacker_training.services import start_training
 from evaluation.app.attacks.stored_attackers import list_trained_seeds
 from evaluation.app.models import TrainingEpoch
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.trainings import make_trained_on, needs_torch, tiny, training_set
 
@@ -20,7 +20,7 @@ def test_training_goes_on_after_kill_of_its_worker(standing):
     assert len(kept) < recipe.epochs
     standing.stand()
     ended = wait_for_end(Job.objects.get(pk=run.job_id))
-    assert (ended.state, ended.attempt) == (State.SUCCEEDED, 2)
+    assert (ended.state, ended.attempt) == (JobState.SUCCEEDED, 2)
     epochs = list(TrainingEpoch.objects.filter(run=run).order_by("epoch").values_list("epoch", "created_at"))
     assert [epoch for epoch, _ in epochs] == list(range(1, recipe.epochs + 1))
     assert set(kept) <= set(epochs)  # what had ended was not trained again

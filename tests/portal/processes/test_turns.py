@@ -13,7 +13,7 @@ from django.db import transaction
 from listening.app.models import Study
 from listening.app.studies.services import prepare_study
 from portal.core.processes import LONG, SHORT
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission
 from tests.listening.factories import make_study
 from tests.portal.archives import anonymised, submit, zip_of
@@ -54,7 +54,7 @@ def test_other_team_starts_within_two_jobs_of_each_slot_and_stimuli_before_both(
     for job in of_other:
         assert len(started_while_ready(job, in_order)) <= MOST_BEFORE * slots
     study.refresh_from_db()
-    assert (study.job.state, study.state) == (State.SUCCEEDED, Study.State.PREPARED)
+    assert (study.job.state, study.state) == (JobState.SUCCEEDED, Study.State.PREPARED)
     assert sum(state_of(one) == Submission.State.EVALUATED for one in many) < SUBMISSIONS // 2
 
 

@@ -12,7 +12,7 @@ from evaluation.app.models import EvaluationRun
 from portal.core.models import Heartbeat
 from portal.core.signed_urls import signed_address
 from portal.core.storage import read_stored, store_bytes
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job
 from portal.submissions.models import Submission
 from tests.buckets import KEYS
@@ -24,7 +24,7 @@ from tests.portal.processes.test_vp import Shell
 from tests.portal.processes.uploading import WebServer
 
 QUICK = {"PORTAL_WORKER_PROCESSES": "1", "TEST_FIGURES": "svg"}
-ENDED = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
 @pytest.fixture
@@ -76,10 +76,10 @@ def test_submission_is_checked_measured_and_played_on_two_machines(alone, place,
     code, said, warned = Shell(tmp_path, web.address, owner).run("submit", archive, "--edition", "vpc")
     assert code == 0, said + warned
     submission = Submission.objects.get()
-    assert wait_for_end(submission.job).state == State.SUCCEEDED, worker.output()
+    assert wait_for_end(submission.job).state == JobState.SUCCEEDED, worker.output()
     wait_until(lambda: not Job.objects.exclude(state__in=ENDED).exists(), "the end of all jobs")
     submission.refresh_from_db()
-    failed = [(job.title, job.failure) for job in Job.objects.exclude(state=State.SUCCEEDED)]
+    failed = [(job.title, job.failure) for job in Job.objects.exclude(state=JobState.SUCCEEDED)]
     assert (submission.state, failed) == ("evaluated", []), worker.output()
 
     session = session_of(owner)
@@ -109,7 +109,7 @@ def test_submission_is_checked_measured_and_played_on_two_machines(alone, place,
     assert told in ask_ready(web)["files"]
     assert read_lines(tmp_path / "lines") == []
     bucket_store.start()
-    assert wait_for_end(job).state == State.SUCCEEDED
+    assert wait_for_end(job).state == JobState.SUCCEEDED
     assert len(read_lines(tmp_path / "lines")) == 3
     assert fetch(web, session, audio)[1].status_code == 200
 
@@ -142,5 +142,5 @@ def test_worker_with_other_files_or_another_key_takes_no_job(alone, place, tmp_p
     assert "not readable" in page
     right = start_worker(alone, machine(tmp_path, "worker", place))
     alone.start_scheduler(**machine(tmp_path, "web", place))
-    assert wait_for_end(job).state == State.SUCCEEDED, right.output()
+    assert wait_for_end(job).state == JobState.SUCCEEDED, right.output()
     assert [item for item, _ in read_lines(tmp_path / "lines")] == [0]

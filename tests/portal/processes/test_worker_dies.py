@@ -3,7 +3,7 @@
 import os
 import signal
 
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.services import create_job
 from tests.jobkit.handlers import read_lines
 from tests.portal.processes.programs import items_of, let_go, make_steps, wait_for_end, wait_for_items, wait_until
@@ -15,7 +15,7 @@ def test_job_goes_on_after_kill_of_its_process(standing, tmp_path):
     os.kill(wait_for_items(file, 3), signal.SIGKILL)
     let_go(file)
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 2, list(range(12)))
     assert len({process for _, process in read_lines(file)}) == 2
     assert standing.worker.is_running
     texts = list(job.events.values_list("text", flat=True))
@@ -31,7 +31,7 @@ def test_job_goes_on_after_kill_of_the_whole_worker(standing, tmp_path):
     let_go(file)
     standing.stand()
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 2, list(range(12)))
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 2, list(range(12)))
 
 
 def test_job_is_done_once_after_kill_of_the_parent_process_alone(standing, tmp_path):
@@ -44,7 +44,7 @@ def test_job_is_done_once_after_kill_of_the_parent_process_alone(standing, tmp_p
     let_go(file)
     standing.stand()
     ended = wait_for_end(job)
-    assert (ended.state, items_of(file)) == (State.SUCCEEDED, list(range(12)))
+    assert (ended.state, items_of(file)) == (JobState.SUCCEEDED, list(range(12)))
     wait_until(lambda: orphaned.family() == {}, "the end of the orphaned processes")
 
 
@@ -53,7 +53,7 @@ def test_worker_goes_on_after_kill_of_idle_processes(standing, tmp_path):
     wait_for_end(make_steps(first, items=1))
     for pid in set(standing.worker.family()) - {standing.worker.pid}:
         os.kill(pid, signal.SIGKILL)
-    assert wait_for_end(make_steps(second, items=1)).state == State.SUCCEEDED
+    assert wait_for_end(make_steps(second, items=1)).state == JobState.SUCCEEDED
     assert (items_of(first), items_of(second)) == ([0], [0])
 
 
@@ -66,17 +66,17 @@ def test_job_goes_back_without_losing_an_attempt_when_its_worker_is_stopped(stan
     assert standing.worker.wait() == 0
     assert standing.worker.family() == {}
     job.refresh_from_db()
-    assert (job.state, job.attempt, job.claim) == (State.WAITING, 0, None)
+    assert (job.state, job.attempt, job.claim) == (JobState.WAITING, 0, None)
     assert len(items_of(file)) == 3
     let_go(file)
     standing.stand()
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, items_of(file)) == (State.SUCCEEDED, 1, list(range(12)))
+    assert (ended.state, ended.attempt, items_of(file)) == (JobState.SUCCEEDED, 1, list(range(12)))
 
 
 def test_job_that_kills_three_processes_fails_with_a_sentence(standing):
     job = create_job(kind="test-death", title="Deadly", parameters={})
     ended = wait_for_end(job)
-    assert (ended.state, ended.attempt, ended.failure_actor) == (State.FAILED, 3, "operator")
+    assert (ended.state, ended.attempt, ended.failure_actor) == (JobState.FAILED, 3, "operator")
     assert ended.failure == ("The worker's process died 3 times while it ran this job, last at “Dying”.")
     assert "lack of memory" in ended.failure_remedy

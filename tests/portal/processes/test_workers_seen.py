@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from portal.core.models import Heartbeat
 from portal.jobs.checks import check_workers
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import STARVED_AFTER
 from portal.jobs.workers import known_workers
 from tests.portal.processes.programs import let_go, lose_queue, make_steps, wait_for_end, wait_for_items, wait_until
@@ -39,7 +39,7 @@ def test_living_worker_tells_its_queues_and_the_jobs_it_runs(standing, tmp_path)
     )
     wait_until(lambda: worker_of(standing.worker).jobs == [job], "the job that it runs")
     let_go(file)
-    assert wait_for_end(job).state == State.SUCCEEDED
+    assert wait_for_end(job).state == JobState.SUCCEEDED
     wait_until(lambda: worker_of(standing.worker).jobs == [], "no job that it runs")
 
 
@@ -60,7 +60,7 @@ def test_worker_that_hangs_is_silent_and_ready_says_what_waits_for_it(alone, cli
         assert f" {worker.pid}, has been silent for" in sentence
     finally:
         worker.send(signal.SIGCONT)
-    assert wait_for_end(job).state == State.SUCCEEDED
+    assert wait_for_end(job).state == JobState.SUCCEEDED
     wait_until(lambda: not worker_of(worker).is_silent, "a new heartbeat")
     assert check_workers() is None
 

@@ -15,7 +15,7 @@ from portal.challenges.models import Corpus
 from portal.corpora import handlers
 from portal.corpora.handlers import unpacking_folder
 from portal.corpora.services import start_import
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.leftovers import remove_strays, tidy_unpacked
 from portal.submissions.models import Upload
@@ -89,7 +89,7 @@ def test_uploaded_corpus_is_imported_and_its_archive_removed(sender, organizer, 
     )
     assert upload_path(received).exists()
     job = run(state)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     corpus = Corpus.objects.get()
     assert (corpus.name, corpus.source, corpus.is_synthetic, corpus.created_by) == (
         "little",
@@ -119,7 +119,7 @@ def test_all_errors_of_an_archive_are_named_by_its_own_paths(sender, tmp_path):
     del files["little/wav/c-trial.wav"]
     content = pack_zip(tmp_path / "little.zip", files.items()).read_bytes()
     job = run(upload(sender, content, is_synthetic="on", licence="CC BY 4.0"))
-    assert (job.state, job.failure_actor) == (State.FAILED, "organizer")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "organizer")
     assert job.failure_remedy == "Correct what the report lists, pack it and upload it again."
     assert {one["code"] for one in job.problems} >= {"path-outside", "empty", "missing-file", "unknown-gender"}
     assert str(settings.DATA_DIR) not in str(job.problems)
@@ -139,7 +139,7 @@ def test_all_errors_of_an_archive_are_named_by_its_own_paths(sender, tmp_path):
     assert not any(words in page for words in ("<dt>Folder</dt>", "<dt>Upload</dt>", "<dt>Sha256</dt>"))
     sender.client.post(reverse("jobs:again", args=[job.pk]))
     kept = Job.objects.get(pk=job.pk)
-    assert (kept.state, kept.problems) == (State.FAILED, job.problems)
+    assert (kept.state, kept.problems) == (JobState.FAILED, job.problems)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_archive_that_leads_elsewhere_is_refused_as_a_whole(sender, tmp_path, me
     content = pack_tar(tmp_path / "little.tar", [*make_files().items(), (member, b"x")], "w").read_bytes()
     job = run(upload(sender, content, filename="little.tar"))
     assert [one["code"] for one in job.problems] == [code or "backslash-in-name"]
-    assert (job.state, Corpus.objects.count()) == (State.FAILED, 0)
+    assert (job.state, Corpus.objects.count()) == (JobState.FAILED, 0)
 
 
 def test_what_is_no_corpus_or_altered_is_told(sender, tmp_path, archive):
@@ -196,7 +196,7 @@ def test_import_that_may_not_start_when_all_has_arrived_starts_later(sender, org
     answer = sender.send(address, 0, archive)
     assert (answer.status_code, "is under way already" in sentence(answer)) == (403, True)
     assert sender.state(address)["state"] == "refused"
-    Job.objects.filter(pk=under_way.pk).update(state=State.CANCELLED)
+    Job.objects.filter(pk=under_way.pk).update(state=JobState.CANCELLED)
     answer = sender.client.post(reverse("submissions:submit-upload", args=[Upload.objects.get().pk]))
     job = Job.objects.latest("created_at")
     assert (answer.url, job.parameters["folder"]) == (job.get_absolute_url(), "little.zip")
@@ -206,12 +206,12 @@ def test_disk_keeps_room_for_others_and_the_archive_waits_for_another_attempt(se
     state = upload(sender, archive)
     monkeypatch.setattr(handlers, "SPARE_BYTES", 1 << 60)
     job = run(state)
-    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
     assert job.failure.startswith("The portal's disk is full: at “Unpacking the archive (MB)”")
     assert (upload_path(Upload.objects.get()).exists(), list(unpacking_folder().glob("*"))) == (True, [])
     monkeypatch.undo()
-    Job.objects.update(state=State.WAITING)
-    assert run(state).state == State.SUCCEEDED
+    Job.objects.update(state=JobState.WAITING)
+    assert run(state).state == JobState.SUCCEEDED
 
 
 def test_archive_of_an_import_that_ended_is_removed_in_time(sender, archive):
@@ -222,8 +222,8 @@ def test_archive_of_an_import_that_ended_is_removed_in_time(sender, archive):
     os.utime(upload_path(received), (0, 0))
     tidy_unpacked()
     assert (remove_strays(settings.UPLOAD_DIR), unpacking_folder(state["job"]["id"]).exists()) == (0, True)
-    Job.objects.update(state=State.CANCELLED)
+    Job.objects.update(state=JobState.CANCELLED)
     tidy_unpacked()
     assert (remove_strays(settings.UPLOAD_DIR), unpacking_folder(state["job"]["id"]).exists()) == (1, False)
-    Job.objects.update(state=State.WAITING)
+    Job.objects.update(state=JobState.WAITING)
     assert run(state).failure == "The archive little.zip is no longer here. Nothing was changed."

@@ -24,7 +24,7 @@ from portal.client.verify import verify
 from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
 from portal.intake import check as check_module
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobCancelled, JobReleased, execute
 from portal.jobs.services import claim_job, request_cancel
 from portal.submissions import handlers, services, staging
@@ -186,7 +186,7 @@ def test_refused_first_archive_costs_nothing_and_an_accepted_one_fixes_the_team(
 
 def test_complete_archive_is_accepted_and_kept_by_content(team, members, accepted):
     submission = hand_in(team, members | {"paper/system.pdf": DESCRIPTION})
-    assert (submission.state, submission.errors, submission.job.state) == (ACCEPTED, 0, State.SUCCEEDED)
+    assert (submission.state, submission.errors, submission.job.state) == (ACCEPTED, 0, JobState.SUCCEEDED)
     corpus = team.edition.corpus
     assert set(contents(submission)) == set(corpus.data_sets.values_list("name", "utterances__name"))
     for number, file in enumerate(submission.files.select_related("utterance")):
@@ -402,7 +402,7 @@ def test_no_hostile_archive_leaves_a_file_behind(team, members, tmp_path):
         submission = hand_in(team, data, system=system)
         rows = submission.files.count() + submission.documents.count()
         found = files_on_disk() - before - {Path(default_storage.path(submission.report))}
-        if (submission.state, submission.job.state, rows, found) != (REFUSED, State.SUCCEEDED, 0, set()):
+        if (submission.state, submission.job.state, rows, found) != (REFUSED, JobState.SUCCEEDED, 0, set()):
             left[name] = (submission.state, submission.job.failure, submission.report_summary, rows, found)
     assert left == {}
 
@@ -411,7 +411,7 @@ def test_lost_archive_is_the_operators_affair(team, members):
     submission = submit(team, members)
     upload_path(submission.upload).unlink()
     job = execute(submission.job_id)
-    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
     assert job.failure == f"The archive of {submission} is not among the portal's files."
 
 
@@ -530,13 +530,13 @@ def test_check_waits_for_an_earlier_version_that_is_being_read(team, members, mo
     first = submit(team, members)
     second = submit(team, {"system.pdf": DESCRIPTION}, system=first.system)
     Job.objects.filter(pk=first.job_id).update(
-        state=State.RUNNING, claim=first.upload_id, started_at=timezone.now(), heartbeat_at=timezone.now()
+        state=JobState.RUNNING, claim=first.upload_id, started_at=timezone.now(), heartbeat_at=timezone.now()
     )
     waited = []
 
     def sleep(seconds):
         waited.append(seconds)
-        Job.objects.filter(pk=first.job_id).update(state=State.WAITING)
+        Job.objects.filter(pk=first.job_id).update(state=JobState.WAITING)
         check(first)
 
     monkeypatch.setattr(handlers.time, "sleep", sleep)
@@ -553,7 +553,7 @@ def test_check_gives_way_to_an_earlier_version_that_waits_for_a_worker(team, mem
         execute(first.job_id)
     second = submit(team, {"system.pdf": DESCRIPTION}, system=first.system)
     check(second)
-    assert (second.state, second.job.state, second.job.attempt) == (RECEIVED, State.WAITING, 0)
+    assert (second.state, second.job.state, second.job.attempt) == (RECEIVED, JobState.WAITING, 0)
     check(first)
     check(second)
     assert (second.state, second.inherits, len(contents(second))) == (ACCEPTED, first, len(members))
@@ -634,7 +634,7 @@ def test_interrupted_check_continues_and_encodes_nothing_twice(team, members, en
     submission = submit(team, members)
     with monkeypatch.context() as patch:
         stop_after(patch, 5, JobReleased())
-        assert execute(submission.job_id).state == State.WAITING
+        assert execute(submission.job_id).state == JobState.WAITING
     assert len(encoded()) == 5
     check(submission)
     assert (submission.state, len(contents(submission))) == (ACCEPTED, len(members))
@@ -753,12 +753,12 @@ def test_archives_of_one_team_let_those_of_others_be_read_first(team, members):
     other = make_team(team.edition)
     first, second, third = submit(team, members), submit(team, members), submit(other, members)
     claim_job(first.job_id)  # by another worker
-    assert execute(second.job_id).state == State.WAITING
+    assert execute(second.job_id).state == JobState.WAITING
     assert second.job.events.filter(text__startswith="Another team's archive waits").exists()
     assert check(third).state == ACCEPTED
     fourth, fifth = submit(other, members), submit(other, members)
     claim_job(fourth.job_id)
-    assert fifth.job.state == State.WAITING  # an archive of its team is read already
+    assert fifth.job.state == JobState.WAITING  # an archive of its team is read already
     assert check(second).state == ACCEPTED
 
 
@@ -769,7 +769,7 @@ def test_archives_of_organizers_do_not_give_way_to_each_other(team, members):
         System.objects.filter(pk=one.system_id).update(team=None, is_baseline=True)
     claim_job(first.job_id)  # by another worker
     check(second)
-    assert second.job.state != State.WAITING
+    assert second.job.state != JobState.WAITING
 
 
 def test_later_version_lets_another_team_come_first_while_it_waits(team, members, monkeypatch):
@@ -779,7 +779,7 @@ def test_later_version_lets_another_team_come_first_while_it_waits(team, members
     claim_job(first.job_id)
     arrived = []
     monkeypatch.setattr(handlers.time, "sleep", lambda _: arrived.append(submit(other, members)))
-    assert execute(second.job_id).state == State.WAITING
+    assert execute(second.job_id).state == JobState.WAITING
     assert len(arrived) == 1
     assert check(arrived[0]).state == ACCEPTED
 
@@ -817,7 +817,7 @@ def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
 
     monkeypatch.setattr(handlers, "run_in_child", run)
     submission = submit(team, members)
-    assert execute(submission.job_id).state == State.CANCELLED
+    assert execute(submission.job_id).state == JobState.CANCELLED
     assert len(children) == 1
     with pytest.raises(ChildProcessError):
         os.waitpid(children[0], os.WNOHANG)  # it is no longer there

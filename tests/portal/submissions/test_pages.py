@@ -10,7 +10,7 @@ from django.urls import reverse
 from listening.app.models import Study
 from portal.core.storage import store_bytes
 from portal.intake.report import Counts, Finding, IntakeReport
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions import pages, services
 from portal.submissions.models import Submission, SubmittedDocument
 from portal.submissions.selectors import list_jobs
@@ -322,7 +322,7 @@ def test_page_renews_itself_while_something_is_under_way(client, team, member):
     text = page(client, member, "detail", submission.pk).content.decode()
     assert f'hx-get="{reverse("submissions:progress", args=[submission.pk])}?of=check"' in text
     assert page(client, member, "progress", submission.pk).status_code == 200
-    submission.job.state = State.SUCCEEDED
+    submission.job.state = JobState.SUCCEEDED
     submission.job.save()
     response = client.get(reverse("submissions:progress", args=[submission.pk]), {"of": "check"})
     assert (response.status_code, response["HX-Refresh"]) == (286, "true")
@@ -337,7 +337,7 @@ def test_failed_check_is_told_and_can_be_repeated_by_the_organizer(client, team,
     assert "Check again" in page(client, organizer, "detail", submission.pk).content.decode()
     client.post(reverse("submissions:check", args=[submission.pk]))
     job.refresh_from_db()
-    assert job.state == State.WAITING
+    assert job.state == JobState.WAITING
 
 
 def test_organizer_who_sent_the_archive_is_named_as_such(client, edition, team, member, organizer):
@@ -384,14 +384,14 @@ def test_member_withdraws_while_measures_and_the_numbers_that_follow_them_wait(c
     submission = add_files(make_submission(make_team_system(team), state="received"))
     services.accept_submission(submission=submission)
     jobs = list_jobs(submission)
-    assert {one.state for one in jobs} == {State.WAITING}
+    assert {one.state for one in jobs} == {JobState.WAITING}
     assert any(one.after_id for one in jobs)
     client.force_login(member)
     done = client.post(reverse("submissions:withdraw", args=[submission.pk]), follow=True)
     assert f"{submission} is withdrawn." in done.content.decode()
     submission.refresh_from_db()
     assert submission.state == S.WITHDRAWN
-    assert {one.state for one in list_jobs(submission)} == {State.CANCELLED}
+    assert {one.state for one in list_jobs(submission)} == {JobState.CANCELLED}
     assert S.FAILED not in submission.events.values_list("state", flat=True)
 
 

@@ -13,12 +13,12 @@ from evaluation.app.runs.context import EvaluationContext
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.word_errors import AlignedWord
 from evaluation.objective_results.values import Basis, Number
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
 from portal.systems.attacks.ladder import Ladder, Rung, read_ladders
 from portal.systems.objective_results.tables import number_cell
-from portal.systems.recognition.pages import Step, make_steps
+from portal.systems.recognition.pages import AlignedWords, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
 from tests.portal.attacked import FALLING, SEMI, attacked, recognised
@@ -133,11 +133,11 @@ def test_some_of_several_ladders_are_counted():
 def test_steps_join_what_was_understood_and_name_every_error():
     alignment = [("A", "A"), ("B", "B"), ("C", None), (None, "D"), ("E", "F"), ("G", "G")]
     assert make_steps(AlignedWord(*pair) for pair in alignment) == [
-        Step("", "A B", "A B"),
-        Step("deleted", "C", ""),
-        Step("inserted", "", "D"),
-        Step("substituted", "E", "F"),
-        Step("", "G", "G"),
+        AlignedWords("", "A B", "A B"),
+        AlignedWords("deleted", "C", ""),
+        AlignedWords("inserted", "", "D"),
+        AlignedWords("substituted", "E", "F"),
+        AlignedWords("", "G", "G"),
     ]
     assert make_steps([]) == []
 
@@ -540,10 +540,10 @@ def test_attack_is_started_runs_and_is_shown(client, system):
     page = get(client, organizer, system, "attacks/")
     assert "hx-get" in text_of(page)
     assert "Cancel" in text_of(page)
-    while job := Job.objects.filter(state=State.WAITING).order_by("created_at", "pk").first():
+    while job := Job.objects.filter(state=JobState.WAITING).order_by("created_at", "pk").first():
         ended = execute(job.pk)
         assert ended is not None
-        assert ended.state == State.SUCCEEDED
+        assert ended.state == JobState.SUCCEEDED
     page = get(client, organizer, system, "attacks/")
     assert "hx-get" not in text_of(page)
     cells = cells_of(page.context["table"])
@@ -620,7 +620,7 @@ def test_failed_attack_says_why_and_goes_on(client, system):
     assert "The weights are missing. Fetch them." in text
     assert post(client, organizer_of(system), system, f"engine-runs/{run.pk}/continue").status_code == 302
     failed.refresh_from_db()
-    assert failed.state == State.WAITING
+    assert failed.state == JobState.WAITING
     ended = post(client, organizer_of(system), system, f"engine-runs/{run.pk}/continue")
     assert ended.status_code == 302
 

@@ -18,7 +18,7 @@ from evaluation.formats.results import Speech
 from evaluation.recognizer_training import frames
 from portal.core.models import Heartbeat
 from portal.core.storage import default_storage
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import KIND
@@ -136,10 +136,10 @@ def test_a_run_is_cancelled_and_goes_on(submission, team):
     with pytest.raises(NotPossible, match="is under way already"):
         start_retraining(submission=submission, recipe=BRIEF)
     cancel_run(run, team["organizer"])
-    assert {job.state for job in list_jobs(run)} == {State.CANCELLED}
+    assert {job.state for job in list_jobs(run)} == {JobState.CANCELLED}
     continue_run(run, team["organizer"])
     run_chain(run)
-    assert run.job.state == State.SUCCEEDED
+    assert run.job.state == JobState.SUCCEEDED
 
 
 def test_each_reason_why_none_can_be_trained_is_a_sentence(submission, monkeypatch):
@@ -181,7 +181,7 @@ def test_weights_that_are_gone_are_told(submission):
         execute(job.pk)
     default_storage.delete(handlers.weights_key(run.pk, Speech.ANONYMISED))
     failed = execute(jobs[2].pk)
-    assert failed.state == State.FAILED
+    assert failed.state == JobState.FAILED
     assert "The recogniser of anonymised speech is not in the portal’s storage any more." in failed.failure
 
 
@@ -227,7 +227,7 @@ def test_organizer_starts_it_from_the_page_once(client, submission, team):
     assert "Retrained phone recogniser" in client.get(address(submission, "retraining-progress")).content.decode()
     action = f"/systems/{submission.system.name}/engine-runs/{run.pk}/cancel"
     assert client.post(action)["Location"].endswith("/recognition/")
-    assert not Job.objects.filter(parameters__run=run.pk, state=State.WAITING).exists()
+    assert not Job.objects.filter(parameters__run=run.pk, state=JobState.WAITING).exists()
 
 
 def test_api_starts_and_shows_it(submission, team):

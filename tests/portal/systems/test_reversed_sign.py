@@ -19,7 +19,7 @@ from evaluation.protocols.recipe_making import Choices, make_recipe
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
 from portal.editions.selectors import describe_sets, write_recipe
-from portal.jobs.models import State
+from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective import add_documents, evaluate
@@ -38,7 +38,7 @@ pytestmark = [
 def make_reversed():
     """The anonymiser, on a published leaderboard that ranks by ignorant attacks; its words are the original ones."""
     job = execute(start_import(folder=str(LIBRISPEECH / "data"), name="libri", without_audio=True, run_here=True).pk)
-    assert (job.state, job.failure) == (State.SUCCEEDED, "")
+    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     corpus = Corpus.objects.get(name="libri")
     sets = describe_sets(corpus)
     choices = Choices("dev", "Real scores", SETS, utilities=("wer",), ranked_by=("wer",), evaluation=Evaluation())

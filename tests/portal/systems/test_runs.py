@@ -16,7 +16,7 @@ from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.files import read_voices
 from evaluation.app.models import EvaluationRun
 from portal.editions.audit_log import select_events
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, System
 from portal.systems.anonymization import forms
 from tests.portal.factories import (
@@ -203,7 +203,7 @@ def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, syste
         kind="try-anonymizers",
         queue="cpu",
         title="Trial",
-        state=State.SUCCEEDED,
+        state=JobState.SUCCEEDED,
         waiting_since=now,
         finished_at=now,
         result={"methods": tried},
@@ -241,7 +241,9 @@ def test_trial_of_methods_that_need_a_graphics_card_waits_for_one(organizer, cor
     page = text_of(organizer.get(FORM))
     assert page.count("A trial on one utterance</a> is under way") == 2
     assert 'name="try"' not in page
-    Job.objects.filter(queue="cpu").update(state=State.FAILED)  # no worker with a card: the others can be tried again
+    Job.objects.filter(queue="cpu").update(
+        state=JobState.FAILED
+    )  # no worker with a card: the others can be tried again
     assert 'name="try"' in text_of(organizer.get(FORM))
 
 
@@ -295,7 +297,7 @@ def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_team
     assert EvaluationRun.objects.count() == 0  # the acceptance begins them
     first, now = submission.anonymization_runs.order_by("pk").first().job, timezone.now()
     claimed = {"claim": uuid4(), "heartbeat_at": now, "started_at": now}
-    Job.objects.filter(pk=first.pk).update(state=State.RUNNING, done=30, total=50, **claimed)
+    Job.objects.filter(pk=first.pk).update(state=JobState.RUNNING, done=30, total=50, **claimed)
     page = text_of(organizer.get(submission.get_absolute_url()))
     assert "0 of 3 jobs have ended" in page
     assert '<progress max="100" value="20"' in page  # 60 % of a third
@@ -531,7 +533,7 @@ def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, sta
         [address] = re.findall(rf'action="(/jobs/{run.job_id}/[a-z-]+)"|$', page)[:1]
         organizer.post(address)
         run.job.refresh_from_db()
-        expected = (State.RUNNING, True) if state == "running" else (State.WAITING, False)
+        expected = (JobState.RUNNING, True) if state == "running" else (JobState.WAITING, False)
         assert (run.job.state, run.job.cancel_requested_at is not None) == expected
 
 

@@ -28,7 +28,7 @@ from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.metrics.audio_checks import AudioCheck, audio_problems
 from evaluation.metrics.averages import pool, summarise
 from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATION
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import System
 from portal.systems.pages import EXPECTATIONS
 from tests.portal.attacked import attacked
@@ -469,7 +469,7 @@ def test_what_the_page_expects_of_b2_stands_in_the_documentation():
 
 def test_files_are_not_counted_while_they_are_being_made(organizer, system):
     assert "<dt>Files</dt><dd>16</dd>" in text_of(organizer.get("/systems/b2-tones/"))
-    Job.objects.filter(pk=Job.objects.filter(kind="measure").first().pk).update(state=State.WAITING)
+    Job.objects.filter(pk=Job.objects.filter(kind="measure").first().pk).update(state=JobState.WAITING)
     assert "<dt>Files</dt>" not in text_of(organizer.get("/systems/b2-tones/"))
 
 
@@ -604,7 +604,7 @@ def test_newer_run_replaces_an_older_one_and_only_when_finished(organizer, syste
     newer = measured(system, data_set, rho=(0.1234,), state="running")
     address = "/systems/b2-tones/sets/tones_trials_f/measures.csv"
     assert {row["pitch_correlation"] for row in rows_of(organizer.get(address))} == {"0.2", "0.4", "0.6", "0.7"}
-    Job.objects.filter(pk=newer.job_id).update(state=State.SUCCEEDED, claim=None)
+    Job.objects.filter(pk=newer.job_id).update(state=JobState.SUCCEEDED, claim=None)
     assert {row["pitch_correlation"] for row in rows_of(organizer.get(address))} == {"0.1234"}
     table = organizer.get("/systems/b2-tones/").context["table"]
     [shown] = [each for each in table.groups[0].sets if each.run.data_set == data_set]
@@ -628,12 +628,12 @@ def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
 
 def test_progress_ends_with_a_fresh_page(organizer, system, django_assert_num_queries):
     job = Job.objects.filter(kind="measure").first()
-    Job.objects.filter(pk=job.pk).update(state=State.WAITING)
+    Job.objects.filter(pk=job.pk).update(state=JobState.WAITING)
     with django_assert_num_queries(8):
         response = organizer.get("/systems/b2-tones/progress")
     assert (response.status_code, "HX-Refresh" in response.headers) == (200, False)
     assert "5 of 6 jobs have ended" in text_of(response)
-    Job.objects.filter(pk=job.pk).update(state=State.SUCCEEDED)
+    Job.objects.filter(pk=job.pk).update(state=JobState.SUCCEEDED)
     response = organizer.get("/systems/b2-tones/progress")
     assert (response.status_code, response.headers["HX-Refresh"], response.content) == (286, "true", b"")
     assert "hx-get" not in text_of(organizer.get("/systems/b2-tones/"))
@@ -659,7 +659,7 @@ def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
 
 def _took(jobs, seconds):
     now = timezone.now()
-    jobs.update(state=State.SUCCEEDED, started_at=now - timezone.timedelta(seconds=seconds), finished_at=now)
+    jobs.update(state=JobState.SUCCEEDED, started_at=now - timezone.timedelta(seconds=seconds), finished_at=now)
 
 
 def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
@@ -667,7 +667,7 @@ def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
     measures = Job.objects.filter(kind="measure")
     first, *others = measures.values_list("pk", flat=True)
     _took(Job.objects.filter(kind="anonymize"), 600)
-    measures.filter(pk__in=others).update(state=State.WAITING, started_at=None, finished_at=None)
+    measures.filter(pk__in=others).update(state=JobState.WAITING, started_at=None, finished_at=None)
     _took(measures.filter(pk=first), 60)
     assert "about 2 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
 
@@ -676,7 +676,7 @@ def test_estimate_counts_what_others_have_in_front(organizer, system):
     measures = Job.objects.filter(kind="measure")
     _took(measures.all(), 60)
     last = measures.last()
-    Job.objects.filter(pk=last.pk).update(state=State.WAITING, started_at=None, finished_at=None)
+    Job.objects.filter(pk=last.pk).update(state=JobState.WAITING, started_at=None, finished_at=None)
     before = last.created_at - timezone.timedelta(seconds=1)
     for number in range(2):
         make_job(kind="measure", queue=last.queue, parameters={"run": -number}, created_at=before)
@@ -689,12 +689,12 @@ def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_
     attacked(system.submissions.get(), sets=["tones_trials_f"], state="waiting")
     _took(Job.objects.filter(kind__in=("anonymize", "measure")), 5)
     last = Job.objects.filter(kind="measure").last()
-    Job.objects.filter(pk=last.pk).update(state=State.WAITING)
+    Job.objects.filter(pk=last.pk).update(state=JobState.WAITING)
     assert " left" not in text_of(organizer.get("/systems/b2-tones/progress"))
     other = make_system(make_corpus("other", speakers=2), name="b2-other")
     attacked(add_files(make_submission(other)), sets=["other_trials_f"])
-    _took(Job.objects.filter(kind="attack", state=State.SUCCEEDED), 120)
-    _took(Job.objects.filter(kind="vectors", state=State.SUCCEEDED), 240)
+    _took(Job.objects.filter(kind="attack", state=JobState.SUCCEEDED), 120)
+    _took(Job.objects.filter(kind="vectors", state=JobState.SUCCEEDED), 240)
     assert "about 6 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
 
 
@@ -702,13 +702,13 @@ def test_progress_and_list_count_the_jobs_of_attacks_while_the_evaluation_waits_
     """One of the system's own jobs waits and its attack is at work: it runs, and the list says the same."""
     attacked(system.submissions.get(), sets=["tones_trials_f"], state="running")
     last = Job.objects.filter(kind="measure").last()
-    Job.objects.filter(pk=last.pk).update(state=State.WAITING)
+    Job.objects.filter(pk=last.pk).update(state=JobState.WAITING)
     page = text_of(organizer.get("/systems/b2-tones/progress"))
     assert "5 of 8 jobs have ended" in page
     assert "Vectors of tones_trials_f" in page
     assert '<span class="badge" data-state="running">' in page
     assert "running, 5 of 8 jobs ended" in text_of(organizer.get("/systems/"))
-    Job.objects.filter(pk=last.pk).update(state=State.SUCCEEDED)
+    Job.objects.filter(pk=last.pk).update(state=JobState.SUCCEEDED)
     page = text_of(organizer.get("/systems/b2-tones/"))
     assert "hx-get" not in page
     assert (

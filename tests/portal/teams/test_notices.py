@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from portal.accounts.rules import NotificationKind
 from portal.core.mail import Mail
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import claim_job, run_again
 from portal.teams import services
@@ -39,7 +39,7 @@ def readers(mailoutbox):
 
 def test_every_member_and_nobody_else_is_written_to(team, mailoutbox):
     job = execute(notify(team).pk)
-    assert (job.state, job.result) == (State.SUCCEEDED, {"mails": 3})
+    assert (job.state, job.result) == (JobState.SUCCEEDED, {"mails": 3})
     assert sorted(readers(mailoutbox)) == ["max@uni.example", "mia@uni.example", "owen@uni.example"]
 
 
@@ -99,7 +99,7 @@ def test_job_that_died_in_the_midst_goes_on_with_the_others(team, mailoutbox):
     SentNotification.objects.create(job=job, user=first, sent_at=job.created_at)
     SentNotification.objects.create(job=job, user=second)  # the process ended before it could say that the mail left
     done = execute(job.pk)
-    assert (done.state, readers(mailoutbox)) == (State.SUCCEEDED, [third.email])
+    assert (done.state, readers(mailoutbox)) == (JobState.SUCCEEDED, [third.email])
     assert f"An earlier attempt ended while it wrote to {second}; no second mail is sent." in [
         event.text for event in job.events.all()
     ]
@@ -117,7 +117,7 @@ class RefusesMia(EmailBackend):
 def test_mail_that_was_not_taken_is_sent_by_the_next_run_only_to_who_lacks_it(team, mailoutbox, settings):
     settings.EMAIL_BACKEND = f"{__name__}.RefusesMia"
     job = execute(notify(team).pk)
-    assert (job.state, job.failure_actor) == (State.FAILED, "operator")
+    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
     assert job.failure == "The mail server refused 1 of 3 notifications: Connection unexpectedly closed"
     assert sorted(readers(mailoutbox)) == ["max@uni.example", "owen@uni.example"]
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

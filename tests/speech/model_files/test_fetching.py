@@ -14,9 +14,9 @@ import pytest
 from common.errors import MetricInputError
 from speech.encoders import registry as encoders
 from speech.model_files import fetching, store
-from speech.model_files.catalogue import MODEL_FILES, ModelFile, Part, Release
+from speech.model_files.catalogue import MODEL_FILES, ModelFile, Release, WheelPart
 from speech.model_files.fetching import FetchError, fetch
-from speech.model_files.store import MissingModel, State, find, is_here, state
+from speech.model_files.store import FileState, MissingModel, find, is_here, state
 from speech.recognizers import registry as recognizers
 from tests.evaluation.engines import require_model_file
 
@@ -41,10 +41,10 @@ def models(tmp_path, monkeypatch):
     """A folder of its own, and a catalogue of a model in two wheels with a companion."""
     folder = tmp_path / "models"
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(folder))
-    parts = Part(FIRST, "toy/model.part1"), Part(SECOND, "toy/model.part2")
+    parts = WheelPart(FIRST, "toy/model.part1"), WheelPart(SECOND, "toy/model.part2")
     whole = toy_file("whole", WHOLE, parts, companions=("config",))
     monkeypatch.setitem(MODEL_FILES, "whole", whole)
-    monkeypatch.setitem(MODEL_FILES, "config", toy_file("config", CONFIG, (Part(FIRST, "toy/config.json"),)))
+    monkeypatch.setitem(MODEL_FILES, "config", toy_file("config", CONFIG, (WheelPart(FIRST, "toy/config.json"),)))
     return folder
 
 
@@ -92,7 +92,7 @@ def test_file_comes_from_its_makers_where_they_give_it(models, tmp_path, monkeyp
     pip_without_network(tmp_path / "no-wheels")
     told = []
     fetch(["whole"], told.append)
-    assert (state("whole"), state("config")) == (State.HERE, State.HERE)
+    assert (state("whole"), state("config")) == (FileState.HERE, FileState.HERE)
     assert told[-1].what == "Downloading Toy config from its origin"
 
 
@@ -120,7 +120,7 @@ def test_machine_that_does_not_reach_the_makers_asks_once_and_not_for_long(
         publish(monkeypatch, name, f"https://makers.example/{name}")
     pip_without_network(wheels)
     fetch(["whole"], ignore)
-    assert state("config") is State.HERE
+    assert state("config") is FileState.HERE
     assert asked == [("https://makers.example/whole", 5.0)]
 
 
@@ -128,7 +128,7 @@ def test_folder_of_wheels_asks_nobody_else(models, wheels, monkeypatch):
     monkeypatch.setattr(fetching.urllib.request, "urlopen", None)
     publish(monkeypatch, "whole", "https://makers.example/whole")
     fetch(["whole"], ignore, wheels)
-    assert state("whole") is State.HERE
+    assert state("whole") is FileState.HERE
 
 
 def test_origins_name_one_version_of_a_file():
@@ -179,7 +179,7 @@ def test_fetch_leaves_alone_what_is_here(models, wheels, tmp_path):
 
 def test_fetch_says_everything_that_failed_at_once_and_brings_the_rest(models, wheels, monkeypatch):
     (wheels / "toy_model_part2-2.1-py3-none-any.whl").unlink()
-    gone = toy_file("gone", b"x", (Part(FIRST, "toy/gone.bin"),))
+    gone = toy_file("gone", b"x", (WheelPart(FIRST, "toy/gone.bin"),))
     monkeypatch.setitem(MODEL_FILES, "gone", gone)
     with pytest.raises(FetchError) as caught:
         fetch(["whole", "gone"], ignore, wheels)
@@ -187,7 +187,7 @@ def test_fetch_says_everything_that_failed_at_once_and_brings_the_rest(models, w
         f"Toy whole (whole) could not be fetched: {wheels} has no wheel of toy_model_part2 2.1.",
         "Toy gone (gone) could not be fetched: toy_model_part1-1.0-py3-none-any.whl has no member toy/gone.bin.",
     )
-    assert state("whole") is State.MISSING
+    assert state("whole") is FileState.MISSING
     assert find("config").read_bytes() == CONFIG
 
 
@@ -233,7 +233,7 @@ def test_fetch_offline_asks_the_index_once_only(models, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # the port “discard”: nobody listens
     monkeypatch.setenv("PIP_RETRIES", "1")
-    monkeypatch.setitem(MODEL_FILES, "other", toy_file("other", b"x", (Part(SECOND, "toy/other"),)))
+    monkeypatch.setitem(MODEL_FILES, "other", toy_file("other", b"x", (WheelPart(SECOND, "toy/other"),)))
     said = []
     with pytest.raises(FetchError) as caught:
         fetch(["config", "other"], said.append)
@@ -302,7 +302,7 @@ def test_find_refuses_a_damaged_file_and_fetch_repairs_it(models, wheels):
     damaged = b"T" + WHOLE[1:]
     (models / "toy" / "whole.bin").write_bytes(damaged)
     assert is_here("whole")
-    assert state("whole") is State.DAMAGED
+    assert state("whole") is FileState.DAMAGED
     found = hashlib.sha256(damaged).hexdigest()
     with pytest.raises(MissingModel, match=f"expected SHA-256 {MODEL_FILES['whole'].sha256}, found {found}"):
         find("whole")
@@ -345,4 +345,4 @@ def test_every_engine_names_weights_of_the_catalogue():
 @pytest.mark.parametrize("name", list(MODEL_FILES))
 def test_a_fetched_model_is_the_published_one(name):
     path = require_model_file(name)  # its hash is held against the catalogue's
-    assert (path.stat().st_size, state(name)) == (MODEL_FILES[name].size_bytes, State.HERE)
+    assert (path.stat().st_size, state(name)) == (MODEL_FILES[name].size_bytes, FileState.HERE)

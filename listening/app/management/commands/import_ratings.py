@@ -17,7 +17,7 @@ from listening.app.results.importing import Imported, import_study
 from listening.app.studies.forms import StudyNameField
 from listening.app.studies.rules import StudyProblems
 from portal.challenges.models import Edition
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.terminal import ProgressPrinter, failure_report
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         if made.analysis.job is not None and not options["queue"]:
             job = execute(made.analysis.job.pk, ProgressPrinter(self.stdout.write))
             job = job or Job.objects.get(pk=made.analysis.job.pk)
-            if job.state != State.SUCCEEDED:
+            if job.state != JobState.SUCCEEDED:
                 raise CommandError(failure_report(job))
         self.stdout.write(f"Its results are at {address}")
 

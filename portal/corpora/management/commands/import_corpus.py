@@ -17,7 +17,7 @@ from portal.challenges.models import Corpus
 from portal.corpora.services import GAINED, start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout
-from portal.jobs.models import Job, State
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.jobs.terminal import ProgressPrinter, failure_report, report_lines, write_report
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             _write_report(job, report)
         for line in report_lines(job, report):
             self.stdout.write(line)
-        if job.state != State.SUCCEEDED:
+        if job.state != JobState.SUCCEEDED:
             raise CommandError(failure_report(job).splitlines()[0])
         counts = job.result["gained"]
         gained = ", ".join(f"{counts[what]} {what.replace('_', ' ')}" for what in GAINED)

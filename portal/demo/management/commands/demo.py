@@ -54,7 +54,7 @@ from portal.demo.studies import (
     run_demo_study,
 )
 from portal.demo.terminal import QuietMail, Screen, answer_to_network, finish_jobs, network_address, wait_for_mails
-from portal.jobs.models import Job, State
+from portal.jobs.models import ACTIVE_STATES, Job
 from portal.submissions.models import System
 from portal.systems.services import start_baseline
 
@@ -286,7 +286,7 @@ def demo_password(email: str) -> str:
 
 def _newest(kind: str, name: str) -> Job | None:
     """An import of this corpus that is still under way, from a run that was interrupted."""
-    jobs = Job.objects.filter(kind=kind, state__in=[State.WAITING, State.RUNNING])
+    jobs = Job.objects.filter(kind=kind, state__in=ACTIVE_STATES)
     return next((job for job in jobs if job.parameters["name"] == name), None)
 
 
