@@ -19,6 +19,7 @@ from common.arrays import Samples
 from common.errors import MetricInputError
 from common.packages import missing_packages
 from speech.audio.files import resample, to_pcm16
+from speech.conversion.nearest_frames import VOCODER_HZ
 from speech.model_files.devices import use_one_thread, use_one_thread_for_products
 from speech.model_files.store import is_here, missing_sentence
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from speech.features.whisper_layers import WhisperLayers
     from speech.vocoders.hifigan import HifiGan
 
-RATE_HZ, VOCODER_HZ = 16_000, 22_050
+RATE_HZ = 16_000
 V = TypeVar("V")
 
 

@@ -42,6 +42,7 @@ from common.progress import Progress, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.recognizer_training.frames import read_spoken_texts
 from evaluation.recognizer_training.training import train_phones
+from speech.conversion.content_decoder import FRAME_S
 from speech.model_files.devices import Device, require_torch_device
 from speech.model_files.store import find
 from speech.recognizers.phone_recipe import FRAMES_PER_S
@@ -124,7 +125,7 @@ def _keep(
     weights = save(_halve(training.learnt()))
     files = {WEIGHTS: weights, **training.make_files(utterances)}
     training.keep_curve()
-    seconds = sum(len(each.spectrum) for each in features) * 256 / 22_050
+    seconds = sum(len(each.spectrum) for each in features) * FRAME_S
     card = {
         "key": training.key,
         "recipe": training.recipe.as_dict(),

@@ -10,6 +10,7 @@ import numpy as np
 
 from anonymization.methods.spectra import RATE_HZ
 from common.arrays import Floats, Samples
+from speech.conversion.nearest_frames import HOP_SAMPLES, VOCODER_HZ
 from speech.pitch.estimators import track_f0
 
 # Fewer voiced frames have no spread of their own.
@@ -46,8 +47,7 @@ def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
         return hz
     logs = np.log(hz[voiced])
     own = float(logs.std())
-    frames_per_s = 22_050 / 256
-    factor = spread / own if voiced.sum() >= _LEAST_VOICED_S * frames_per_s and own > 0 else 1.0
+    factor = spread / own if voiced.sum() >= _LEAST_VOICED_S * VOCODER_HZ / HOP_SAMPLES and own > 0 else 1.0
     moved = np.zeros_like(hz)
     # An octave error would be a scream: nothing moves more than twice as far as it was.
     moved[voiced] = np.exp(mean + min(factor, 2.0) * (logs - logs.mean()))
