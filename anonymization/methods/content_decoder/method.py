@@ -42,7 +42,6 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.spectra import (
     RATE_HZ,
-    VOCODER_HZ,
     SpectrumMethod,
     fit_to_original,
     layers_encoder,
@@ -55,6 +54,7 @@ from anonymization.methods.world.method import Level, join_pieces
 from common.arrays import Floats, Floats32, Samples
 from common.packages import missing_packages
 from speech.conversion import recognizer_map
+from speech.conversion.nearest_frames import VOCODER_HZ
 from speech.encoders import registry as encoders
 from speech.model_files.devices import use_one_thread_for_products, use_torch_threads
 from speech.vocoders.world_library import missing_world
