@@ -29,6 +29,7 @@ class JobState(models.TextChoices):
 
 
 ACTIVE_STATES = (JobState.WAITING, JobState.RUNNING)  # of jobs that have not ended
+STAGE_CHARACTERS = 80
 
 
 class Actor(models.TextChoices):
@@ -82,7 +83,7 @@ class Job(models.Model):
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
-    stage = models.CharField(max_length=80, blank=True)
+    stage = models.CharField(max_length=STAGE_CHARACTERS, blank=True)
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     progress_from = models.PositiveIntegerField(default=0)

@@ -25,7 +25,7 @@ from portal.core import logs
 from portal.core.storage import StorageAway, wait_for_storage
 from portal.jobs import services
 from portal.jobs.kinds import JobFailure, get_kind
-from portal.jobs.models import Actor, Job, JobEvent, JobState
+from portal.jobs.models import STAGE_CHARACTERS, Actor, Job, JobEvent, JobState
 from portal.jobs.workers import this_capacity
 
 PROGRESS_EVERY_S = 0.5
@@ -83,7 +83,7 @@ class JobContext:
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell how far the stage is, and stop here if the job should; cheap enough for each item."""
         self.check()
-        now = time.monotonic()
+        stage, now = stage[:STAGE_CHARACTERS], time.monotonic()
         if stage == self.job.stage and done < total and now - self._written_at < PROGRESS_EVERY_S:
             return
         self._written_at = now

@@ -105,8 +105,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
-    selectors.with_estimates([job])
-    followers = selectors.with_estimates(selectors.jobs_for(request.user).filter(after=job))
+    _, *followers = selectors.with_estimates([job, *selectors.jobs_for(request.user).filter(after=job)])
     return {
         "job": job,
         "max_attempts": MAX_ATTEMPTS,

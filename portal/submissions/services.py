@@ -407,7 +407,7 @@ def refuse_removed(submissions: Iterable[Submission]) -> None:
         NotPossible: one of them is being deleted, or what it belongs to is.
     """
     removed = list_things_being_removed()
-    for submission in submissions if removed else ():
+    for submission in sorted(submissions, key=lambda one: one.pk) if removed else ():
         system = submission.system
         owners = {"systems": system.pk, "teams": system.team_id, "editions": system.edition_id}
         owners |= {"submissions": submission.pk, "corpora": system.corpus_id}

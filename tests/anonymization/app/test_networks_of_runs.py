@@ -153,6 +153,7 @@ def test_second_network_takes_the_decoder_along_that_it_was_trained_for(learnt, 
 
 
 @pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
 def test_speech_is_made_by_the_network(learnt, monkeypatch):
     monkeypatch.undo()
     for name in ("whisper-base", "hifigan-universal"):

@@ -155,6 +155,11 @@ def test_signs_of_life_go_on_after_a_database_error(run, settings, monkeypatch):
     assert (job.state, job.result) == (JobState.SUCCEEDED, {"recovered": True})
 
 
+def test_stage_longer_than_its_column_is_cut(run):
+    job = run(lambda context: context.progress("Anonymising " + 90 * "a", 1, 2))
+    assert (job.state, job.stage) == (JobState.SUCCEEDED, "Anonymising " + 68 * "a")
+
+
 def test_progress_is_written_rarely_but_its_stages_and_ends_always(run, monkeypatch):
     written = []
     report = services.report_progress

@@ -11,6 +11,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import connection
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
@@ -629,7 +630,7 @@ def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
 def test_progress_ends_with_a_fresh_page(organizer, system, django_assert_num_queries):
     job = Job.objects.filter(kind="measure").first()
     Job.objects.filter(pk=job.pk).update(state=JobState.WAITING)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(8 + int(connection.vendor == "postgresql")):  # it reads the clock of its database
         response = organizer.get("/systems/b2-tones/progress")
     assert (response.status_code, "HX-Refresh" in response.headers) == (200, False)
     assert "5 of 6 jobs have ended" in text_of(response)
