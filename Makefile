@@ -8,6 +8,8 @@ SPEECH ?=
 MODELS ?=
 # Python compiles a package when it is first imported: to compile all that is installed would take as long as installing it.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# The pins name everything, so pip has nothing to resolve.
+PINNED := $(INSTALL) --require-hashes --no-deps
 PYTEST := $(BIN)/python -m pytest -q
 QUICK := -m "not slow" --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
@@ -146,25 +148,25 @@ $(VENV)/bin/python:
 
 $(VENV)/base: $(VENV)/bin/python requirements.txt
 	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
-	@$(INSTALL) --require-hashes --requirement requirements.txt
+	@$(PINNED) --requirement requirements.txt
 	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
 # What cannot be installed here is named; the portal says so again where it is asked for, and its tests are skipped.
 $(VENV)/portal: $(VENV)/base $(PARTS:%=requirements/%.txt)
 	@echo "Installing WORLD, PyTorch, recognisers and synthesiser (about 1.2 GB)"
-	@$(INSTALL) --require-hashes --requirement requirements/world.txt 2>/dev/null \
+	@$(PINNED) --requirement requirements/world.txt 2>/dev/null \
 		|| echo "pyworld could not be built (it needs a C++ compiler): formant scaling and the F0 estimators DIO and Harvest will not run."
-	@$(INSTALL) --require-hashes --extra-index-url $(TORCH_INDEX) --retries 1 --requirement requirements/torch.txt 2>/dev/null \
+	@$(PINNED) --extra-index-url $(TORCH_INDEX) --retries 1 --requirement requirements/torch.txt 2>/dev/null \
 		|| $(INSTALL) --extra-index-url $(TORCH_INDEX) $$($(BIN)/python .ci/pins.py --versions requirements/torch.txt | sed 's/torch==[0-9.]*/&+cpu/') 2>/dev/null \
 		|| echo "torch could not be installed: attackers cannot be trained, and methods and engines that need it will not run."
-	@$(INSTALL) --require-hashes --requirement requirements/whisper.txt 2>/dev/null \
+	@$(PINNED) --requirement requirements/whisper.txt 2>/dev/null \
 		|| echo "faster-whisper could not be installed: the recogniser Whisper base will not run."
-	@$(INSTALL) --require-hashes --requirement requirements/moonshine.txt 2>/dev/null \
+	@$(PINNED) --requirement requirements/moonshine.txt 2>/dev/null \
 		|| echo "moonshine-voice could not be installed: the recogniser Moonshine tiny will not run."
-	@$(INSTALL) --require-hashes --requirement requirements/kokoro.txt 2>/dev/null \
+	@$(PINNED) --requirement requirements/kokoro.txt 2>/dev/null \
 		|| echo "hibari-tts could not be installed: the synthesiser Kokoro and the anonymiser t04 will not run."
-	@$(INSTALL) --require-hashes --requirement requirements/sentry.txt 2>/dev/null \
+	@$(PINNED) --requirement requirements/sentry.txt 2>/dev/null \
 		|| echo "sentry-sdk could not be installed: errors cannot be sent to Sentry."
 	@touch $@
 
@@ -174,7 +176,7 @@ $(BIN)/vp: portal/client/vp.sh $(VENV)/portal
 
 $(VENV)/dev: $(VENV)/portal requirements-dev.txt | $(BIN)/vp
 	@echo "Installing the packages for tests and checks into $(VENV)"
-	@$(INSTALL) --require-hashes --requirement requirements-dev.txt
+	@$(PINNED) --requirement requirements-dev.txt
 	@touch $@
 
 # Of one team of the demo, which recognises and speaks.
