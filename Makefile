@@ -11,12 +11,14 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # The pins name everything, so pip has nothing to resolve.
 PINNED := $(INSTALL) --require-hashes --no-deps
 PYTEST := $(BIN)/python -m pytest -q
-QUICK := -m "not slow" --dist worksteal
+NOT_SLOW := -m "not slow"
+QUICK := $(NOT_SLOW) --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
 # The portals of these tests would take the jobs of other tests of the same pytest process, so they have one of their own.
 PROCESSES := tests/portal/processes tests/listening/processes tests/portal/browser/test_journey.py \
 	tests/portal/browser/test_from_zero.py \
 	tests/listening/browser/test_whole_study.py tests/test_documentation.py
+BROWSER := tests/portal/browser tests/listening/browser
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
 # anything is asked of it, and those that wait until a reader has used its processor time up.
 ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
@@ -46,7 +48,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test compiled test-embedded test-others test-processes test-services test-slow test-random lint audit bench models clean requirements browser
+.PHONY: help demo run test compiled test-embedded test-browser test-pages test-others test-processes test-services test-slow test-random lint audit bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,21 +67,30 @@ run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 test: ## check style, types and contracts, then run the tests
 	@$(MAKE) --no-print-directory --jobs 3 $(VENV)/dev $(VENV)/models browser
 	@$(MAKE) --no-print-directory --jobs 2 lint compiled
-	@$(MAKE) --no-print-directory --jobs 2 test-embedded test-others
+	@$(MAKE) --no-print-directory --jobs 3 test-embedded test-browser test-others
 
 # Everything is compiled once, by one process, and not by all those that run tests: modules, and the loops of anonymisers.
 compiled: $(VENV)/dev
 	@$(PYTEST) --collect-only tests > /dev/null 2>&1 || true
 	@$(PYTEST) tests/anonymization/methods/test_every_method.py -k keeps_the_contract > /dev/null 2>&1 || true
 
-# No browser sees the database: its tests run once, on the embedded default.
-test-embedded: $(VENV)/dev $(VENV)/models browser
+# They give way to the tests beside them, which wait for something now and then.
+test-embedded: $(VENV)/dev $(VENV)/models
 	@echo "Running the tests on SQLite and the folder queue"
-	@$(PYTEST) -n 3 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES))
+	@nice -n 5 $(PYTEST) -n 2 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES) $(BROWSER))
 
-# They wait a third of their time, so they run beside the others. Their makes have no share in the jobs of this one: with
-# it they would wait for the slot that the tests beside them hold. Other flags stay, such as that of a dry run.
+# Those beside them. Their makes have no share in the jobs of this one: with it they would wait for the slot that others
+# hold. Other flags stay, such as that of a dry run.
 ALONE = MAKEFLAGS="$(filter-out -j% --jobserver%,$(MAKEFLAGS))" $(MAKE) --no-print-directory
+
+# One browser in one process: it compiles the scripts of the pages once, and what passed axe once has passed.
+test-browser:
+	@echo "Running beside them the tests in a browser"
+	@$(ALONE) $(ORDERED) test-pages
+
+test-pages: $(VENV)/dev $(VENV)/models browser
+	@$(PYTEST) $(NOT_SLOW) $(BROWSER) $(addprefix --ignore=,$(PROCESSES))
+
 test-others:
 	@echo "Running beside them the tests with processes of their own, then those on PostgreSQL and Redis"
 	@$(ALONE) $(ORDERED) test-processes
