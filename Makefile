@@ -104,7 +104,7 @@ test-services: $(VENV)/dev $(VENV)/models
 
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (an hour)
 	@$(PYTEST) -n 2 -m slow tests
-	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 tests/portal/browser tests/listening/browser
+	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(BROWSER)
 	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening tests/evaluation/app tests/anonymization/app \
 		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" \
 		--ignore-glob="*/analysis"

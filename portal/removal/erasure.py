@@ -49,7 +49,7 @@ from portal.core.removal import (
     list_folder,
 )
 from portal.core.storage import read_stored, replace_named, store_bytes
-from portal.jobs.models import Job, JobEvent, JobState
+from portal.jobs.models import ACTIVE_STATES, Job, JobEvent
 from portal.jobs.selectors import MAILS
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, System, Upload
 from portal.submissions.resumable_uploads import UNFINISHED
@@ -60,7 +60,6 @@ FIGURES = ".svg", ".png", ".pdf"
 ZIP = b"PK\x03\x04"
 PIECE = 500
 LONG = 12  # characters from which on a code, or a name with a digit, is nobody else's
-ENDED = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
 OF_JOBS = "title", "parameters", "stage", "result", "problems", "failure", "failure_remedy"
 # Rows of the submissions with its speech that stay.
 OF_SUBMISSIONS: dict[type[Model], tuple[str, ...]] = {
@@ -168,12 +167,12 @@ def _refuse(thing: Utterance | Speaker) -> None:
             f"The ratings of the listening test “{study}” were imported as a file, which may name it. Delete that test "
             "on the page Manage, erase again, and import a file without these ratings."
         )
-    under_way = _jobs(corpus).exclude(state__in=ENDED).exclude(kind__in=MAILS)
+    under_way = _jobs(corpus).filter(state__in=ACTIVE_STATES).exclude(kind__in=MAILS)
     if job := under_way.first():
         raise NotPossible(f"The job “{job}” works on the corpus {corpus}. Wait until it has ended, or cancel it.")
     learnt = _trainings(thing)
     reading = Q(anonymization_run__network__training__in=learnt) | Q(network_seed__training__in=learnt)
-    if job := Job.objects.filter(reading).exclude(state__in=ENDED).first():
+    if job := Job.objects.filter(reading).filter(state__in=ACTIVE_STATES).first():
         raise NotPossible(f"The job “{job}” works with a network that learnt from it. Wait for its end, or cancel it.")
 
 
@@ -392,7 +391,7 @@ def _rewrite_log(
     """The audit log and jobs, which tell of many things; a job that has not ended is left to its worker."""
     for rows in events:
         _rewrite(rows, ("subject", "data"), pattern, erasure, drops=False)
-    _rewrite(jobs.filter(state__in=ENDED), OF_JOBS, pattern, erasure, drops=False)
+    _rewrite(jobs.exclude(state__in=ACTIVE_STATES), OF_JOBS, pattern, erasure, drops=False)
     _rewrite(JobEvent.objects.filter(job__in=jobs), ("text",), pattern, erasure, drops=False)
 
 
