@@ -1,7 +1,8 @@
 """What all tests share: one browser a process (two would not live in one thread), the same examples of properties
 everywhere, and the list of slow tests.
 
-`slow.txt` names the tests that `make test-slow` adds to those of `make test`: each line a test, or one of its cases.
+`slow.txt` and `repeated.txt` name the tests that `make test-slow` adds to those of `make test`: a line of the first is
+a test, one of its cases or a file, with the reason; the second is made by `python -m tests.repeated`.
 """
 
 import gc
@@ -90,21 +91,19 @@ def no_worker():
     workers._process.worker, workers._process.capacity = "", None
 
 
-SLOW = Path(__file__).with_name("slow.txt")
-
-
-def slow_tests() -> set[str]:
-    lines = (line.partition("  #")[0].strip() for line in SLOW.read_text().splitlines())
+def read_list(name: str) -> set[str]:
+    lines = (line.partition("  #")[0].strip() for line in Path(__file__).with_name(name).read_text().splitlines())
     return {line for line in lines if line and not line.startswith("#")}
 
 
 def pytest_collection_modifyitems(config, items):
     # Files in a mixed order, the same everywhere: those that wait for a browser then run beside those that compute.
     items.sort(key=lambda item: zlib.crc32(str(item.path.relative_to(config.rootpath)).encode()))
-    slow = slow_tests()
+    slow, repeated = read_list("slow.txt"), read_list("repeated.txt")
     for item in items:
-        names = {item.name, getattr(item, "originalname", item.name), Path(item.fspath).name} & slow
-        if names:
+        if item.nodeid in repeated:
+            item.add_marker(pytest.mark.repeated)
+        if item.nodeid in repeated or {item.name, getattr(item, "originalname", item.name), item.path.name} & slow:
             item.add_marker(pytest.mark.slow)
 
 

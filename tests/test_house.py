@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import read_list
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("common", "speech", "portal", "listening", "evaluation", "anonymization")
 HEAVY = (
@@ -284,3 +286,21 @@ def names_something(name: str) -> bool:
 def test_name_of_nothing_is_found():
     assert names_something("evaluation.metrics.pitch.pitch_correlation")
     assert not names_something("evaluation.scoring.compute")
+
+
+def missing_tests(lines):
+    """The lines, of `tests/slow.txt` or `tests/repeated.txt`, whose test or file is not there."""
+    files = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    names = {Path(path).name for path in files}
+    defined = {name for text in files.values() for name in re.findall(r"def (test_\w+)\(", text)}
+
+    def is_there(line):
+        path, _, test = line.partition("[")[0].rpartition("::")
+        return f"def {test}(" in files.get(path, "") if path else test in defined or test in names
+
+    return [line for line in lines if not is_there(line)]
+
+
+def test_lists_of_slow_tests_name_tests_that_are_there():
+    assert missing_tests(read_list("slow.txt") | read_list("repeated.txt")) == []
+    assert missing_tests(["tests/test_house.py::test_of_nothing[1]", "test_of_nothing", "test_nothing.py"]) != []
