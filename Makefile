@@ -29,7 +29,8 @@ ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accoun
 	farming.py codes.py withdrawal.py)
 # What depends on how messages are kept, by Redis or by the folder queue, on which the other tests of processes run; and
 # without those that have a Redis of their own there, too.
-ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py two_hosts.py::test_submission_is_checked_measured_and_played_on_two_machines \
+ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py \
+	two_hosts.py::test_submission_is_checked_measured_and_played_on_two_machines \
 	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker)
 NOT_ON_THEM := -k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
 	or unsafe_archive or would_end or real_ or spreadsheet or dictionary or page or command \

@@ -91,19 +91,18 @@ def no_worker():
     workers._process.worker, workers._process.capacity = "", None
 
 
-def read_list(name: str) -> set[str]:
-    lines = (line.partition("  #")[0].strip() for line in Path(__file__).with_name(name).read_text().splitlines())
+def slow_tests() -> set[str]:
+    texts = (Path(__file__).with_name(name).read_text() for name in ("slow.txt", "repeated.txt"))
+    lines = (line.partition("  #")[0].strip() for text in texts for line in text.splitlines())
     return {line for line in lines if line and not line.startswith("#")}
 
 
 def pytest_collection_modifyitems(config, items):
     # Files in a mixed order, the same everywhere: those that wait for a browser then run beside those that compute.
     items.sort(key=lambda item: zlib.crc32(str(item.path.relative_to(config.rootpath)).encode()))
-    slow, repeated = read_list("slow.txt"), read_list("repeated.txt")
+    slow = slow_tests()
     for item in items:
-        if item.nodeid in repeated:
-            item.add_marker(pytest.mark.repeated)
-        if item.nodeid in repeated or {item.name, getattr(item, "originalname", item.name), item.path.name} & slow:
+        if {item.nodeid, item.name, getattr(item, "originalname", item.name), item.path.name} & slow:
             item.add_marker(pytest.mark.slow)
 
 

@@ -48,23 +48,24 @@ KEPT = re.compile(
 
 @dataclass
 class Run:
-    """What a test took, in seconds of processor time, without what it shares with others; and what it ran."""
+    """What a test took, in seconds of processor time (without fixtures that it shares with others, and of that in
+    processes that it started), and what it ran in its own process: file, line before, line after."""
 
-    own_s: float
+    all_s: float
     children_s: float
     branches: set[tuple[str, int, int]]
 
     @property
     def can_go(self) -> bool:
-        return self.own_s >= LEAST_S and self.children_s <= MOST_OF_CHILDREN * self.own_s
+        return self.all_s >= LEAST_S and self.children_s <= MOST_OF_CHILDREN * self.all_s
 
 
 class Notes:
     """The plugin of pytest that notes, in each of its processes, what each test runs and takes."""
 
     def __init__(self, folder: Path):
-        self.times: dict[str, tuple[float, float]] = {}
-        self.shared_s = 0.0
+        self.times: dict[str, tuple[float, float]] = {}  # in all, and in processes that the test started
+        self.shared_s = 0.0  # of the test that runs, for fixtures that others have, too
         self.path = folder / f"times-{os.getpid()}.json"
         self.coverage = coverage.Coverage(
             data_file=str(folder / f"branches-{os.getpid()}"),
@@ -107,7 +108,7 @@ def pytest_configure(config):
 
 def run_tests(folder: Path) -> None:
     ignored = [f"--ignore-glob=*/{name}" for name in ELSEWHERE]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.repeated", "-m", "not slow or repeated"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.repeated", "-m", "not slow"]
     environment = os.environ | {"REPEATED_NOTES": str(folder)}
     subprocess.run([*command, *ignored, "tests"], cwd=ROOT, env=environment, check=True)
 
@@ -115,8 +116,8 @@ def run_tests(folder: Path) -> None:
 def read_notes(folder: Path) -> dict[str, Run]:
     runs = {}
     for path in folder.glob("times-*.json"):
-        for name, (own_s, children_s) in json.loads(path.read_text()).items():
-            runs[name] = Run(own_s, children_s, set())
+        for name, (all_s, children_s) in json.loads(path.read_text()).items():
+            runs[name] = Run(all_s, children_s, set())
     for path in folder.glob("branches-*"):
         with closing(sqlite3.connect(path)) as connection:
             for name, *branch in connection.execute(BRANCHES):
@@ -130,7 +131,7 @@ def choose(runs: dict[str, Run]) -> list[str]:
     times_run = Counter(branch for run in runs.values() for branch in run.branches)
     cases = Counter(name.partition("[")[0] for name in runs)
     chosen = []
-    for name, run in sorted(runs.items(), key=lambda item: (-item[1].own_s, item[0])):
+    for name, run in sorted(runs.items(), key=lambda item: (-item[1].all_s, item[0])):
         test, has_cases, _ = name.partition("[")
         if not run.can_go or KEPT.search(name) or (has_cases and cases[test] == 1):
             continue
@@ -143,9 +144,10 @@ def choose(runs: dict[str, Run]) -> list[str]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
+        LIST.write_text(HEADER)  # those that are in it run, too
         run_tests(Path(folder))
         runs = read_notes(Path(folder))
     chosen = choose(runs)
     LIST.write_text(HEADER + "".join(f"{name}\n" for name in chosen))
-    print(f"{len(chosen)} of {len(runs)} tests, {sum(runs[name].own_s for name in chosen):.0f} s of", end=" ")
-    print(f"{sum(run.own_s for run in runs.values()):.0f} s of processor time: {LIST.relative_to(ROOT)}")
+    print(f"{len(chosen)} of {len(runs)} tests, {sum(runs[name].all_s for name in chosen):.0f} s of", end=" ")
+    print(f"{sum(run.all_s for run in runs.values()):.0f} s of processor time: {LIST.relative_to(ROOT)}")
