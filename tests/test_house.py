@@ -12,10 +12,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from portal.core.templatetags.portal import moment
 from tests.conftest import slow_tests
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -236,6 +238,12 @@ def test_templates_keep_to_160_columns():
         if len(line) > 160 and "{%" not in line
     ]
     assert long == []
+
+
+def test_moments_of_pages_are_to_the_second():
+    """Parts of a second are of no use there, and a page with 10.8765 seconds seems to show a number 0.8765."""
+    assert moment(datetime(2026, 11, 28, 18, 1, 10, 876543, tzinfo=UTC)) == "2026-11-28T18:01:10+00:00"
+    assert [str(path) for path in (ROOT / "templates").rglob("*.html") if "|date:'c'" in path.read_text()] == []
 
 
 def test_breadcrumbs_begin_with_a_list_and_never_with_a_single_thing():

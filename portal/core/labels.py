@@ -30,8 +30,8 @@ def name_language(code: str) -> str:
 
 
 def moment_cell(at: datetime, form: str = "%Y-%m-%d", link: str = "") -> Cell:
-    """A time in a table, in UTC; what a program reads is whole."""
-    return Cell(f"{at:{form}}", moment=at.isoformat(), link=link)
+    """A time in a table, in UTC; to the second for a program, as the filter `moment` writes it in pages."""
+    return Cell(f"{at:{form}}", moment=at.isoformat(timespec="seconds"), link=link)
 
 
 def missing_line(lacks: Iterable[tuple[str, str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import template
@@ -31,6 +32,12 @@ register.simple_tag(if_mailed)  # {% if_mailed "You get a mail." %}
 def size(count: int) -> str:
     """`{{ upload.size|size }}`: 9.3 MB."""
     return format_size(count).replace(" ", "\u00a0")
+
+
+@register.filter
+def moment(at: datetime | None) -> str:
+    """`<time datetime="{{ job.created_at|moment }}">`: for programs, in ISO 8601, to the second; nothing for None."""
+    return at.isoformat(timespec="seconds") if at else ""
 
 
 @register.filter
