@@ -28,6 +28,7 @@ from portal.submissions.models import SubmittedFile, System
 from portal.submissions.services import create_baseline
 from tests.anonymization.methods.test_retrained import train
 from tests.evaluation.engines import require_model_file
+from tests.pages import read_page
 from tests.portal.factories import make_corpus, make_job, make_organizer
 from tests.portal.network_trainings import CARD, LOSSES, make_material
 
@@ -83,10 +84,6 @@ def start(network, corpus=None, name="tones_trials_f", method="asr-bn", **settin
         submission=submission, data_sets=data_sets, method=method, seed=1, network=network, **settings
     )
     return AnonymizationRun.objects.get(pk=run.pk)
-
-
-def text_of(response):
-    return " ".join(response.content.decode().split())
 
 
 # Started and made ----------------------------------------------------------------------------------
@@ -294,7 +291,7 @@ def test_network_that_was_erased_with_a_speaker_is_told(learnt, client):
     assert "no longer in this portal" in ended.failure
     client.force_login(make_organizer())
     for address in ("/systems/b/", "/systems/b/runs/tones_trials_f/"):
-        assert run.retrained["decoder"] in text_of(client.get(address))
+        assert run.retrained["decoder"] in read_page(client.get(address))
 
 
 # Pages ---------------------------------------------------------------------------------------------
@@ -317,13 +314,13 @@ def test_page_of_a_training_leads_to_a_run_with_its_network(learnt, organizer):
     training = network.training.get_absolute_url()
     address = f"{FORM}?network={network.pk}"
     response = organizer.get(training)
-    page, readers = text_of(response), response.context["readers"]
+    page, readers = read_page(response), response.context["readers"]
     assert {"asr-bn", "b1-lite", "b1a", "ohnn"} <= set(readers)
     assert not {"t40", "b1b", "joint-hifigan"} & set(readers)
     assert f"{', '.join(readers)}: these methods read such a network" in page
     assert f'href="{address}">Run a method with seed 1</a>' in page
     response = organizer.get(address)
-    page = text_of(response)
+    page = read_page(response)
     assert f'<a href="{training}">content-decoder, training {network.training_id}, seed 1</a>' in page
     assert f'href="/systems/new/{other.name}/?network={network.pk}"' in page
     assert "Cannot run here: B1.b lite" in page
@@ -336,29 +333,29 @@ def test_page_of_a_training_leads_to_a_run_with_its_network(learnt, organizer):
     assert {run.network for run in runs} == {network}
     assert System.objects.get().title == runs[0].method_title
     for shown in ("/systems/mine/", "/systems/mine/runs/tones_trials_f/"):
-        page = text_of(organizer.get(shown))
+        page = read_page(organizer.get(shown))
         assert f'<dt>Trained network</dt><dd><a href="{training}">{network}</a></dd>' in page
         assert f'title="{network.card["sha256"]["weights.safetensors"]}"' in page
     answer = organizer.post(address, asked(corpus, method="t40"))
     assert answer.status_code == 422
-    assert "t40 also needs a network f0-regressor" in text_of(answer)
+    assert "t40 also needs a network f0-regressor" in read_page(answer)
 
 
 def test_page_of_a_decoder_leads_to_a_second_network_and_that_to_a_run_with_both(learnt, organizer):
     corpus = make_material().corpus
     decoder = learnt(corpus)
     response = organizer.get(decoder.training.get_absolute_url())
-    page = text_of(response)
+    page = read_page(response)
     assert {"t40", "b1b", "joint-hifigan"} <= set(response.context["needing_another"])
     assert "these methods also need a second network that was trained for this decoder." in page
     form = f"/anonymizers/trainings/new/tones/?decoder={decoder.pk}"
     assert f'href="{form}">Train a second network for seed 1</a>' in page
     network = learnt(corpus, recipe="f0-regressor", own=decoder)
     training = network.training.get_absolute_url()
-    page = text_of(organizer.get(decoder.training.get_absolute_url()))
+    page = read_page(organizer.get(decoder.training.get_absolute_url()))
     assert f'for this decoder: <a href="{training}">training {network.training_id}</a> (f0-regressor).' in page
     response = organizer.get(training)
-    page, link = text_of(response), f'<a href="{decoder.training.get_absolute_url()}">{decoder}</a>'
+    page, link = read_page(response), f'<a href="{decoder.training.get_absolute_url()}">{decoder}</a>'
     assert response.context["readers"] == ["t40"]
     assert "t40: this method reads such a network and its decoder in place of those that ship." in page
     assert f"<dt>Decoder</dt><dd>{link}</dd>" in page
@@ -366,11 +363,11 @@ def test_page_of_a_decoder_leads_to_a_second_network_and_that_to_a_run_with_both
     address = f"{FORM}?network={network.pk}"
     response = organizer.get(address)
     assert [card.method.name for card in response.context["form"].method_choices()] == ["t40"]
-    assert f'<a href="{training}">{network}</a>, and its decoder, {link}.' in text_of(response)
+    assert f'<a href="{training}">{network}</a>, and its decoder, {link}.' in read_page(response)
     assert organizer.post(address, asked(corpus, method="t40")).headers["Location"] == "/systems/mine/"
     assert {run.network for run in AnonymizationRun.objects.all()} == {network}
     for shown in ("/systems/mine/", "/systems/mine/runs/tones_trials_f/"):
-        page = text_of(organizer.get(shown))
+        page = read_page(organizer.get(shown))
         assert f'<dt>Trained network</dt><dd><a href="{training}">{network}</a></dd>' in page
         assert f"<dt>Its decoder</dt><dd>{link}</dd>" in page
         for one in (network, decoder):
@@ -380,7 +377,7 @@ def test_page_of_a_decoder_leads_to_a_second_network_and_that_to_a_run_with_both
 def test_decoder_of_hidden_speech_is_named_without_a_link_and_runs_for_nobody_else(learnt, organizer):
     decoder = learnt(make_material("hidden", is_shared=False).corpus)
     network = learnt(make_material().corpus, recipe="f0-regressor", own=decoder)
-    page = text_of(organizer.get(network.training.get_absolute_url()))
+    page = read_page(organizer.get(network.training.get_absolute_url()))
     assert f"<dt>Decoder</dt><dd>{decoder}</dd>" in page
     assert decoder.training.get_absolute_url() not in page
     assert "Run a method" not in page
@@ -391,7 +388,7 @@ def test_form_warns_of_speakers_whom_a_network_or_its_decoder_heard(learnt, orga
     corpus, other = make_material().corpus, make_material("speech").corpus
     network = learnt(corpus, recipe="f0-regressor", own=learnt(other))
     address = f"{FORM}?network={network.pk}"
-    assert "heard speakers of the evaluation" not in text_of(organizer.get(address))
+    assert "heard speakers of the evaluation" not in read_page(organizer.get(address))
     corpus.data_sets.get(name="tones_train").utterances.add(corpus.utterances.get(name="tones-s0-000"))
     for speaker in corpus.speakers.filter(name__startswith="tones-s"):
         one = other.utterances.filter(speaker__name="speech_train-0").first()
@@ -406,7 +403,7 @@ def test_form_warns_of_speakers_whom_a_network_or_its_decoder_heard(learnt, orga
     assert of_decoder.startswith(
         f"Training {number} learnt from 2 speakers who are enrolled or tried here, to judge by names. A method"
     )
-    page = text_of(response)
+    page = read_page(response)
     assert page.count("<strong>The network heard speakers of the evaluation</strong>") == 2
     assert organizer.get(FORM).context["form"].warnings() == []
 
@@ -424,7 +421,7 @@ def test_networks_that_no_method_reads_or_one_may_not_see_are_not_found(learnt, 
     unread.training.recipe = "phone-recognizer"
     unread.training.save()
     assert list_readers(unread) == ({}, {})
-    assert "Run a method" not in text_of(client.get(unread.training.get_absolute_url()))
+    assert "Run a method" not in read_page(client.get(unread.training.get_absolute_url()))
     unfinished = corpus.network_trainings.create(recipe="content-decoder").seeds.create(seed=1)
     for pk in (hidden.pk, unread.pk, unfinished.pk, 0, "x", "", "9" * 40):
         assert client.get(f"{FORM}?network={pk}").status_code == 404
@@ -436,7 +433,7 @@ def test_training_that_one_may_not_see_is_named_without_a_link(learnt, organizer
     network = learnt(make_material("hidden", is_shared=False).corpus)
     start(network)
     for address in ("/systems/b/", "/systems/b/runs/tones_trials_f/"):
-        page = text_of(organizer.get(address))
+        page = read_page(organizer.get(address))
         assert f"<dt>Trained network</dt><dd>{network}</dd>" in page
         assert network.training.get_absolute_url() not in page
 

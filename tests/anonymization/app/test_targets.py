@@ -16,6 +16,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from portal.submissions.services import create_baseline
+from tests.pages import read_page
 from tests.portal.archives import anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user
 
@@ -55,10 +56,6 @@ def start(corpus, name="tones_trials_f", *, selection="random", seed=1, **settin
         **settings,
     )
     return run
-
-
-def text_of(response):
-    return " ".join(response.content.decode().split())
 
 
 # Planned -------------------------------------------------------------------------------------------
@@ -148,14 +145,14 @@ def asked(corpus, **changes):
 @needs_world
 def test_form_starts_a_run_with_the_targets_that_were_chosen(organizer, corpus):
     lenders = corpus.data_sets.get(name="lenders")
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     assert '<select name="knn-world__target_set"' in page
     assert '<option value="one-per-source">One for each speaker</option>' in page
     chosen = {"knn-world__target_set": lenders.pk, "knn-world__target_selection": "constant", "knn-world__k": "8"}
     assert organizer.post(FORM, asked(corpus, **chosen)).headers["Location"] == "/systems/mine/"
     run = AnonymizationRun.objects.get()
     assert (run.target_set, run.target_selection, run.options["k"]) == (lenders, "constant", 8.0)
-    shown = text_of(organizer.get("/systems/mine/runs/tones_trials_f/"))
+    shown = read_page(organizer.get("/systems/mine/runs/tones_trials_f/"))
     assert "<dt>Targets</dt><dd>One for all, from the 2 speakers of lenders</dd>" in shown
     assert f'<td data-label="Target">{run.targets["tones-s0"]}</td>' in shown
     rows = list(csv.reader(io.StringIO(organizer.get("/systems/mine/runs/tones_trials_f/voices.csv").content.decode())))

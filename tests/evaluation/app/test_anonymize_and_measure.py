@@ -46,6 +46,7 @@ from portal.submissions.rules import Relation
 from portal.submissions.services import withdraw
 from portal.systems.services import start_baseline, start_edition_baseline
 from speech.pitch.estimators import f0_praat
+from tests.pages import read_page
 from tests.portal.factories import make_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "quick_measures")]
@@ -633,7 +634,7 @@ def test_baseline_of_an_edition_goes_from_received_to_the_leaderboard(demo, edit
     assert [one.actor for one in submission.events.all()] == [organizer, None, None, None]  # the portal starts the rest
     client = Client()
     client.force_login(organizer)
-    page = " ".join(client.get(submission.get_absolute_url()).content.decode().split())
+    page = read_page(client.get(submission.get_absolute_url()))
     assert f'<span class="soft">by {organizer}</span>' in page
     assert 'Evaluating <span class="soft">by the portal</span>' in page
     note = submission.events.get(state="accepted").note

@@ -11,6 +11,7 @@ from listening.app.models import Session
 from listening.app.results.services import start_due_analysis
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PLAIN, Visit, text_of, to_trials
+from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -94,10 +95,10 @@ def test_criterion_33_who_listens_is_waited_for_and_nobody_else(study, organizer
     assert study.sessions.get(token=listening.token).block.holder is not None
     client = Client()
     client.force_login(organizer)
-    told = " ".join(client.get(study.get_absolute_url()).content.decode().split())
+    told = read_page(client.get(study.get_absolute_url()))
     assert "1 evaluator can still finish; the answers are analysed after the last of them has ended." in told
     Session.objects.update(state="finished")
-    told = " ".join(client.get(study.get_absolute_url()).content.decode().split())
+    told = read_page(client.get(study.get_absolute_url()))
     assert ("can still finish" in told, "Its answers are analysed automatically: look at its" in told) == (False, True)
 
 

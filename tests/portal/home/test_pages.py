@@ -885,10 +885,10 @@ def test_next_step_of_an_edition_is_the_main_one(client, organizer):
     organizer.save()
     assert [title for title, _ in _steps(organizer)] == ["Set up a mail server"]  # the edition says to run a baseline
     main = '<a class="button end" href="'
-    page = " ".join(client.get("/").content.decode().split())
+    page = read_page(client.get("/"))
     assert page.count(main) == page.count(f"{main}/systems/new/tones/?edition=mine") == 1
     make_job("failed")
-    page = " ".join(client.get("/").content.decode().split())
+    page = read_page(client.get("/"))
     assert page.count(main) == page.count(f"{main}/jobs/") == 1
 
 

@@ -436,7 +436,7 @@ def test_headings_lead_to_the_other_order(client, edition):
 
 def test_page_says_ranks_intervals_groups_reasons_and_method(client, edition):
     publish(edition)
-    page = " ".join(client.get(f"/editions/{edition.name}/leaderboard/").content.decode().split())
+    page = read_page(client.get(f"/editions/{edition.name}/leaderboard/"))
     for words in (
         "EER of at least 15 %",
         "T01-c1 (Alder) leads with a WER of 7.8 % (7.4 to 8.2), the only ranked system.",

@@ -10,15 +10,12 @@ from portal.leaderboard.exports import leaderboard_as_latex, leaderboard_rows
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer as leaderboard_answer
 from portal.submissions.models import System
+from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db
-
-
-def text_of(response):
-    return " ".join(response.content.decode().split())
 
 
 def page_of(client, label):
@@ -57,10 +54,10 @@ def test_page_names_another_attack_model_with_a_lower_eer(client):
     assert "lower EER on T02-p1" not in said
     last = leaderboard_answer(board, board.table.tables[0])[-1]
     assert last.endswith(" Ignorant attacks: the attacker enrols speakers with original speech.")
-    page = text_of(client.get(f"/editions/{edition.name}/leaderboard/"))
+    page = read_page(client.get(f"/editions/{edition.name}/leaderboard/"))
     assert "ignorant attack: 9.0 %" in page
     assert "The ignorant attack already gives a lower EER, 9.0 %, which misses the limits of 15 and 20 %;" in page
-    assert "ignorant attack: 9.0 %" in text_of(client.get("/"))
+    assert "ignorant attack: 9.0 %" in read_page(client.get("/"))
     assert "T01-p1 (not reliable) (ignorant attack: 9.0 \\%)" in leaderboard_as_latex(board)
     last = next(row for row in leaderboard_rows(board) if row[7] == "T01-p1")[-1]
     assert "gives a lower EER, 9.0 %" in last
@@ -89,7 +86,7 @@ def test_average_that_lacks_a_data_set_says_which(client):
     submission = make_submission(system, state="evaluated", evaluated_at=timezone.now())
     lazy = number(edition, "eer", "kaldi", "libri_test_trials_f", 12.0, attack="lazy-informed")
     make_objective_run(submission, [*ranked_numbers(edition, eer=20.0, wer=8.0), lazy])
-    page = text_of(client.get(f"/systems/{system.name}/"))
+    page = read_page(client.get(f"/systems/{system.name}/"))
     sets = list_averaged_sets(track_of(edition), "eer", "test")
     absent = [name for name in sets if name != "libri_test_trials_f"]
     assert f"no number of {', '.join(absent)}" in page

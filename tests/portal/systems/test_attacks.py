@@ -21,6 +21,7 @@ from portal.systems.objective_results.tables import number_cell
 from portal.systems.recognition.pages import AlignedWords, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
+from tests.pages import read_page
 from tests.portal.attacked import FALLING, SEMI, attacked, recognised
 from tests.portal.factories import (
     add_files,
@@ -183,10 +184,6 @@ def get(client, user, system, path=""):
     return client.get(f"/systems/{system.name}/{path}")
 
 
-def text_of(response):
-    return " ".join(response.content.decode().split())
-
-
 def rows_of(response):
     return list(csv.DictReader(io.StringIO(response.content.decode())))
 
@@ -210,7 +207,7 @@ def test_own_and_uploaded_attackers_stand_side_by_side(client, system):
     cells = cells_of(page.context["table"])
     assert cells["tones_trials_f", "semi-informed"] == {"Uploaded scores": "7.8"}
     assert cells["tones_trials_f", "lazy-informed"] == {WESPEAKER: "35", SPECTRUM: "35"}
-    text = text_of(page)
+    text = read_page(page)
     assert "30 to 40" in text
     assert f'data-label="{WESPEAKER}"' in text
     assert "No attacker with more knowledge has a higher EER" in text
@@ -230,12 +227,12 @@ def test_gain_of_zero_says_that_it_is_saturated_however_many_speakers_there_are(
 def test_system_page_has_the_short_form(client, system):
     attacked(submission_of(system))
     recognised(submission_of(system))
-    text = text_of(get(client, owner_of(system), system))
+    text = read_page(get(client, owner_of(system), system))
     assert "Attacks by the portal" in text
     assert "What a recogniser understands" in text
     assert f'href="/systems/{system.name}/attacks/"' in text
     assert "attacks/new/" not in text
-    assert "attacks/new/" in text_of(get(client, organizer_of(system), system))
+    assert "attacks/new/" in read_page(get(client, organizer_of(system), system))
 
 
 def test_trained_attacker_ends_the_ladder(client, system):
@@ -260,8 +257,8 @@ def test_trained_attackers_say_recipe_comparison_and_seed_everywhere(client, sys
     attacked(submission, trained=training, eers=SEMI)
     title = f"2022-small trained on anonymised speech, PLDA, seed 1 (training {training.pk})"
     owner = owner_of(system)
-    assert title in text_of(get(client, owner, system, "attacks/"))
-    assert title in text_of(get(client, owner, system))
+    assert title in read_page(get(client, owner, system, "attacks/"))
+    assert title in read_page(get(client, owner, system))
     assert {row["title"] for row in rows_of(get(client, owner, system, "attacks/numbers.csv"))} == {title}
     assert [one["title"] for one in get(client, owner, system, "attacks/numbers.json").json()["attackers"]] == [title]
 
@@ -280,15 +277,15 @@ def test_eer_above_chance_says_what_the_reversed_sign_reaches(client, system):
 
 def test_order_that_breaks_has_its_reason_on_the_page(client, system):
     attacked(submission_of(system), eers=FALLING | {LAZY: (49.0, 46.0, 52.0)}, sets=["tones_trials_f"])
-    text = text_of(get(client, owner_of(system), system, "attacks/"))
+    text = read_page(get(client, owner_of(system), system, "attacks/"))
     assert "lazy-informed 49.0 % is above ignorant 48.0 %: both are near 50 %" in text
 
 
 def test_missing_numbers_are_told_to_its_own_people_only(client, system):
     attacked(submission_of(system), missing=[("EER of tones_trials_m", "2 trials have no score")])
     publish(system)
-    assert "2 trials have no score" in text_of(get(client, owner_of(system), system, "attacks/"))
-    assert "2 trials have no score" not in text_of(get(client, None, system, "attacks/"))
+    assert "2 trials have no score" in read_page(get(client, owner_of(system), system, "attacks/"))
+    assert "2 trials have no score" not in read_page(get(client, None, system, "attacks/"))
 
 
 def test_newest_finished_run_of_an_attacker_counts(client, system):
@@ -296,11 +293,11 @@ def test_newest_finished_run_of_an_attacker_counts(client, system):
     attacked(submission_of(system), state="failed")
     page = get(client, owner_of(system), system, "attacks/")
     assert cells_of(page.context["table"])["tones_trials_f", "lazy-informed"] == {SPECTRUM: "11.0"}
-    assert "failed</strong>" in text_of(page)
+    assert "failed</strong>" in read_page(page)
     attacked(submission_of(system), eers=FALLING | {LAZY: (22.0, 20.0, 24.0)})
     page = get(client, owner_of(system), system, "attacks/")
     assert cells_of(page.context["table"])["tones_trials_f", "lazy-informed"] == {SPECTRUM: "22.0"}
-    assert "failed</strong>" not in text_of(page)
+    assert "failed</strong>" not in read_page(page)
 
 
 def test_baseline_without_an_edition_has_the_same_pages(client, db):
@@ -308,7 +305,7 @@ def test_baseline_without_an_edition_has_the_same_pages(client, db):
     attacked(submission_of(system))
     recognised(submission_of(system))
     organizer = make_organizer()
-    assert "Attacks by the portal" in text_of(get(client, organizer, system))
+    assert "Attacks by the portal" in read_page(get(client, organizer, system))
     page = get(client, organizer, system, "attacks/")
     assert cells_of(page.context["table"])["tones_trials_m", "ignorant"] == {SPECTRUM: "48"}
     assert get(client, organizer, system, "recognition/").status_code == 200
@@ -350,7 +347,7 @@ def test_public_pages_hold_no_text_speaker_or_recording(client, system):
     attacked(submission_of(system))
     publish(system)
     for path in ("recognition/", "attacks/", ""):
-        text = text_of(get(client, None, system, path))
+        text = read_page(get(client, None, system, path))
         held = ("tones-s0-002", "LISTENER", "<audio", "scores/", "results.zip", "utterances.csv", "cancel")
         assert [words for words in held if words in text] == [], path
 
@@ -370,11 +367,11 @@ def test_public_page_of_a_frozen_leaderboard_shows_what_was_measured_by_then(cli
 
 def test_pages_without_numbers_are_calm(client, system):
     for path in ("attacks/", "recognition/"):
-        assert "yet</h2>" in text_of(get(client, owner_of(system), system, path))
-        assert "new/" in text_of(get(client, organizer_of(system), system, path))
+        assert "yet</h2>" in read_page(get(client, owner_of(system), system, path))
+        assert "new/" in read_page(get(client, organizer_of(system), system, path))
     publish(system)
     assert [get(client, None, system, path).status_code for path in PUBLIC] == [302] * len(PUBLIC)
-    assert "Attacks by the portal" not in text_of(get(client, None, system))
+    assert "Attacks by the portal" not in read_page(get(client, None, system))
 
 
 # Files ---------------------------------------------------------------------------------------------
@@ -433,7 +430,7 @@ def test_rates_and_utterances_come_as_tables(client, system):
 def test_worst_utterance_is_shown_word_by_word_with_signs_and_words(client, system):
     recognised(submission_of(system), sets=["tones_trials_f", "tones_trials_m"])
     page = get(client, owner_of(system), system, "recognition/")
-    text = text_of(page)
+    text = read_page(page)
     assert "3 errors in 5 words (60.0 %): 1 substituted, 1 deleted, 1 inserted · original: not recognised" in text
     assert '<span class="visually-hidden">for </span><del>SPEAKER</del>' in text
     assert '<span class="visually-hidden">added: </span><span aria-hidden="true">+</span><ins>NEW</ins>' in text
@@ -459,7 +456,7 @@ def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(cl
     kept, given = files["tones_trials_f"], files["tones_trials_m"]
 
     def pages(who):
-        compared = [text_of(get(client, who, system, f"files/{one.pk}/")) for one in (kept, given)]
+        compared = [read_page(get(client, who, system, f"files/{one.pk}/")) for one in (kept, given)]
         rows = rows_of(get(client, who, system, "recognition/utterances.csv"))
         told = {name: {bool(row["reference"]) for row in rows if row["data_set"] == name} for name in files}
         shown = [one.utterance.transcript in page for one, page in zip((kept, given), compared, strict=True)]
@@ -469,7 +466,7 @@ def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(cl
     assert pages(edition.organizers.get()) == ([True, True], {True}, {True})
     page = get(client, owner_of(system), system, "recognition/?data_set=tones_trials_f")
     assert {(one.may_read, len(one.steps)) for one in page.context["utterances"]} == {(False, 0)}
-    text = text_of(page)
+    text = read_page(page)
     assert text.count("What was said is not given to teams of this edition:") == 1
     assert "a word that was not said" not in text  # signs that no text has are not explained
     assert "SENTENCE NEW 2 OF LISTENER" in text
@@ -482,9 +479,9 @@ def test_utterances_come_in_pages_and_of_the_chosen_recogniser(client, system, m
     recognised(submission_of(system), "whisper-base")
     page = get(client, owner_of(system), system, "recognition/?recogniser=whisper-base&page=2")
     assert page.context["chosen"].name == "whisper-base"
-    assert text_of(page).count('<option value="whisper-base" selected>') == 1
+    assert read_page(page).count('<option value="whisper-base" selected>') == 1
     assert len(page.context["utterances"]) == 1
-    assert 'start="4"' in text_of(page)
+    assert 'start="4"' in read_page(page)
 
 
 # Forms ---------------------------------------------------------------------------------------------
@@ -500,7 +497,7 @@ def test_form_offers_attackers_and_says_what_keeps_one_from_running(client, syst
         attackers, "explain_missing", lambda engine: "Its weights are missing." if engine.name == "ge2e" else ""
     )
     page = get(client, organizer_of(system), system, "attacks/new/")
-    form, text = page.context["form"], text_of(page)
+    form, text = page.context["form"], read_page(page)
     able = [name for name in attackers.engines() if name != "ge2e"]
     assert [card.engine.name for card in form.engine_cards()] == able
     assert "Cannot run here: GE2E (Resemblyzer) (Its weights are missing)." in text
@@ -522,10 +519,10 @@ def test_form_with_problems_starts_nothing(client, system, fields):
 
 def test_system_without_anything_to_attack_says_why(client, system):
     submission_of(system).files.all().delete()
-    text = text_of(get(client, organizer_of(system), system, "attacks/new/"))
+    text = read_page(get(client, organizer_of(system), system, "attacks/new/"))
     assert "The submission holds no anonymised speech of tones_enrolls." in text
     assert "No speech to use" in text
-    assert "No speech to use" in text_of(get(client, organizer_of(system), system, "recognition/new/"))
+    assert "No speech to use" in read_page(get(client, organizer_of(system), system, "recognition/new/"))
 
 
 @pytest.mark.usefixtures("quick_figures", "few_resamples")
@@ -536,16 +533,16 @@ def test_attack_is_started_runs_and_is_shown(client, system):
     assert (started.status_code, started["Location"]) == (302, f"/systems/{system.name}/attacks/")
     again = post(client, organizer, system, "attacks/new/", engine="long-term-spectrum", data_sets=["tones_trials_f"])
     assert again.status_code == 422
-    assert "is under way already" in text_of(again)
+    assert "is under way already" in read_page(again)
     page = get(client, organizer, system, "attacks/")
-    assert "hx-get" in text_of(page)
-    assert "Cancel" in text_of(page)
+    assert "hx-get" in read_page(page)
+    assert "Cancel" in read_page(page)
     while job := Job.objects.filter(state=JobState.WAITING).order_by("created_at", "pk").first():
         ended = execute(job.pk)
         assert ended is not None
         assert ended.state == JobState.SUCCEEDED
     page = get(client, organizer, system, "attacks/")
-    assert "hx-get" not in text_of(page)
+    assert "hx-get" not in read_page(page)
     cells = cells_of(page.context["table"])
     assert {attack for _, attack in cells} == {"unprotected", "ignorant", "lazy-informed", "semi-informed"}
     # Anonymised speech is the original here, so all attacks are the same.
@@ -561,7 +558,7 @@ def test_recognition_is_started_by_the_form(client, system, monkeypatch):
     started = post(client, organizer_of(system), system, "recognition/new/", engine=name, data_sets=["tones_trials_f"])
     assert (started.status_code, started["Location"]) == (302, f"/systems/{system.name}/recognition/")
     assert EvaluationRun.objects.get(kind="recognition").engine == name
-    assert "No running worker takes jobs of the queue “computing”." in text_of(
+    assert "No running worker takes jobs of the queue “computing”." in read_page(
         get(client, organizer_of(system), system, "recognition/")
     )
 
@@ -583,7 +580,7 @@ def test_running_attack_tells_how_far_it_is_and_can_be_cancelled_by_organizers(c
     Job.objects.filter(pk=job.pk).update(stage="Vectors of original tones_trials_f", done=3, total=8)
     for who, may_cancel in ((owner_of(system), False), (organizer_of(system), True)):
         for path in ("attacks/", "attacks/progress"):
-            text = text_of(get(client, who, system, path))
+            text = read_page(get(client, who, system, path))
             assert "Vectors of original tones_trials_f" in text
             assert "3 of 8" in text
             assert ("/cancel" in text) == may_cancel
@@ -600,9 +597,9 @@ def test_cancelled_attack_says_that_it_is_ending(client, system):
     address = f"/systems/{system.name}/engine-runs/{run.pk}/cancel"
     client.post(address)
     page = get(client, organizer_of(system), system, "attacks/")
-    assert "It was cancelled and stops after the current step." in text_of(page)
-    assert address not in text_of(page)
-    assert "ended or is being cancelled already" in text_of(client.post(address, follow=True))
+    assert "It was cancelled and stops after the current step." in read_page(page)
+    assert address not in read_page(page)
+    assert "ended or is being cancelled already" in read_page(client.post(address, follow=True))
     assert not Job.objects.filter(kind="attack", cancel_requested_at__isnull=False).exists()
 
 
@@ -616,7 +613,7 @@ def test_failed_attack_says_why_and_goes_on(client, system):
     run = attacked(submission_of(system), state="failed")
     failed = Job.objects.filter(state="failed").earliest("created_at")
     Job.objects.filter(pk=failed.pk).update(failure="The weights are missing.", failure_remedy="Fetch them.")
-    text = text_of(get(client, organizer_of(system), system, "attacks/"))
+    text = read_page(get(client, organizer_of(system), system, "attacks/"))
     assert "The weights are missing. Fetch them." in text
     assert post(client, organizer_of(system), system, f"engine-runs/{run.pk}/continue").status_code == 302
     failed.refresh_from_db()
@@ -638,7 +635,7 @@ def test_attacks_are_no_part_of_the_progress_of_the_system(client, system):
     attacked(submission_of(system), state="running")
     page = get(client, owner_of(system), system)
     assert not page.context["progress"].is_active
-    assert "Progress of the attacks" in text_of(page)
+    assert "Progress of the attacks" in read_page(page)
 
 
 # What it costs -------------------------------------------------------------------------------------

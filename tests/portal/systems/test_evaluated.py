@@ -21,6 +21,7 @@ from portal.jobs.models import Job
 from portal.leaderboard.selectors import find_released
 from portal.submissions.models import Submission
 from portal.systems.pages import system_rows
+from tests.pages import read_page
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -63,10 +64,6 @@ def system(edition):
     return system
 
 
-def text_of(response):
-    return " ".join(response.content.decode().split())
-
-
 def get(client, user, system, path=""):
     if user is not None:
         client.force_login(user)
@@ -88,7 +85,7 @@ def publish(system, **fields):
 
 def test_numbers_stand_with_their_interval_and_claim(client, system):
     owner, _ = people(system)
-    page = text_of(get(client, owner, system))
+    page = read_page(get(client, owner, system))
     assert '14.100 <small>12.0 to 16.5</small> <small class="unlike">disagrees: reported 12.3</small>' in page
     assert "EER (Kaldi) of libri_test_trials_f, semi-informed: reported 12.3, recomputed 14.100" in page
     assert "1 reported number differs from ours" in page
@@ -112,7 +109,7 @@ def test_conditions_tell_by_how_much_they_are_met_or_missed(client, system):
     [(label, table, lacking)] = standing.gates
     assert (label, len(table.rows), lacking) == ("Pitch correlation ρF0", 6, [])
     assert {row[1:2] + row[3:] for row in texts(table)} == {("0.42", "passed", "0.12 above")}
-    assert "1 of 4 met by the average EER (Kaldi) of test, semi-informed: 16.0 %" in text_of(response)
+    assert "1 of 4 met by the average EER (Kaldi) of test, semi-informed: 16.0 %" in read_page(response)
 
 
 def test_limits_of_the_leaderboard_are_those_of_the_page(client, system):
@@ -125,7 +122,7 @@ def test_limits_of_the_leaderboard_are_those_of_the_page(client, system):
 def test_missing_average_leaves_the_conditions_undecided(client, edition):
     system = make_team_system(make_team(edition))
     make_objective_run(make_submission(system), [])
-    page = text_of(get(client, people(system)[0], system))
+    page = read_page(get(client, people(system)[0], system))
     assert "is missing, so no condition can be decided" in page
     assert "Pitch correlation ρF0 is missing for libri_dev_trials_f" in page
 
@@ -137,7 +134,7 @@ def test_claims_that_nothing_confirms_are_marked_for_everybody(client, edition):
     )
     make_objective_run(make_submission(system), [reported])
     publish(system)
-    assert "9.100 <small>reported</small>" in text_of(get(client, None, system))
+    assert "9.100 <small>reported</small>" in read_page(get(client, None, system))
 
 
 def test_original_speech_far_from_the_published_number_is_told_in_words(client, edition):
@@ -146,7 +143,7 @@ def test_original_speech_far_from_the_published_number_is_told_in_words(client, 
     far = number(edition, "eer", "kaldi", "libri_test_trials_f", 9.5, **unprotected)
     near = number(edition, "eer", "kaldi", "libri_test_trials_m", 1.15, **unprotected)
     make_objective_run(make_submission(system), [far, near])
-    page = text_of(get(client, people(system)[0], system))
+    page = read_page(get(client, people(system)[0], system))
     assert "differs: 7.664 is published" in page
     assert page.count("is published") == 1
 
@@ -156,31 +153,31 @@ def test_own_see_every_version_and_the_newest_evaluated_first(client, system, ed
     later = make_submission(system, state=Submission.State.EVALUATING)
     page = get(client, owner, system)
     assert page.context["submission"].version == 1
-    assert "Version 2, evaluating" in text_of(page)
+    assert "Version 2, evaluating" in read_page(page)
     assert get(client, owner, system, "?version=2").context["submission"] == later
-    assert "The numbers" not in text_of(page)
+    assert "The numbers" not in read_page(page)
 
 
 def test_jobs_of_other_versions_are_not_counted(client, system, edition):
     owner, _ = people(system)
     measured(system, edition.corpus.data_sets.first(), state="cancelled")
-    assert "1 job of this version was cancelled" in text_of(get(client, owner, system))
+    assert "1 job of this version was cancelled" in read_page(get(client, owner, system))
     system.submissions.update(state="withdrawn")
     make_objective_run(make_submission(system, version=2), ranked_numbers(edition, eer=16.0, wer=8.5))
-    page = text_of(get(client, owner, system))
+    page = read_page(get(client, owner, system))
     assert ("cancelled" in page, "The 1 job of this version" in page) == (False, True)
     [row] = system_rows([system])
     assert row.jobs == {"succeeded": 1}
     Job.objects.update(state="waiting")
     for version, said in ((1, f"0 of {Job.objects.count() - 1} jobs have ended"), (2, "0 of 1 jobs have ended")):
-        page = text_of(get(client, owner, system, f"progress?version={version}"))
+        page = read_page(get(client, owner, system, f"progress?version={version}"))
         assert said in page
 
 
 def test_a_system_without_corpus_audio_or_numbers_has_a_page(client):
     system = make_team_system(make_team(make_edition()))
     submission = make_submission(system, state=Submission.State.RECEIVED)
-    page = text_of(get(client, people(system)[0], system))
+    page = read_page(get(client, people(system)[0], system))
     assert "This submission has not been evaluated" in page
     assert f'href="/submissions/{submission.pk}/"' in page
 
@@ -200,7 +197,7 @@ SECRETS = (
 
 def test_team_and_organizer_see_claims_and_speech(client, system):
     for user in people(system):
-        page = text_of(get(client, user, system))
+        page = read_page(get(client, user, system))
         assert [secret for secret in SECRETS if secret not in page and secret != "results/results.txt"] == []
 
 
@@ -217,7 +214,7 @@ def test_unpublished_system_is_nobody_elses(client, system, rival):
 def test_public_sees_the_numbers_of_a_published_leaderboard_and_nothing_else(client, system, rival):
     publish(system)
     user = make_team(system.edition).memberships.get().user if rival else None
-    page = text_of(get(client, user, system))
+    page = read_page(get(client, user, system))
     assert "14.1 <small>12.0 to 16.5</small></span>" in page
     assert [secret for secret in SECRETS if secret in page] == []
     for path in ("objective.csv", "objective.json", "objective.tex"):
@@ -257,11 +254,11 @@ def test_frozen_leaderboard_shows_what_had_been_evaluated(client, system):
 def test_published_numbers_stay_while_they_are_computed_again(client, system):
     publish(system)
     system.submissions.update(state=Submission.State.EVALUATING)
-    assert "12.0 to 16.5" in text_of(get(client, None, system))
+    assert "12.0 to 16.5" in read_page(get(client, None, system))
     system.submissions.update(state=Submission.State.WITHDRAWN)
     assert get(client, None, system).status_code == 302
     owner = system.team.memberships.get(role="owner").user
-    assert "Withdrawn: no leaderboard shows this version" in text_of(get(client, owner, system))
+    assert "Withdrawn: no leaderboard shows this version" in read_page(get(client, owner, system))
 
 
 def test_list_is_of_ones_own_systems(client, system):
@@ -356,7 +353,7 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
         return client.post(f"/systems/{system.name}/share", given).status_code
 
     def heard(user=None):
-        page = text_of(get(client, user, system))
+        page = read_page(get(client, user, system))
         return page.count("<audio"), get(client, user, system, "description.pdf").status_code
 
     assert share(organizer, offer="samples") == 302  # which is the team's to offer
@@ -368,7 +365,7 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     [job] = Job.objects.filter(kind="send-notice")
     assert (job.parameters["kind"], job.parameters["members"]) == ("offered", [organizer.pk])
     share(owner, offer="description")
-    assert "The description is offered: public once" in text_of(get(client, owner, system))
+    assert "The description is offered: public once" in read_page(get(client, owner, system))
     [path] = home_page(organizer)["paths"]
     n = submission.shared_parts.count()
     assert (path.next.title, path.next.url) == (
@@ -383,12 +380,12 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     assert share(owner, offer="9" * 5000) == 302
     assert AuditEvent.objects.count() == told
     later = submission.system.submissions.create(version=2, state="evaluated", evaluated_at=timezone.now())
-    assert "What was offered with" in text_of(get(client, owner, system))
+    assert "What was offered with" in read_page(get(client, owner, system))
     later.delete()
     share(owner, release="all")  # which is the organizer's
     publish(system)
     assert heard() == (0, 302)
-    assert "There are no samples to hear." in text_of(get(client, None, system))
+    assert "There are no samples to hear." in read_page(get(client, None, system))
     share(organizer, release="all")
     told = Job.objects.get(kind="send-notice", parameters__kind="released").parameters
     assert "Everybody hears and reads it now." in told["lines"][0]
@@ -396,12 +393,12 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     offered = submission.shared_parts.filter(document=None).count()
     assert offered
     assert heard() == (offered, 200)
-    page, originals = text_of(get(client, None, system)), "Without their originals"
+    page, originals = read_page(get(client, None, system)), "Without their originals"
     assert ("no samples to hear" in page, originals in page, page.count("system, PDF")) == (False, True, 1)
     later = "eleased; public once the leaderboard is published"
-    assert later not in text_of(get(client, owner, system))
+    assert later not in read_page(get(client, owner, system))
     type(system.edition).objects.filter(pk=system.edition_id).update(published_at=None)
-    assert text_of(get(client, owner, system)).count(later) == offered + 1
+    assert read_page(get(client, owner, system)).count(later) == offered + 1
     publish(system)
     type(system.edition).objects.filter(pk=system.edition_id).update(shares_data=True)
     assert heard() == (offered, 200)  # nobody knows what they accept
@@ -411,12 +408,12 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     terms = {"text": terms_of_data(system.edition), "accepted_at": timezone.now()}
     system.edition.data_acceptances.create(team=other, user=member, **terms)
     assert heard(member) == (2 * offered, 200)  # originals beside
-    assert originals not in text_of(get(client, member, system))
+    assert originals not in read_page(get(client, member, system))
     paper = get(client, None, system, "description.pdf")
     assert paper["Content-Type"] == "application/pdf"
     assert paper["Content-Disposition"] == f'attachment; filename="{system}-description.pdf"'
     assert "sandbox" in paper["Content-Security-Policy"]
-    leaderboard = text_of(client.get(f"/editions/{system.edition.name}/leaderboard/"))
+    leaderboard = read_page(client.get(f"/editions/{system.edition.name}/leaderboard/"))
     assert ("description.pdf?version=1" in leaderboard, ">samples</span>" in leaderboard) == (True, True)
     study = Study.objects.create(name="test", title="Test", edition=system.edition, state=Study.State.OPEN)
     study.systems.create(submission=submission, code="A")
@@ -455,18 +452,18 @@ def test_released_description_stays_until_that_of_a_later_version_is_released(cl
     share(owner, 1, offer="description")
     share(organizer, 1, release="all")
     assert read() == ("%PDF 1", 1)
-    assert "system, PDF</a> of version 1" in text_of(get(client, None, system))
-    page = text_of(get(client, owner, system))
+    assert "system, PDF</a> of version 1" in read_page(get(client, None, system))
+    page = read_page(get(client, owner, system))
     assert "stays public until you offer that of this version and an organizer releases it" in page
     share(owner, 2, offer="description")
     assert read() == ("%PDF 1", 1)
-    page = text_of(get(client, owner, system))
+    page = read_page(get(client, owner, system))
     assert "stays public until an organizer releases that of this version" in page
     assert "waits for its release by an organizer" in page
-    assert '<span class="soft">released</span>' in text_of(get(client, owner, system, "?version=1"))
+    assert '<span class="soft">released</span>' in read_page(get(client, owner, system, "?version=1"))
     share(organizer, 2, release="all")
     assert read() == ("%PDF 2", 2)
-    assert "released, but not public: the leaderboard shows version 2" in text_of(
+    assert "released, but not public: the leaderboard shows version 2" in read_page(
         get(client, owner, system, "?version=1")
     )
     share(owner, 2, back=second.shared_parts.get().pk)

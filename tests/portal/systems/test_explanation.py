@@ -26,6 +26,7 @@ from portal.core.drawing import DrawingError, DrawingProcess
 from portal.core.storage import keep_audio, load_audio, store_bytes
 from portal.submissions.models import SubmittedFile
 from portal.systems.utterances import pages
+from tests.pages import read_page
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -110,10 +111,6 @@ def wait_until(holds):
             return
         time.sleep(0.01)
     pytest.fail("what was waited for for a minute did not come")
-
-
-def text_of(response):
-    return " ".join(response.content.decode().split())
 
 
 def explained(response):
@@ -203,8 +200,8 @@ def test_voice_is_told_to_organizers_alone(client):
         client.force_login(user)
         response = client.get(page_of(file))
         assert explained(response)["is_known"] is is_told
-        assert ("McAdams coefficient α =" in text_of(response)) is is_told
-        assert ("φ becomes φ^" in text_of(client.get(picture_of(file)))) is is_told
+        assert ("McAdams coefficient α =" in read_page(response)) is is_told
+        assert ("φ becomes φ^" in read_page(client.get(picture_of(file)))) is is_told
         assert (b"pole 1, angle" in client.get(picture_of(file, "?format=csv")).content) is is_told
 
 
@@ -213,7 +210,7 @@ def test_voice_is_told_to_organizers_alone(client):
 
 def test_page_shows_the_best_instant_with_its_numbers_and_words(organizer, file):
     response = organizer.get(page_of(file))
-    shown, text = explained(response), text_of(response)
+    shown, text = explained(response), read_page(response)
     run = AnonymizationRun.objects.get(submission=file.submission, data_set=file.data_set)
     samples, rate = load_audio(file.utterance.audio)
     output, _ = load_audio(file.audio)
@@ -290,7 +287,7 @@ def test_file_made_elsewhere_gets_the_general_picture(client, team_system):
     response = client.get(page_of(file))
     assert not AnonymizationRun.objects.exists()
     assert explained(response)["is_known"] is False
-    assert "What changed" in text_of(response)
+    assert "What changed" in read_page(response)
     names = [row[0] for row in numbers_of(explained(response))]
     assert names[0] == "F0, Hz"
     assert not [name for name in names if name.startswith("pole")]
@@ -337,8 +334,8 @@ def test_unknown_instant_is_refused_in_a_sentence(organizer, file):
         page = organizer.get(page_of(file), {"at": asked})
         assert page.status_code == 200, asked
         assert explained(page)["error"] == words
-        assert "<b>”" not in text_of(page), asked
-        assert "Original and anonymised voice at" in text_of(page), asked
+        assert "<b>”" not in read_page(page), asked
+        assert "Original and anonymised voice at" in read_page(page), asked
 
 
 def test_instants_of_both_recordings_are_shown(organizer, file):
@@ -363,8 +360,8 @@ def test_audio_that_cannot_be_read_is_no_picture_and_a_sentence_on_the_page(orga
         assert organizer.get(picture_of(file)).status_code == 404
         page = organizer.get(page_of(file))
         assert page.status_code == 200
-        assert words in text_of(page)
-        assert "explanation.svg" not in text_of(page)
+        assert words in read_page(page)
+        assert "explanation.svg" not in read_page(page)
 
 
 def test_recordings_of_unlike_length_are_compared_where_both_are(organizer, file):
@@ -380,7 +377,7 @@ def test_silence_and_one_sample_have_a_picture_too(organizer, file):
         (tone(200)[:1], "At 0.00 s"),
     ):
         SubmittedFile.objects.filter(pk=file.pk).update(audio=keep_audio(samples, 16000))
-        assert words in text_of(organizer.get(page_of(file)))
+        assert words in read_page(organizer.get(page_of(file)))
         assert organizer.get(picture_of(file)).status_code == 200
 
 

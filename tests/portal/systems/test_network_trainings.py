@@ -14,6 +14,7 @@ from anonymization.app.network_training.selectors import find_change
 from portal.challenges.models import Role
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
+from tests.pages import read_page
 from tests.portal.api.calls import Api
 from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_team, make_user
 from tests.portal.network_trainings import LOSSES, add_training_set, make_material, make_network_training
@@ -34,10 +35,6 @@ def organizer(client):
     return client
 
 
-def text_of(response):
-    return " ".join(response.content.decode().split())
-
-
 def asked(data_set, **changes):
     sets = {"data_sets": [data_set.pk], "recipe": "f0-regressor", "seeds": "3 1", "licence": "CC0", "changes": ""}
     return sets | changes
@@ -50,7 +47,7 @@ def errors_of(response):
 
 def test_form_starts_a_training_as_it_was_asked_for(organizer):
     data_set = make_material(licence="CC BY 4.0")
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     for said in ("12 utterances · 3 speakers", "steps=600", "no worker has one now", 'value="CC BY 4.0"'):
         assert said in page
     answer = organizer.post(FORM, asked(data_set, changes="steps=8, batch=4"))
@@ -90,12 +87,12 @@ def test_form_says_all_that_is_wrong_and_starts_nothing(organizer):
 
 def test_form_offers_decoders_of_trainings_that_one_may_see(organizer):
     data_set = make_material()
-    assert "Whose content" not in text_of(organizer.get(FORM))
+    assert "Whose content" not in read_page(organizer.get(FORM))
     [decoder] = make_network_training(make_material("speech").corpus, recipe="content-decoder").seeds.all()
     hidden = make_network_training(make_material("secret", is_shared=False).corpus, recipe="content-decoder")
     unfinished = make_network_training(data_set.corpus, recipe="content-decoder", state="failed")
     other = make_network_training(data_set.corpus)
-    page = text_of(organizer.get(f"{FORM}?decoder={decoder.pk}"))
+    page = read_page(organizer.get(f"{FORM}?decoder={decoder.pk}"))
     assert f'<option value="{decoder.pk}" selected>{decoder}, on speech</option>' in page
     assert "Whose content f0-regressor, " in page
     for training in (hidden, unfinished, other):
@@ -122,10 +119,10 @@ def test_page_warns_of_speakers_of_the_evaluation_whom_training_and_decoder_hear
     [decoder] = make_network_training(of_decoder.corpus, recipe="content-decoder").seeds.all()
     training = make_network_training(own.corpus, decoder=decoder)
     page = f"{LIST}{training.pk}/"
-    assert "also enrolled or tried" not in text_of(organizer.get(page))
+    assert "also enrolled or tried" not in read_page(organizer.get(page))
     for data_set in (of_decoder, own):
         data_set.utterances.add(data_set.corpus.data_sets.get(role=Role.ENROLMENT).utterances.first())
-    told = text_of(organizer.get(page))
+    told = read_page(organizer.get(page))
     said = "One of its speakers is also enrolled or tried."
     assert told.count(said) == 2
     assert told.count("It learns from speakers of the evaluation") == 1
@@ -136,7 +133,7 @@ def test_page_warns_of_speakers_of_the_evaluation_whom_training_and_decoder_hear
 def test_form_says_what_no_machine_has(organizer, monkeypatch):
     data_set = make_material()
     monkeypatch.setattr(services, "find_missing", lambda **_: "A training needs a package: install it.")
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     assert "A training needs a package: install it." in page
     assert 'class="button" disabled' in page
     assert "needs a package" in errors_of(organizer.post(FORM, asked(data_set)))["__all__"]
@@ -146,7 +143,7 @@ def test_list_shows_trainings_of_corpora_that_one_may_see_at_one_count_of_querie
     hidden = make_network_training(make_material("secret", is_shared=False).corpus)
     shown = [make_network_training(make_material().corpus, seeds=(1, 2))]
     with django_assert_num_queries(8):
-        page = text_of(organizer.get(LIST))
+        page = read_page(organizer.get(LIST))
     assert f'href="{shown[0].get_absolute_url()}"' in page
     assert "3.50" in page
     assert "secret" not in page
@@ -162,7 +159,7 @@ def test_list_shows_trainings_of_corpora_that_one_may_see_at_one_count_of_querie
 def test_page_shows_curves_cards_and_files(organizer):
     training = make_network_training(seeds=(1, 2))
     response = organizer.get(training.get_absolute_url())
-    page = text_of(response)
+    page = read_page(response)
     assert [chart.title for chart in response.context["charts"]] == ["Error of F0", "Doubt of voicing"]
     assert len(response.context["charts"][0].lines) == 2
     rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in response.context["cards"].rows}
@@ -172,7 +169,7 @@ def test_page_shows_curves_cards_and_files(organizer):
     assert "2 of 2 seeds trained." in page
     assert "of them nothing was learnt" in page
     job = training.seeds.get(seed=2).job
-    assert f'href="{training.get_absolute_url()}">f0-regressor, training {training.pk}</a>, seed 2' in text_of(
+    assert f'href="{training.get_absolute_url()}">f0-regressor, training {training.pk}</a>, seed 2' in read_page(
         organizer.get(job.get_absolute_url())
     )
     assert "hx-get" not in page.partition("<main")[2]
@@ -194,19 +191,19 @@ def test_training_under_way_renews_itself_and_can_be_cancelled_and_continued(org
     organizer.post(FORM, asked(data_set))
     training = NetworkTraining.objects.get()
     address = training.get_absolute_url()
-    assert f'hx-get="{address}live"' in text_of(organizer.get(address))
+    assert f'hx-get="{address}live"' in read_page(organizer.get(address))
     live = organizer.get(f"{address}live")
-    assert "0 of 2 seeds trained." in text_of(live)
+    assert "0 of 2 seeds trained." in read_page(live)
     assert organizer.get(f"{address}3/network.zip").status_code == 404
     assert organizer.post(f"{address}cancel").headers["Location"] == address
     assert {job.state for job in Job.objects.all()} == {"cancelled"}
     ended = organizer.get(f"{address}live")
     assert (ended.status_code, ended.headers["HX-Refresh"]) == (286, "true")
-    assert "Continue the training" in text_of(organizer.get(address))
+    assert "Continue the training" in read_page(organizer.get(address))
     organizer.post(f"{address}continue")
     assert {job.state for job in Job.objects.all()} == {"waiting"}
     again = organizer.post(f"{address}continue", follow=True)
-    assert "Only a failed or cancelled run can be continued." in text_of(again)
+    assert "Only a failed or cancelled run can be continued." in read_page(again)
 
 
 def test_training_whose_speech_changed_leads_to_another_with_the_same_choices(organizer):
@@ -217,20 +214,20 @@ def test_training_whose_speech_changed_leads_to_another_with_the_same_choices(or
     address, form = training.get_absolute_url(), f"{FORM}?like={training.pk}"
     training.begun_with = "of other speech"
     training.save()
-    assert form not in text_of(organizer.get(address))
+    assert form not in read_page(organizer.get(address))
     organizer.post(f"{address}cancel")
-    page = text_of(organizer.get(address))
+    page = read_page(organizer.get(address))
     assert "Continue the training" not in page
     assert "has changed since this training began" in page
     assert f'href="{form}"' in page
-    assert "has changed since this training began" in text_of(organizer.post(f"{address}continue", follow=True))
+    assert "has changed since this training began" in read_page(organizer.post(f"{address}continue", follow=True))
     job = training.seeds.first().job
     for other_failure in (True, False):
-        page = text_of(organizer.get(job.get_absolute_url()))
+        page = read_page(organizer.get(job.get_absolute_url()))
         assert f'<a class="button" href="{form}">Start another training</a>' in page
         assert "Run again" not in page
         assert ("This job cannot run again" in page) is other_failure
-        answer = text_of(organizer.post(f"{job.get_absolute_url()}again", follow=True))
+        answer = read_page(organizer.post(f"{job.get_absolute_url()}again", follow=True))
         assert "One training cannot learn from both. Start another training." in answer
         Job.objects.filter(pk=job.pk).update(state="failed", failure=find_change(training))
     assert not Job.objects.exclude(state__in=("cancelled", "failed")).exists()
@@ -249,7 +246,7 @@ def test_failure_says_who_must_act(organizer):
         "failure_remedy": "Leave it.",
     }
     Job.objects.update(**failure)
-    page = text_of(organizer.get(training.get_absolute_url()))
+    page = read_page(organizer.get(training.get_absolute_url()))
     for said in (failure["failure"], failure["failure_remedy"], "Who acts next: you, as an organizer"):
         assert said.lower() in page.lower()
 
@@ -295,6 +292,6 @@ def test_api_lists_trainings_with_their_cards():
 
 
 def test_page_of_anonymisers_leads_organizers_there(client, organizer):
-    assert f'href="{LIST}"' in text_of(organizer.get("/anonymizers/"))
+    assert f'href="{LIST}"' in read_page(organizer.get("/anonymizers/"))
     client.logout()
-    assert LIST not in text_of(client.get("/anonymizers/"))
+    assert LIST not in read_page(client.get("/anonymizers/"))

@@ -15,6 +15,7 @@ from evaluation.formats.results import AttackModel
 from evaluation.protocols.ranking.policy import policy_in_words
 from portal.jobs.models import Job
 from portal.leaderboard.selectors import policy_by
+from tests.pages import read_page
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -56,7 +57,7 @@ def text_of(client, user, address):
         client.logout()
     else:
         client.force_login(user)
-    return " ".join(client.get(address).content.decode().split())
+    return read_page(client.get(address))
 
 
 def test_list_submission_and_system_tell_one_count(client, submission):

@@ -19,6 +19,7 @@ from portal.editions.audit_log import select_events
 from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, System
 from portal.systems.anonymization import forms
+from tests.pages import read_page
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -63,10 +64,6 @@ def run(system):
     return planned(system, system.corpus.data_sets.get(name="tones_trials_f"), options={"level": "kept"})
 
 
-def text_of(response):
-    return " ".join(response.content.decode().split())
-
-
 def asked(corpus, **changes):
     """What a filled form sends."""
     sets = [data_set.pk for data_set in corpus.data_sets.all()]
@@ -85,7 +82,7 @@ def test_form_offers_every_method_of_the_registry_with_its_options(organizer, co
     response = organizer.get(FORM)
     cards = list(response.context["form"].method_choices())
     assert [card.method.name for card in cards] == [method.name for method in methods()]
-    page = text_of(response)
+    page = read_page(response)
     for method in methods():
         assert method.title in page
         for option in method.options:
@@ -100,7 +97,7 @@ def test_methods_that_cannot_run_here_stand_in_one_line_with_the_reason(organize
     lacking = Method("lacking", "Lacking", "1", "Nobody", refuse, check=lambda: "Lacking needs a library: get it.")
     monkeypatch.setattr(forms, "methods", lambda: (lacking, here, gpu))
     response = organizer.get(FORM)
-    page = text_of(response)
+    page = read_page(response)
     assert '<p class="help">Cannot run here: Lacking needs a library: get it.</p>' in page
     assert page.count("Needs a graphics card: it waits for a worker that has one.") == 1
     radios = re.findall(r'<input type="radio" name="method"[^>]*>', page)
@@ -127,7 +124,7 @@ def test_options_of_the_chosen_method_are_kept_with_the_runs(organizer, corpus):
             False,
             False,
         )
-    page = text_of(organizer.get("/systems/mine/"))
+    page = read_page(organizer.get("/systems/mine/"))
     assert '<dt>Level</dt><dd>kept <span class="soft">(not the default)</span></dd>' in page
 
 
@@ -238,13 +235,13 @@ def test_trial_of_methods_that_need_a_graphics_card_waits_for_one(organizer, cor
     organizer.post(FORM, {"try": "yes"})
     found = Job.objects.filter(kind__startswith="try").values_list("queue", "parameters__methods")
     assert sorted(found) == [("cpu", [here.name]), ("gpu", ["far"])]
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     assert page.count("A trial on one utterance</a> is under way") == 2
     assert 'name="try"' not in page
     Job.objects.filter(queue="cpu").update(
         state=JobState.FAILED
     )  # no worker with a card: the others can be tried again
-    assert 'name="try"' in text_of(organizer.get(FORM))
+    assert 'name="try"' in read_page(organizer.get(FORM))
 
 
 def test_plugin_that_cannot_say_what_it_lacks_leaves_the_form_to_the_others(organizer, corpus, monkeypatch):
@@ -253,7 +250,7 @@ def test_plugin_that_cannot_say_what_it_lacks_leaves_the_form_to_the_others(orga
 
     strange = Method("strange", "Strange", "1", "Nobody", lambda samples, *_: samples, check=check)
     monkeypatch.setattr(forms, "methods", lambda: (strange, *methods()))
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     assert "strange could not say what it lacks: RuntimeError: no licence." in page
 
 
@@ -262,7 +259,7 @@ def test_trial_of_methods_of_unknown_pace_is_a_job_and_is_begun_once(organizer, 
         assert organizer.post(FORM, {"try": "yes"}).headers["Location"] == FORM
     job = Job.objects.get(kind="try-anonymizers")
     assert set(job.parameters["methods"]) == {method.name for method in methods() if not method.missing()}
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     assert f'<a href="{job.get_absolute_url()}">A trial on one utterance</a> is under way' in page
     assert System.objects.count() == 0
 
@@ -276,7 +273,7 @@ def test_form_offers_the_editions_of_this_corpus_that_the_visitor_organises(orga
     make_edition(make_corpus("other"), organizers=[user], title="Elsewhere")
     response = organizer.get(FORM)
     assert response.context["form"].offer.editions == [own]
-    page = text_of(response)
+    page = read_page(response)
     assert ("My own" in page, "Of others" in page, "Elsewhere" in page) == (True, False, False)
     assert "Its teams submit tones_enrolls, tones_trials_f, tones_trials_m." in page
     others = System.objects.count()
@@ -298,14 +295,14 @@ def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_team
     first, now = submission.anonymization_runs.order_by("pk").first().job, timezone.now()
     claimed = {"claim": uuid4(), "heartbeat_at": now, "started_at": now}
     Job.objects.filter(pk=first.pk).update(state=JobState.RUNNING, done=30, total=50, **claimed)
-    page = text_of(organizer.get(submission.get_absolute_url()))
+    page = read_page(organizer.get(submission.get_absolute_url()))
     assert "0 of 3 jobs have ended" in page
     assert '<progress max="100" value="20"' in page  # 60 % of a third
     assert '<h2 id="under-way">Anonymisation</h2>' in page
     assert "the portal itself, started by" in page
     assert "Received: The portal itself makes its files." in page
-    assert "B2.a" in text_of(organizer.get("/editions/vpc/submissions/"))
-    assert "How it was made" in text_of(organizer.get("/systems/vpc-b2-a/"))
+    assert "B2.a" in read_page(organizer.get("/editions/vpc/submissions/"))
+    assert "How it was made" in read_page(organizer.get("/systems/vpc-b2-a/"))
 
 
 def test_baseline_without_a_title_is_named_after_its_method(organizer, user, corpus):
@@ -335,8 +332,8 @@ def test_missing_data_sets_are_told_before_anything_starts(organizer, user, corp
     assert errors_of(response)["data_sets"].startswith(
         "Challenge asks its teams for these, too: tones_trials_f, tones_trials_m."
     )
-    assert (System.objects.count(), 'name="incomplete"' in text_of(response)) == (0, True)
-    assert 'name="incomplete"' not in text_of(organizer.get(FORM))
+    assert (System.objects.count(), 'name="incomplete"' in read_page(response)) == (0, True)
+    assert 'name="incomplete"' not in read_page(organizer.get(FORM))
     assert organizer.post(FORM, post | {"incomplete": "on"}).status_code == 302
     assert AnonymizationRun.objects.count() == 1
 
@@ -371,7 +368,7 @@ def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
         "voices": {"sentence": "2 speakers at speaker level. Voices differ as required.", "problems": []},
     }
     run.save()
-    page = text_of(organizer.get(RUN))
+    page = read_page(organizer.get(RUN))
     for words in (
         "B2: McAdams coefficient (2022)",
         "mcadams-2022, version 1",
@@ -404,15 +401,15 @@ def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
 )
 def test_only_a_method_that_keeps_durations_is_said_to(organizer, run, method, words):
     AnonymizationRun.objects.update(method=method, voices={})
-    assert f"No problems: {words}" in text_of(organizer.get(RUN))
+    assert f"No problems: {words}" in read_page(organizer.get(RUN))
     measured(run.submission.system, run.data_set)
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     assert ("original or of another duration." in page) == ("of another duration" in words)
     assert ("silent, clipped or equal to its original." in page) != ("of another duration" in words)
 
 
 def test_run_is_linked_from_how_its_system_was_made(organizer, run):
-    assert f'<a href="{RUN}">tones_trials_f</a>' in text_of(organizer.get("/systems/b2-tones/"))
+    assert f'<a href="{RUN}">tones_trials_f</a>' in read_page(organizer.get("/systems/b2-tones/"))
 
 
 @pytest.mark.parametrize("utterances", [1, 3])
@@ -496,11 +493,11 @@ def test_team_meets_the_run_of_its_system_without_seed_and_voices(client, corpus
     page, comparison = client.get(address), client.get(f"/systems/{system.name}/files/{file.pk}/")
     assert (page.status_code, comparison.status_code) == (200, 200)
     assert client.get(f"{address}voices.csv").status_code == 404
-    assert [secret for secret in secrets if secret in text_of(page)] == []
-    assert "loudspeech" in text_of(page)  # what was found in its files is the team's
+    assert [secret for secret in secrets if secret in read_page(page)] == []
+    assert "loudspeech" in read_page(page)  # what was found in its files is the team's
     assert (page.context["voices"], comparison.context["voice"]) == ([], None)
     client.force_login(edition.organizers.get())
-    page = text_of(client.get(address))
+    page = read_page(client.get(address))
     assert [secret in page for secret in secrets].count(True) >= 5
     assert client.get(f"{address}voices.csv").status_code == 200
 
@@ -526,7 +523,7 @@ def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
 )
 def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, state, label):
     run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"), state=state)
-    page = text_of(organizer.get(RUN))
+    page = read_page(organizer.get(RUN))
     shown = [words for words in ("Cancel the run", "Continue the run") if f">{words}</button>" in page]
     assert shown == ([label] if label else [])
     if label:
@@ -540,16 +537,16 @@ def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, sta
 def test_page_of_a_runs_job_names_its_system_and_its_method(organizer, system):
     run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"))
     Job.objects.filter(pk=run.job_id).update(parameters={"run": run.pk})
-    page = text_of(organizer.get(f"/jobs/{run.job_id}/"))
+    page = read_page(organizer.get(f"/jobs/{run.job_id}/"))
     assert f"{run.method_title}, version {run.recipe_version}" in page
     assert str(system) in page
 
 
 def test_run_of_a_method_that_is_gone_still_has_its_page(organizer, run):
     AnonymizationRun.objects.update(method="bought-elsewhere")
-    assert "bought-elsewhere" in text_of(organizer.get(RUN))
+    assert "bought-elsewhere" in read_page(organizer.get(RUN))
     assert organizer.get(f"{RUN}voices.csv").status_code == 404
-    assert "no longer in this portal" in text_of(organizer.get("/systems/b2-tones/"))
+    assert "no longer in this portal" in read_page(organizer.get("/systems/b2-tones/"))
     file = run.submission.files.filter(data_set=run.data_set).first()
     assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 200
 
@@ -568,12 +565,12 @@ def test_run_keeps_its_voices_where_another_version_names_its_parameters_otherwi
         ("tones-s0", [("warp", 0.25)]),
         ("tones-s2", [("warp", 2.25)]),
     ]
-    page = text_of(response)
+    page = read_page(response)
     assert ("A parameter of another version of the method" in page, "2.2500" in page) == (True, True)
     read = read_voices(io.StringIO(organizer.get(f"{RUN}voices.csv").content.decode()), "voices.csv")
     assert (read.problems, read.parameter_names, len(read.assignments)) == ((), ("warp",), 4)
     file = run.submission.files.filter(data_set=run.data_set).order_by("utterance__name").first()
-    page = text_of(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
+    page = read_page(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
     assert ("<dt>warp</dt>" in page, "drawn from 0 to 0" in page) == (True, False)
 
 

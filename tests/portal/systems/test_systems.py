@@ -32,6 +32,7 @@ from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATIO
 from portal.jobs.models import Job, JobState
 from portal.submissions.models import System
 from portal.systems.pages import EXPECTATIONS
+from tests.pages import read_page
 from tests.portal.attacked import attacked
 from tests.portal.factories import (
     add_files,
@@ -67,10 +68,6 @@ def system():
 
 def data_set_of(system, key):
     return system.corpus.data_sets.get(name=f"tones_{key}")
-
-
-def text_of(response):
-    return " ".join(response.content.decode().split())
 
 
 def rows_of(response):
@@ -133,10 +130,10 @@ def test_file_of_another_system_is_not_found_under_this_one(organizer, system):
 
 
 def test_empty_list_leads_to_the_corpora(organizer):
-    assert 'href="/corpora/import/"' in text_of(organizer.get("/systems/"))
+    assert 'href="/corpora/import/"' in read_page(organizer.get("/systems/"))
     make_corpus("tones")
     make_corpus("lists", with_audio=False)
-    page = text_of(organizer.get("/systems/"))
+    page = read_page(organizer.get("/systems/"))
     assert 'href="/systems/new/tones/"' in page
     assert 'href="/systems/new/lists/"' not in page
 
@@ -192,7 +189,7 @@ def test_list_shows_the_result_of_trial_sets_as_the_page_of_the_system_does(orga
     page = organizer.get("/systems/b2-tones/").context["comparison"]
     assert listed(organizer) == {"b2-tones": (0.475, 0.475, True, 1, 1)}
     assert [row.average for row in page.rows] == [pytest.approx(0.475)]
-    text = text_of(organizer.get("/systems/"))
+    text = read_page(organizer.get("/systems/"))
     assert "0.4750" in text
     assert '<th scope="col">State</th>' in text
     assert ">above</span></td>" in text
@@ -204,7 +201,7 @@ def test_list_shows_the_result_of_trial_sets_as_the_page_of_the_system_does(orga
         )
     measured(system, low, rho=(0.1,))
     assert listed(organizer)["b2-tones"][2:] == (False, 1, 2)
-    assert '>not above</span> <span class="soft">in 1 of 2 trial sets</span>' in text_of(organizer.get("/systems/"))
+    assert '>not above</span> <span class="soft">in 1 of 2 trial sets</span>' in read_page(organizer.get("/systems/"))
 
 
 def test_list_takes_only_the_newest_finished_run_of_the_newest_submission(organizer):
@@ -218,7 +215,7 @@ def test_list_takes_only_the_newest_finished_run_of_the_newest_submission(organi
     assert listed(organizer)["b2-tones"] == (0.2, None, False, 0, 1)
     system.submissions.create(version=2)
     assert listed(organizer)["b2-tones"] is None
-    assert "not measured" in text_of(organizer.get("/systems/"))
+    assert "not measured" in read_page(organizer.get("/systems/"))
 
 
 # A new system --------------------------------------------------------------------------------------
@@ -233,7 +230,7 @@ def test_form_offers_only_data_sets_that_have_all_their_audio(organizer):
     form = response.context["form"]
     assert [row.data_set.name for row in form.offer.ready] == ["tones_enrolls", "tones_trials_f"]
     assert [row.data_set.name for row in form.offer.without_audio] == ["tones_trials_m"]
-    assert "tones_trials_m (1 of 2)" in text_of(response)
+    assert "tones_trials_m (1 of 2)" in read_page(response)
     post = form.initial | {
         "method": "mcadams-2022",
         "name": "mine",
@@ -249,25 +246,25 @@ def test_baseline_of_an_edition_has_one_name_from_the_link_to_the_button(client)
     user = make_organizer()
     client.force_login(user)
     edition = make_edition(make_corpus("tones"), name="vpc", title="A challenge", organizers=[user])
-    link = text_of(client.get("/editions/vpc/"))
+    link = read_page(client.get("/editions/vpc/"))
     assert '/systems/new/tones/?edition=vpc">Run a baseline</a>' in link
-    page = text_of(client.get("/systems/new/tones/?edition=vpc"))
+    page = read_page(client.get("/systems/new/tones/?edition=vpc"))
     assert f"<h1>Run a baseline of {edition}</h1>" in page
     assert '<button class="button">Run the baseline</button>' in page
     assert "Run an anonymiser" not in page
-    assert "<h1>Run an anonymiser on tones</h1>" in text_of(client.get("/systems/new/tones/"))
+    assert "<h1>Run an anonymiser on tones</h1>" in read_page(client.get("/systems/new/tones/"))
 
 
 def test_form_of_a_corpus_of_lists_leads_to_the_import(organizer):
     make_corpus("lists", with_audio=False)
-    page = text_of(organizer.get("/systems/new/lists/"))
+    page = read_page(organizer.get("/systems/new/lists/"))
     assert "This corpus has no audio yet" in page
     assert '<button class="button">Run an anonymiser' not in page
 
 
 def test_form_describes_the_method_and_the_levels(organizer):
     make_corpus("tones")
-    page = text_of(organizer.get("/systems/new/tones/"))
+    page = read_page(organizer.get("/systems/new/tones/"))
     for words in (
         "B2: McAdams coefficient (2022)",
         "α</i> from 0.5 to 0.9",
@@ -290,7 +287,7 @@ def test_form_estimates_the_work_from_earlier_runs(organizer, system):
     Job.objects.filter(kind="measure").update(started_at=now - timezone.timedelta(seconds=30), finished_at=now)
     response = organizer.get("/systems/new/tones/")
     assert response.context["form"].cost == pytest.approx(99 / 9.6)
-    assert "3 data sets, about 10 s of speech; the work takes about 2 min." in text_of(response)
+    assert "3 data sets, about 10 s of speech; the work takes about 2 min." in read_page(response)
 
 
 def test_form_names_what_is_wrong_in_its_own_words(organizer):
@@ -338,10 +335,10 @@ def test_jobs_are_named_by_what_they_do_to_which_set(organizer):
         "Anonymise tones_enrolls · mine",
         "Measure tones_enrolls · mine",
     }
-    page = text_of(organizer.get("/systems/mine/"))
+    page = read_page(organizer.get("/systems/mine/"))
     assert 'class="notice success"' not in page
     job = Job.objects.get(kind="measure")
-    page = text_of(organizer.get(f"/jobs/{job.pk}/"))
+    page = read_page(organizer.get(f"/jobs/{job.pk}/"))
     assert '<dt>System</dt><dd><a href="/systems/mine/">mine</a></dd>' in page
     assert "<dt>Data set</dt><dd>tones_enrolls</dd>" in page
     assert "<dt>Run</dt>" not in page
@@ -412,7 +409,7 @@ def test_table_has_every_value_of_the_database_trial_sets_first(organizer, syste
 
 
 def test_table_states_unit_direction_estimator_and_definition(organizer, system):
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     for metric in METRICS.values():
         assert f"<b>{metric.label}</b>" in page
         assert f"Estimator: estimator of {metric.key}." in page
@@ -422,7 +419,7 @@ def test_table_states_unit_direction_estimator_and_definition(organizer, system)
 
 
 def test_system_page_goes_from_the_verdict_to_the_details(organizer, system):
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     headings = [part.partition("</h2>")[0].partition(">")[2] for part in page.split("<h2")[1:]]
     assert headings == [
         "Pitch correlation against the 0.3 minimum",
@@ -452,14 +449,14 @@ def test_speakers_are_counted_beside_utterances(organizer, system):
         ("tones_enrolls", "all"): (8, 4),
     }
     assert response.context["comparison"].rows[0].speakers == (2, 2)
-    assert "n = 4, 2 speakers" in text_of(response)
+    assert "n = 4, 2 speakers" in read_page(response)
     assert response.context["files"] == 16
 
 
 def test_page_says_why_few_speakers_lie_far_from_the_published_range(organizer, system):
-    assert "a set of a few has only a few values of α" in text_of(organizer.get("/systems/b2-tones/"))
+    assert "a set of a few has only a few values of α" in read_page(organizer.get("/systems/b2-tones/"))
     AnonymizationRun.objects.all().delete()
-    assert "values of α" not in text_of(organizer.get("/systems/b2-tones/"))
+    assert "values of α" not in read_page(organizer.get("/systems/b2-tones/"))
 
 
 def test_what_the_page_expects_of_b2_stands_in_the_documentation():
@@ -469,9 +466,9 @@ def test_what_the_page_expects_of_b2_stands_in_the_documentation():
 
 
 def test_files_are_not_counted_while_they_are_being_made(organizer, system):
-    assert "<dt>Files</dt><dd>16</dd>" in text_of(organizer.get("/systems/b2-tones/"))
+    assert "<dt>Files</dt><dd>16</dd>" in read_page(organizer.get("/systems/b2-tones/"))
     Job.objects.filter(pk=Job.objects.filter(kind="measure").first().pk).update(state=JobState.WAITING)
-    assert "<dt>Files</dt>" not in text_of(organizer.get("/systems/b2-tones/"))
+    assert "<dt>Files</dt>" not in read_page(organizer.get("/systems/b2-tones/"))
 
 
 def test_fewer_values_than_utterances_are_said(organizer, system):
@@ -479,7 +476,7 @@ def test_fewer_values_than_utterances_are_said(organizer, system):
     value = run.values.get(metric="pitch_correlation_voiced", gender="f")
     value.n = 3
     value.save()
-    assert ", n = 3" in text_of(organizer.get("/systems/b2-tones/"))
+    assert ", n = 3" in read_page(organizer.get("/systems/b2-tones/"))
 
 
 def test_numbers_have_sign_minus_and_decimals_of_their_metric():
@@ -548,7 +545,7 @@ def test_histograms_have_light_and_dark_pictures_words_and_numbers(organizer, sy
         "Histogram of Pitch correlation ρF0 in tones_trials_f. female: n = 4, mean 0.4750, standard deviation 0.1920. "
         "Dashed line: 2022 minimum, 0.3."
     )
-    page = text_of(response)
+    page = read_page(response)
     for figure in figures:
         assert f'<source srcset="{figure.dark}" media="screen and (prefers-color-scheme: dark)">' in page
         assert f'src="{figure.image}"' in page
@@ -564,11 +561,11 @@ def test_extremes_are_of_trial_sets_and_lead_to_the_comparison(organizer, system
     worst, best = ([m.pitch_correlation for m in response.context[key]] for key in ("worst", "best"))
     assert (worst, best) == ([0.2, 0.2, 0.4, 0.4], [0.7, 0.7, 0.6, 0.6])
     first = response.context["worst"][0]
-    assert f'href="/systems/b2-tones/files/{first.file_id}/?order=lowest"' in text_of(response)
+    assert f'href="/systems/b2-tones/files/{first.file_id}/?order=lowest"' in read_page(response)
 
 
 def test_seed_recipe_and_code_are_shown(organizer, system):
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     assert "<dt>Seed</dt><dd>2022" in page
     assert "mcadams-2022, version 1" in page
     assert "<code>1.2.3</code>" in page
@@ -579,7 +576,7 @@ def test_every_page_says_so_where_speech_is_synthetic(organizer, system, synthet
     type(system.corpus).objects.update(is_synthetic=synthetic)
     for address in addresses(system):
         if not address.endswith((".csv", ".json", "progress")):
-            assert ("synthetic speech" in text_of(organizer.get(address))) == synthetic, address
+            assert ("synthetic speech" in read_page(organizer.get(address))) == synthetic, address
 
 
 # Which runs count ----------------------------------------------------------------------------------
@@ -590,13 +587,13 @@ def test_only_finished_runs_are_shown(organizer, state):
     system = make_system(make_corpus("tones", speakers=2))
     measured(system, data_set_of(system, "trials_f"), rho=(0.4321,))
     measured(system, data_set_of(system, "trials_m"), rho=(0.8765,), state=state)
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     assert ("0.4321" in page, "0.8765" in page) == (True, False)
     assert organizer.get("/systems/b2-tones/sets/tones_trials_m/").status_code == 404
     assert organizer.get("/systems/b2-tones/sets/tones_trials_m/measures.csv").status_code == 404
     assert {row["data_set"] for row in rows_of(organizer.get("/systems/b2-tones/values.csv"))} == {"tones_trials_f"}
     file = system.submissions.get().files.filter(data_set__name="tones_trials_m").first()
-    page = text_of(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
+    page = read_page(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
     assert ("0.8765" in page, "Not measured yet" in page) == (False, True)
 
 
@@ -619,7 +616,7 @@ def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
     running = anonymized(system, data_set_of(system, "trials_m"), state="running")
     Job.objects.filter(pk=running.job_id).update(stage="Anonymising", done=3, total=8)
     measured(system, data_set_of(system, "trials_m"), rho=(0.8765,), state="waiting")
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     assert 'hx-get="/systems/b2-tones/progress"' in page
     assert "2 of 4 jobs have ended" in page
     assert "Anonymising 3 of 8" in page
@@ -633,11 +630,11 @@ def test_progress_ends_with_a_fresh_page(organizer, system, django_assert_num_qu
     with django_assert_num_queries(8 + int(connection.vendor == "postgresql")):  # it reads the clock of its database
         response = organizer.get("/systems/b2-tones/progress")
     assert (response.status_code, "HX-Refresh" in response.headers) == (200, False)
-    assert "5 of 6 jobs have ended" in text_of(response)
+    assert "5 of 6 jobs have ended" in read_page(response)
     Job.objects.filter(pk=job.pk).update(state=JobState.SUCCEEDED)
     response = organizer.get("/systems/b2-tones/progress")
     assert (response.status_code, response.headers["HX-Refresh"], response.content) == (286, "true", b"")
-    assert "hx-get" not in text_of(organizer.get("/systems/b2-tones/"))
+    assert "hx-get" not in read_page(organizer.get("/systems/b2-tones/"))
 
 
 def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
@@ -647,15 +644,15 @@ def test_failed_job_says_what_to_do_and_nothing_polls(organizer):
         failure="2 of 4 utterances could not be anonymised.", failure_remedy="Fix them.", failure_actor="organizer"
     )
     measured(system, data_set_of(system, "trials_f"), state="cancelled")
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     assert "2 of 4 utterances could not be anonymised." in page
     assert "Fix them. Who acts next: you, as an organizer." in page
     assert "1 job of this system was cancelled" in page
     assert "hx-get" not in page
     Job.objects.filter(pk=failed.job_id).update(failure_actor="operator")
-    assert "Who acts next: the operator." in text_of(organizer.get("/systems/b2-tones/"))
+    assert "Who acts next: the operator." in read_page(organizer.get("/systems/b2-tones/"))
     get_user_model().objects.update(is_staff=True)
-    assert "Who acts next: you, as the operator." in text_of(organizer.get("/systems/b2-tones/"))
+    assert "Who acts next: you, as the operator." in read_page(organizer.get("/systems/b2-tones/"))
 
 
 def _took(jobs, seconds):
@@ -670,7 +667,7 @@ def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
     _took(Job.objects.filter(kind="anonymize"), 600)
     measures.filter(pk__in=others).update(state=JobState.WAITING, started_at=None, finished_at=None)
     _took(measures.filter(pk=first), 60)
-    assert "about 2 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+    assert "about 2 min left" in read_page(organizer.get("/systems/b2-tones/progress"))
 
 
 def test_estimate_counts_what_others_have_in_front(organizer, system):
@@ -682,7 +679,7 @@ def test_estimate_counts_what_others_have_in_front(organizer, system):
     for number in range(2):
         make_job(kind="measure", queue=last.queue, parameters={"run": -number}, created_at=before)
     make_job(kind="measure", queue=last.queue, parameters={"run": -3})  # comes later
-    assert "about 3 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+    assert "about 3 min left" in read_page(organizer.get("/systems/b2-tones/progress"))
 
 
 def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_left_out(organizer, system):
@@ -691,12 +688,12 @@ def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_
     _took(Job.objects.filter(kind__in=("anonymize", "measure")), 5)
     last = Job.objects.filter(kind="measure").last()
     Job.objects.filter(pk=last.pk).update(state=JobState.WAITING)
-    assert " left" not in text_of(organizer.get("/systems/b2-tones/progress"))
+    assert " left" not in read_page(organizer.get("/systems/b2-tones/progress"))
     other = make_system(make_corpus("other", speakers=2), name="b2-other")
     attacked(add_files(make_submission(other)), sets=["other_trials_f"])
     _took(Job.objects.filter(kind="attack", state=JobState.SUCCEEDED), 120)
     _took(Job.objects.filter(kind="vectors", state=JobState.SUCCEEDED), 240)
-    assert "about 6 min left" in text_of(organizer.get("/systems/b2-tones/progress"))
+    assert "about 6 min left" in read_page(organizer.get("/systems/b2-tones/progress"))
 
 
 def test_progress_and_list_count_the_jobs_of_attacks_while_the_evaluation_waits_for_them(organizer, system):
@@ -704,19 +701,19 @@ def test_progress_and_list_count_the_jobs_of_attacks_while_the_evaluation_waits_
     attacked(system.submissions.get(), sets=["tones_trials_f"], state="running")
     last = Job.objects.filter(kind="measure").last()
     Job.objects.filter(pk=last.pk).update(state=JobState.WAITING)
-    page = text_of(organizer.get("/systems/b2-tones/progress"))
+    page = read_page(organizer.get("/systems/b2-tones/progress"))
     assert "5 of 8 jobs have ended" in page
     assert "Vectors of tones_trials_f" in page
     assert '<span class="badge" data-state="running">' in page
-    assert "running, 5 of 8 jobs ended" in text_of(organizer.get("/systems/"))
+    assert "running, 5 of 8 jobs ended" in read_page(organizer.get("/systems/"))
     Job.objects.filter(pk=last.pk).update(state=JobState.SUCCEEDED)
-    page = text_of(organizer.get("/systems/b2-tones/"))
+    page = read_page(organizer.get("/systems/b2-tones/"))
     assert "hx-get" not in page
     assert (
         "The 6 jobs of this system (those of attacks, recognition and trainings stand on their own pages)"
         in " ".join(page.split())
     )
-    assert "jobs ended" not in text_of(organizer.get("/systems/"))
+    assert "jobs ended" not in read_page(organizer.get("/systems/"))
 
 
 def test_system_without_pitch_correlation_has_a_page(organizer, system):
@@ -763,7 +760,7 @@ def test_problems_are_counted_by_cause_the_gravest_first(system):
 
 
 def test_page_without_problems_says_so(organizer, system):
-    assert "None: no utterance is silent" in text_of(organizer.get("/systems/b2-tones/"))
+    assert "None: no utterance is silent" in read_page(organizer.get("/systems/b2-tones/"))
 
 
 # A data set ----------------------------------------------------------------------------------------
@@ -791,7 +788,7 @@ def test_data_set_page_sorts_by_links_with_missing_values_last(organizer, system
     assert shown("lowest") == [0.4, 0.6, 0.7, None]
     assert shown("highest") == [0.7, 0.6, 0.4, None]
     assert shown("nonsense") == shown("lowest")
-    page = text_of(organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=louder"))
+    page = read_page(organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=louder"))
     assert 'aria-sort="descending"><a href="?order=softer">Level, dB</a>' in page
     levels = [
         row["measure"].level_change_db
@@ -805,7 +802,7 @@ def test_data_set_page_is_paginated_and_keeps_its_order(organizer):
     measured(system, data_set_of(system, "trials_f"), rho=(0.5,))
     first = organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=name-reversed")
     second = organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=name-reversed&page=2")
-    assert 'href="?order=name-reversed&amp;page=2"' in text_of(first)
+    assert 'href="?order=name-reversed&amp;page=2"' in read_page(first)
     names = [row["measure"].file.utterance.name for page in (first, second) for row in page.context["rows"]]
     assert names == sorted(names, reverse=True)
     assert len(set(names)) == 60
@@ -902,7 +899,7 @@ def test_f0_is_given_for_both_sides_or_for_one(organizer, system):
     assert organizer.get(address).json() == {"original": original, "anonymised": anonymised}
     assert organizer.get(f"{address}?side=original").json() == original
     assert organizer.get(f"{address}?side=anonymised").json() == anonymised
-    page = text_of(organizer.get(f"/systems/b2-tones/files/{measure.file_id}/"))
+    page = read_page(organizer.get(f"/systems/b2-tones/files/{measure.file_id}/"))
     assert f'data-f0="{address}?side=original"' in page
     assert f'data-f0="{address}?side=anonymised"' in page
 
@@ -910,7 +907,7 @@ def test_f0_is_given_for_both_sides_or_for_one(organizer, system):
 def test_comparison_shows_voice_measures_and_transcript(organizer, system):
     measure = UtteranceMeasure.objects.get(run__data_set__name="tones_trials_f", pitch_correlation=0.2)
     response = organizer.get(f"/systems/b2-tones/files/{measure.file_id}/")
-    page = text_of(response)
+    page = read_page(response)
     assert measure.file.utterance.transcript in page
     [(parameter, value, effect)] = response.context["voice"]["parameters"]
     assert (parameter.name, 0.5 <= value < 0.9, effect.startswith("At 1 nothing would change")) == ("alpha", True, True)
@@ -944,5 +941,5 @@ def test_comparison_costs_seven_queries(organizer, system, django_assert_num_que
 def test_file_made_elsewhere_has_no_pseudo_speaker(organizer, system):
     AnonymizationRun.objects.all().delete()
     file = system.submissions.get().files.first()
-    assert "Pseudo-speaker" not in text_of(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
-    assert "<dt>Seed</dt>" not in text_of(organizer.get("/systems/b2-tones/"))
+    assert "Pseudo-speaker" not in read_page(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
+    assert "<dt>Seed</dt>" not in read_page(organizer.get("/systems/b2-tones/"))

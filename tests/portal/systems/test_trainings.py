@@ -14,6 +14,7 @@ from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.health import write_heartbeat
 from portal.core.storage import replace_named
 from portal.systems.attacker_training.charts import Level, Series, draw_chart, ticks
+from tests.pages import read_page
 from tests.portal.factories import (
     make_edition,
     make_job,
@@ -39,10 +40,6 @@ def organizer(client):
 @pytest.fixture
 def submission():
     return make_trained_on()
-
-
-def text_of(response):
-    return " ".join(response.content.decode().split())
 
 
 def texts_of(table):
@@ -88,7 +85,7 @@ def test_form_starts_a_training_as_it_was_asked_for(organizer, submission):
 
 @needs_torch
 def test_form_offers_every_recipe_with_its_cost_and_every_variant(organizer, submission):
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     offered = set(PRESETS) - {"2020"}  # which is 2022 by another name
     for name in offered:
         assert f'name="preset" value="{name}"' in page
@@ -108,7 +105,7 @@ def disabled_variants(client):
 @needs_torch
 def test_variants_with_a_classifier_are_closed_where_no_target_is_known(organizer, submission):
     assert disabled_variants(organizer) == [False, True, True, True]
-    assert "Methods with targets keep it" in text_of(organizer.get(FORM))
+    assert "Methods with targets keep it" in read_page(organizer.get(FORM))
     assert "The target of 6 of 6 utterances" in errors_of(organizer.post(FORM, asked(submission, variant="literal")))
 
 
@@ -145,7 +142,7 @@ def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
     from portal.systems.attacker_training import forms as training_forms
 
     monkeypatch.setattr(training_forms, "explain_no_training", lambda: "Training needs a library: install it.")
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     assert "Training needs a library: install it." in page
     assert 'class="button" disabled' in page
     assert "Training needs a library" in errors_of(organizer.post(FORM, asked(submission)))
@@ -153,26 +150,26 @@ def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
 
 def test_corpus_without_training_set_is_told(organizer, submission):
     submission.system.corpus.data_sets.update(role="trial")
-    assert "The corpus has no data set of the role training" in text_of(organizer.get(FORM))
-    listed = text_of(organizer.get(LIST))
+    assert "The corpus has no data set of the role training" in read_page(organizer.get(FORM))
+    listed = read_page(organizer.get(LIST))
     assert ("No training data" in listed, 'href="/corpora/import/?name=' in listed) == (True, True)
 
 
 @needs_torch
 def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submission):
     write_heartbeat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
-    page = text_of(organizer.get(FORM))
+    page = read_page(organizer.get(FORM))
     assert "No worker has a graphics card" in page
     assert 'value="cuda"' not in page
     write_heartbeat("another", kind="worker", queues=["gpu"], processes=1, card="a card")
-    assert 'value="cuda"' in text_of(organizer.get(FORM))
+    assert 'value="cuda"' in read_page(organizer.get(FORM))
 
 
 # The list ------------------------------------------------------------------------------------------
 
 
 def test_list_without_trainings_leads_to_the_form_and_to_the_papers_numbers(organizer, submission):
-    page = text_of(organizer.get(LIST))
+    page = read_page(organizer.get(LIST))
     assert "No attacker has been trained on this system" in page
     assert f'href="{FORM}"' in page
     assert "Its numbers" not in page
@@ -185,7 +182,7 @@ def test_list_without_trainings_leads_to_the_form_and_to_the_papers_numbers(orga
 def test_list_shows_what_each_training_reached(organizer, submission):
     measured(submission)
     make_training(submission, seeds=[1], epochs={1: 3})
-    page = text_of(organizer.get(LIST))
+    page = read_page(organizer.get(LIST))
     assert "85.0 ± 7.1" in page  # VER_S
     assert "98.0 ± 1.4" in page  # VER_T
     assert "40.0 ± 14.1" in page  # probe
@@ -201,7 +198,7 @@ def test_sweep_is_drawn_once_trainings_differ_in_their_epochs_without_gradient(o
     measured(submission, variant="measured")  # the baseline stands where the gradient is never reversed
     sweep = organizer.get(LIST).context["sweep"]
     assert [row[0] for row in texts_of(sweep.table)[1:]] == ["6", "8", "10"]
-    assert "Final VER_S by the epochs without a reversed gradient" in text_of(organizer.get(LIST))
+    assert "Final VER_S by the epochs without a reversed gradient" in read_page(organizer.get(LIST))
 
 
 @pytest.mark.parametrize("trainings", [1, 3])
@@ -220,7 +217,7 @@ LIST_QUERIES = 7
 
 def test_running_training_shows_its_curves_and_asks_for_itself(organizer, submission):
     run = make_training(submission, variant="measured", epochs={1: 3})
-    page = text_of(organizer.get(page_of(run)))
+    page = read_page(organizer.get(page_of(run)))
     assert f'hx-get="{page_of(run)}live"' in page
     assert "3 of 20 epochs are trained, one took 2.0 s on average." in page
     assert "Progress" in page
@@ -230,20 +227,20 @@ def test_running_training_shows_its_curves_and_asks_for_itself(organizer, submis
     assert 'id="report"' not in page
     live = organizer.get(f"{page_of(run)}live")
     assert live.status_code == 200
-    assert "<html" not in text_of(live)
+    assert "<html" not in read_page(live)
     run.epochs.create(seed=1, epoch=4, seconds=2.0, values=run.epochs.get(epoch=3).values)
-    assert "4 of 20 epochs are trained" in text_of(organizer.get(f"{page_of(run)}live"))
+    assert "4 of 20 epochs are trained" in read_page(organizer.get(f"{page_of(run)}live"))
 
 
 def test_training_on_people_who_are_tried_says_so(organizer, submission):
     run = measured(submission)
     warning = "The attacker was trained on speakers that it has to find"
-    assert warning not in text_of(organizer.get(page_of(run)))
+    assert warning not in read_page(organizer.get(page_of(run)))
     corpus = submission.system.corpus
     trials = corpus.data_sets.create(name="voices_trials", role="trial", split="test")
     trials.utterances.add(corpus.utterances.first())
-    assert warning in text_of(organizer.get(page_of(run)))
-    assert "One speaker of the training data is also in enrolment or trial data." in text_of(organizer.get(FORM))
+    assert warning in read_page(organizer.get(page_of(run)))
+    assert "One speaker of the training data is also in enrolment or trial data." in read_page(organizer.get(FORM))
 
 
 def test_live_part_ends_with_its_job(organizer, submission):
@@ -256,7 +253,7 @@ def test_training_that_waits_says_for_what(organizer, submission):
     run = make_training(submission, state="waiting")
     run.job.after = make_job("running", title="Anonymise voices_train")
     run.job.save()
-    page = text_of(organizer.get(page_of(run)))
+    page = read_page(organizer.get(page_of(run)))
     assert "it runs after “Anonymise voices_train”" in page
     assert "The curves appear after the first epoch." in page
 
@@ -264,7 +261,7 @@ def test_training_that_waits_says_for_what(organizer, submission):
 def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, submission):
     run = measured(submission)
     response = organizer.get(page_of(run))
-    page = text_of(response)
+    page = read_page(response)
     assert "VER_T is above chance: that is anti-prediction, not removal" in page
     assert "A guess errs in 90.0 % of all cases." in page
     assert "A fresh probe finds more targets than VER_T suggests" in page
@@ -282,7 +279,7 @@ def test_report_without_target_classifier_speaks_of_no_targets(organizer, submis
     response = organizer.get(page_of(run))
     assert texts_of(response.context["results"])[0] == ["Evaluation", "VER_S"]
     assert response.context["warnings"] == []
-    assert "of one seed, so without a deviation" in text_of(response)
+    assert "of one seed, so without a deviation" in read_page(response)
 
 
 def test_error_rates_of_the_attacks_with_each_seed_stand_first(organizer, submission):
@@ -383,7 +380,7 @@ def statuses(client, run, user):
 def test_team_reads_its_trainings_and_neither_starts_any_nor_fetches_the_attacker(client, teams_training):
     owner = teams_training.submission.system.team.memberships.get().user
     assert statuses(client, teams_training, owner) == [200, 200, 286, 200, 200, 404, 404]
-    page = text_of(client.get(f"/systems/{teams_training.submission.system.name}/trainings/{teams_training.pk}/"))
+    page = read_page(client.get(f"/systems/{teams_training.submission.system.name}/trainings/{teams_training.pk}/"))
     assert "attacker.zip" not in page
     assert "/jobs/" not in page
     form = f"/systems/{teams_training.submission.system.name}/trainings/new/"
