@@ -306,19 +306,21 @@ def test_leaderboard_cannot_be_frozen_in_the_future_or_at_nonsense(client, editi
 
 def test_time_is_picked_and_shown_before_the_leaderboard_is_frozen(client, edition, address):
     assert 'type="datetime-local"' in client.get(f"{address}freeze/").content.decode()
-    page = read_page(client.post(f"{address}freeze/", {"at": ""}))
+    response = client.post(f"{address}freeze/", {"at": ""})
+    page = read_page(response)
     assert "The leaderboard would contain 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
     assert "<b>EER of at least 15 %:</b> 1.&nbsp;T01-c1" in page
     edition.refresh_from_db()
     assert (edition.frozen_at, actions(edition)) == (None, [])
     [shown] = re.findall('type="hidden" name="at" value="([^"]+)"', page)
+    assert shown == response.context["at"].isoformat()  # to the microsecond: what was shown is what is frozen
     client.post(f"{address}freeze/", {"at": shown, "confirmed": "yes"})
     edition.refresh_from_db()
     assert edition.frozen_at.isoformat() == shown
 
 
 def test_time_before_any_evaluation_is_told_in_true_words(client, edition, address):
-    page = " ".join(read_page(client.post(f"{address}freeze/", {"at": "2020-01-01T00:00"})).split())
+    page = read_page(client.post(f"{address}freeze/", {"at": "2020-01-01T00:00"}))
     assert "No system had been evaluated by then: the leaderboard would be empty." in page
     assert "On it now, but not then: T01-p1 (Alder)" in page
     client.post(f"{address}freeze/", {"at": "2020-01-01T00:00", "confirmed": "yes"})
