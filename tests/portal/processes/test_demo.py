@@ -36,7 +36,7 @@ SPOKEN = [] if explain_missing(get_method("t04")) else ["Spoken Anew (simulated)
 MOMENTS = (
     "Quick Pitch (simulated) makes",
     *(f"{team} makes" for team in SPOKEN),  # networks compute then
-    "T02-p1 version 1: accepted",
+    f"{'T04' if SPOKEN else 'T02'}-p1 version 1: accepted",  # what the interrupted runs had not uploaded
     "simulated listeners have answered",
 )
 COUNTED = (
