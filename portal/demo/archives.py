@@ -9,6 +9,7 @@ import io
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -20,6 +21,7 @@ from anonymization.methods.contract import Options, PseudoSpeaker, VoiceRequest,
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import Role, plan_requests, plan_voices, pseudo_speaker_key
 from common.arrays import Samples
+from common.cores import count_cores
 from portal.challenges.models import DataSet
 from portal.core.storage import load_audio
 
@@ -89,11 +91,16 @@ def anonymise(
             voices[role, split] = plan_voices(anonymiser.parameters, speakers=speakers[split], **place).voices
     settled = complete_options(anonymiser, options)
     submission = DemoSubmission(utterances, {})
-    for done, one in enumerate(utterances):
-        progress(done, len(utterances))
+    distinct = {one.name: one for one in reversed(utterances)}  # of an utterance in several data sets the first
+
+    def speak(one: DemoUtterance) -> tuple[str, Samples]:
         voice = voices[one.role, one.split][one.speaker]
-        if one.name not in submission.speech:
-            submission.speech[one.name] = anonymiser.anonymize(one.samples, one.rate_hz, voice, options=settled)
+        return one.name, anonymiser.anonymize(one.samples, one.rate_hz, voice, options=settled)
+
+    with ThreadPoolExecutor(count_cores()) as pool:
+        for name, samples in pool.map(speak, distinct.values()):
+            submission.speech[name] = samples
+            progress(len(submission.speech), len(distinct))
     return submission
 
 
