@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.conf import settings as django_settings
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from hypothesis import HealthCheck, Phase, Verbosity, settings
@@ -53,6 +54,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A server that a test starts within its own process would go on writing to whatever database a later test has.
 storage_probes.keep_writing = lambda: None
+
+# The thread of a heartbeat cannot see the job that a test has not committed: it would take it for lost, or wait for it.
+django_settings.JOB_HEARTBEAT_S = 10**6
 
 # The garbage collector runs after 10,000 new objects instead of 700, which saves a tenth of the time of all tests.
 gc.set_threshold(10_000)

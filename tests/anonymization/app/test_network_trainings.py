@@ -269,9 +269,8 @@ def test_files_go_with_a_training_or_with_its_corpus(kind, monkeypatch):
     assert all(default_storage.exists(key) for key in other.seeds.get().files.values())
 
 
-def test_real_speech_is_learned_from_by_two_recipes(settings):
+def test_real_speech_is_learned_from_by_two_recipes():
     """The demo's recordings, by its real encoders."""
-    settings.JOB_HEARTBEAT_S = 10**6  # its thread cannot see what the test has not committed
     require_model_file("whisper-base")
     require_model_file("ge2e")
     corpus = make_corpus("demo", with_audio=False)

@@ -61,12 +61,6 @@ TINY_PLDA = PRESETS["2022-small"].changed(
 )
 
 
-@pytest.fixture(autouse=True)
-def silent(settings):
-    """A heartbeat from another thread would wait for the transaction of the test, and the end of the job for it."""
-    settings.JOB_HEARTBEAT_S = 10**6
-
-
 def begin(submission, **changes):
     asked = {"data_sets": [training_set(submission)], "recipe": TINY, "seeds": [1], "by": None} | changes
     return start_training(submission=submission, **asked)

@@ -15,13 +15,10 @@ KEPT = ("violin-naturalness", "listeners-naturalness", "scatter-naturalness-inte
 
 
 @pytest.fixture
-def quick_analyses(request, monkeypatch, settings):
+def quick_analyses(request, monkeypatch):
     """Analyses of few resamples that have few figures, and those for pages only.
 
-    They are drawn in the test whose name speaks of them.
-
-    Drawing takes longer than all the rest. No heartbeat is written either, which would wait for the transaction of
-    the test.
+    They are drawn in the test whose name speaks of them: drawing takes longer than all the rest.
     """
     real, parse = figures.list_figures, services.parse_settings
 
@@ -33,7 +30,6 @@ def quick_analyses(request, monkeypatch, settings):
     monkeypatch.setattr(services, "parse_settings", lambda chosen: parse(CHOSEN | dict(chosen)))
     if "tables_and_figures" not in request.node.name:
         monkeypatch.setattr(view, "draw_formats", draw_plainly)
-    settings.JOB_HEARTBEAT_S = 3600
     figures_in.cache_clear()
     yield
     figures_in.cache_clear()
