@@ -50,7 +50,7 @@ HEAD = 26
 
 
 @dataclass(frozen=True)
-class Measured:
+class EngineSpeed:
     """What an engine did: FLOP of its network in so many seconds, and the FLOP/s that the device has for it."""
 
     flop: int
@@ -142,7 +142,7 @@ def print_encoders(speech: Sequence[Samples], device: Device) -> list[str]:
     return missed
 
 
-def measure_encoder(name: str, encoder: Any, speech: Sequence[Samples], device: Device) -> Measured | None:
+def measure_encoder(name: str, encoder: Any, speech: Sequence[Samples], device: Device) -> EngineSpeed | None:
     """An encoder against its library's matrix product, measured before and after; None for one without a network."""
     counts: dict[str, tuple[Callable[[], float], Callable[[], int]]] = {
         "wespeaker-resnet34": (lambda: onnx_limit(device), lambda: _resnet_flop(speech)),
@@ -160,7 +160,7 @@ def measure_encoder(name: str, encoder: Any, speech: Sequence[Samples], device: 
     limit_of, flop_of = counts[name]
     before = limit_of()
     seconds = _seconds_to_embed(encoder, speech, device)
-    return Measured(flop_of(), seconds, max(before, limit_of()))
+    return EngineSpeed(flop_of(), seconds, max(before, limit_of()))
 
 
 def _seconds_to_embed(encoder: Any, speech: Sequence[Samples], device: Device) -> float:
@@ -199,7 +199,7 @@ def print_training(device: Device) -> list[str]:
         dtype = "bfloat16" if device == "cuda" else "float32"
         before = torch_limit(device, dtype)
         seconds = measure_seconds(step, device, rounds=3)
-        measured = Measured(_counted(torch_flop(), step), seconds, max(before, torch_limit(device, dtype)))
+        measured = EngineSpeed(_counted(torch_flop(), step), seconds, max(before, torch_limit(device, dtype)))
         print(f"{'training, ' + name:{HEAD}} {1 / seconds:8.2f} steps of {segments} segments a second, ", end="")
         print(measured.words() + (f" (at least {LEAST_SHARE[name]:g})" if device == "cpu" else ""))
         if device == "cpu" and measured.share < LEAST_SHARE[name]:

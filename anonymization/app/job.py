@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class UtteranceTask:
     """An utterance that is to be anonymised, and its voice."""
 
     utterance: int
@@ -75,7 +75,7 @@ class Task:
 class Outcome:
     """What became of a task: a stored file, or none with the reason among the problems."""
 
-    task: Task
+    task: UtteranceTask
     audio: str
     samples: int
     rate_hz: int
@@ -97,7 +97,7 @@ def measure_extent(run: AnonymizationRun) -> Extent:
     return Extent(counts["total"], counts["silent"], _list_files(run).count())
 
 
-def list_missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[Task]:
+def list_missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[UtteranceTask]:
     """The utterances without a file, by name, read in chunks."""
     kept = _list_files(run).filter(utterance=OuterRef("pk"))
     members = run.data_set.utterances.filter(~Exists(kept)).order_by("name")
@@ -109,7 +109,9 @@ def list_missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[Ta
             return
         last = chunk[-1][1]
         for pk, name, speaker, audio, samples in chunk:
-            yield Task(pk, name, audio, samples or 0, find_voice(run, speaker=speaker, utterance=name, method=method))
+            yield UtteranceTask(
+                pk, name, audio, samples or 0, find_voice(run, speaker=speaker, utterance=name, method=method)
+            )
 
 
 def _list_files(run: AnonymizationRun) -> Any:
@@ -154,11 +156,13 @@ class Work:
         n_threads = 1 if self.method.needs_gpu else threads()
         self._go_through(batches(tasks, at_once), n_threads, progress)
 
-    def _go_through(self, parts: Iterable[list[Task]], n_threads: int, progress: Callable[[int], None]) -> None:
+    def _go_through(
+        self, parts: Iterable[list[UtteranceTask]], n_threads: int, progress: Callable[[int], None]
+    ) -> None:
         """However it ends, no thread stores anything after it; this one, where signals arrive, only waits and keeps."""
         is_over = Event()
 
-        def work(tasks: Sequence[Task]) -> list[Outcome]:
+        def work(tasks: Sequence[UtteranceTask]) -> list[Outcome]:
             return anonymize_tasks(
                 self.method, self.run.options, tasks, should_stop=lambda: is_over.is_set() or self._should_stop()
             )
@@ -212,9 +216,9 @@ def store_report(run: AnonymizationRun, *, problems: Iterable[Problem] | None = 
     run.save(update_fields=["report"])
 
 
-def batches(tasks: Iterable[Task], at_once: int) -> Iterator[list[Task]]:
+def batches(tasks: Iterable[UtteranceTask], at_once: int) -> Iterator[list[UtteranceTask]]:
     """Tasks in batches of so many, of fewer where they are long."""
-    batch: list[Task] = []
+    batch: list[UtteranceTask] = []
     size = 0
     for task in tasks:
         if batch and (len(batch) == at_once or size + task.samples > BATCH_SAMPLES):
@@ -227,8 +231,8 @@ def batches(tasks: Iterable[Task], at_once: int) -> Iterator[list[Task]]:
 
 
 def run_in_threads(
-    parts: Iterable[list[Task]],
-    work: Callable[[list[Task]], list[Outcome]],
+    parts: Iterable[list[UtteranceTask]],
+    work: Callable[[list[UtteranceTask]], list[Outcome]],
     n_threads: int,
     check: Callable[[], None],
     is_over: Event,
@@ -269,7 +273,11 @@ def _results(ended: Iterable[Future[list[Outcome]]], check: Callable[[], None]) 
 
 
 def anonymize_tasks(
-    method: Anonymizer, options: Options, tasks: Sequence[Task], *, should_stop: Callable[[], bool] | None = None
+    method: Anonymizer,
+    options: Options,
+    tasks: Sequence[UtteranceTask],
+    *,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[Outcome]:
     """Load, anonymise, check and store some utterances; one that cannot be is told, and the others are kept.
 
@@ -281,7 +289,7 @@ def anonymize_tasks(
         CommandStopped: an external command was stopped.
     """
     outcomes: list[Outcome] = []
-    ready: list[tuple[Task, ConvertedAudio]] = []
+    ready: list[tuple[UtteranceTask, ConvertedAudio]] = []
     for task in tasks:
         try:
             ready.append((task, convert_audio(*load_audio(task.audio))))
@@ -312,7 +320,7 @@ def _reason(method: Anonymizer, error: Exception) -> str:
     return f"{method.name} failed with {type(error).__name__}: {error}"
 
 
-def _checked(task: Task, conformed: ConvertedAudio, output: Samples, *, keeps_duration: bool) -> Outcome:
+def _checked(task: UtteranceTask, conformed: ConvertedAudio, output: Samples, *, keeps_duration: bool) -> Outcome:
     """The stored output with what is worth a look in it; an output that is of no use is not stored."""
     try:
         found = check_output(
@@ -329,10 +337,10 @@ def _checked(task: Task, conformed: ConvertedAudio, output: Samples, *, keeps_du
     return Outcome(task, key, output.size, conformed.rate_hz, (*problems, *notes))
 
 
-def _note(task: Task, code: str, expected: str, found: str, remedy: str) -> Problem:
+def _note(task: UtteranceTask, code: str, expected: str, found: str, remedy: str) -> Problem:
     return Problem(code, task.name, expected, found, remedy, Severity.NOTE)
 
 
-def _failed(task: Task, reason: str) -> Outcome:
+def _failed(task: UtteranceTask, reason: str) -> Outcome:
     expected, remedy = "audio that the method can anonymise", "Fix the audio of this utterance in the corpus."
     return Outcome(task, "", 0, 0, (Problem("not-anonymised", task.name, expected, reason, remedy),))

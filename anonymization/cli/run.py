@@ -17,7 +17,7 @@ from anonymization.cli import arguments, records, voice_assignment
 from anonymization.cli.progress import Progress, format_duration, interruption
 from anonymization.cli.records import OutputFolder, OutputRow, write_text
 from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
-from anonymization.cli.work import Settings, Task, outcomes
+from anonymization.cli.work import FileTask, Settings, outcomes
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.voices.files import write_targets_csv
@@ -174,7 +174,9 @@ class _Run:
         with self._keeping():
             self._remove_parts()
             rows, total = self.folder.rows, len(self.chosen)
-            tasks = [Task(each.audio, each.output, self.voices.of(each), rows.get(each.output)) for each in self.chosen]
+            tasks = [
+                FileTask(each.audio, each.output, self.voices.of(each), rows.get(each.output)) for each in self.chosen
+            ]
             with (
                 interruption() as is_interrupted,
                 Progress(total, "utterances") as progress,

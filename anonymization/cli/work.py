@@ -52,7 +52,7 @@ _EXPECTED = re.compile(r"(?:Strict: )?expected (.+?), found (.+?)\.?(?:(?<=\.) (
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class FileTask:
     """An utterance to anonymise. output: below the folder of the run; earlier: how an earlier call finished it."""
 
     audio: Path
@@ -83,7 +83,7 @@ class Outcome:
     notes: what the method had to say meanwhile, of this task or of others beside it.
     """
 
-    task: Task
+    task: FileTask
     row: OutputRow | None = None
     is_kept: bool = False
     problem: Problem | None = None
@@ -94,13 +94,13 @@ class Outcome:
 class _Ready:
     """What is read of an utterance that is to be anonymised. digest: SHA-256 of its file."""
 
-    task: Task
+    task: FileTask
     digest: str
     given: ConvertedAudio
 
 
 def outcomes(
-    tasks: Sequence[Task], settings: Settings, jobs: int, should_stop: Callable[[], bool]
+    tasks: Sequence[FileTask], settings: Settings, jobs: int, should_stop: Callable[[], bool]
 ) -> Generator[Outcome, None, None]:
     """What becomes of each task.
 
@@ -169,7 +169,7 @@ def _at_once(method: contract.Anonymizer, total: int, jobs: int) -> int:
 
 
 def anonymize_tasks(
-    method: contract.Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
+    method: contract.Anonymizer, settings: Settings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
 ) -> list[Outcome]:
     """Anonymise and check some utterances, and write each whole; keep what an earlier call wrote if it is still that.
 
@@ -188,7 +188,7 @@ def anonymize_tasks(
 
 
 def _anonymize_all(
-    method: contract.Anonymizer, settings: Settings, tasks: Iterable[Task], should_stop: Callable[[], bool]
+    method: contract.Anonymizer, settings: Settings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
 ) -> list[Outcome]:
     found: list[Outcome] = []
     ready: list[_Ready] = []
@@ -239,7 +239,7 @@ def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, k
         return _failed(task, settings, error, is_read=True)
 
 
-def _failed(task: Task, settings: Settings, error: Exception, *, is_read: bool) -> Outcome:
+def _failed(task: FileTask, settings: Settings, error: Exception, *, is_read: bool) -> Outcome:
     """The problem that an error is.
 
     Args:
@@ -321,7 +321,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(tasks: list[Task]) -> list[Outcome]:
+def _work(tasks: list[FileTask]) -> list[Outcome]:
     assert _worker is not None  # noqa: S101
     method, settings, stop = _worker
     return [] if stop.value else anonymize_tasks(method, settings, tasks, lambda: bool(stop.value))

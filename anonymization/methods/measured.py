@@ -35,7 +35,7 @@ Value = float | None
 
 
 @dataclass(frozen=True)
-class Measured:
+class MethodResults:
     """Of one method, of the original speech or of copies of it; None and no entry where nothing was measured.
 
     Attributes:
@@ -67,7 +67,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of the table: its name in `Measured`, the engine that gave it, title, unit and decimals."""
+    """A number of the table: its name in `MethodResults`, the engine that gave it, title, unit and decimals."""
 
     name: str
     title: str
@@ -85,12 +85,12 @@ class Measure:
         """Title and unit."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
-    def read(self, one: Measured | None) -> Value:
+    def read(self, one: MethodResults | None) -> Value:
         """Its value; None where it was not measured."""
         found = getattr(one, self.name, None)
         return cast("Value", found.get(self.engine) if self.engine and found is not None else found)
 
-    def show(self, one: Measured | None) -> str:
+    def show(self, one: MethodResults | None) -> str:
         """Its value as it is read, shares as percentages."""
         value = self.read(one)
         return "–" if value is None else fixed(100 * value if self.unit == "%" else value, self.digits)
@@ -113,9 +113,9 @@ class Measurements:
     trained: str
     recognizers: tuple[str, ...]
     encoders: tuple[str, ...]
-    original: Measured
-    copied: Measured
-    methods: Mapping[str, Measured]
+    original: MethodResults
+    copied: MethodResults
+    methods: Mapping[str, MethodResults]
 
     def measures(self) -> Iterator[Measure]:
         """All that was measured, in the order of tables."""
@@ -138,7 +138,7 @@ class Measurements:
         """What the numbers were measured on, as sentences."""
         return f"{self.speech}; nearness to voices: {self.acceptance_speech}. Semi-informed attacker: {self.trained}. "
 
-    def row(self, one: Measured) -> list[str]:
+    def row(self, one: MethodResults) -> list[str]:
         """All its numbers, as they are read."""
         return [measure.show(one) for measure in self.measures()]
 
@@ -147,18 +147,18 @@ class Measurements:
         """What stands above them."""
         return [measure.head for measure in self.measures()]
 
-    def is_intelligible(self, one: Measured) -> bool:
+    def is_intelligible(self, one: MethodResults) -> bool:
         """Whether speech has at most 1.5 times the word errors of the copies, by the first recogniser."""
         name = self.recognizers[0]
         return one.word_errors[name] <= _MOST_WORD_ERRORS * self.copied.word_errors[name]
 
-    def find_shortfalls(self, one: Measured) -> tuple[str, ...]:
+    def find_shortfalls(self, one: MethodResults) -> tuple[str, ...]:
         """What a method falls short of: marks of `SHORTFALLS`, in its order; none of what was not measured."""
         marks = {"not intelligible": self.is_intelligible(one), "voice not reached": reaches_voice(one) is not False}
         return tuple(mark for mark, is_met in marks.items() if not is_met)
 
 
-def reaches_voice(one: Measured) -> bool | None:
+def reaches_voice(one: MethodResults) -> bool | None:
     """Whether more than half of the outputs are nearer to the given voice than to the own, and than to another's; None
     where that was not measured."""
     if one.nearer_than_own is None or one.nearer_than_other is None:
@@ -174,13 +174,13 @@ def read_measurements() -> Measurements:
         **{name: found[name] for name in ("date", "speech", "acceptance_speech", "trained")},
         recognizers=tuple(found["recognizers"]),
         encoders=tuple(found["encoders"]),
-        original=Measured(**found["original"]),
-        copied=Measured(**found["copied"]),
-        methods={name: Measured(**numbers) for name, numbers in found["methods"].items()},
+        original=MethodResults(**found["original"]),
+        copied=MethodResults(**found["copied"]),
+        methods={name: MethodResults(**numbers) for name, numbers in found["methods"].items()},
     )
 
 
-def find_measured(method: Anonymizer) -> Measured | None:
+def find_measured(method: Anonymizer) -> MethodResults | None:
     """The numbers of a method in its version; None where nobody measured it."""
     found = read_measurements().methods.get(method.name)
     return found if found is not None and found.version == method.version else None

@@ -246,7 +246,7 @@ class Recognition:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ResultEntry:
     """One line that was understood.
 
     Attributes:
@@ -276,24 +276,24 @@ def header_name(line: str) -> str | None:
     return found["name"] if found else None
 
 
-def parse_line(line: str, number: int, block: str | None) -> Entry | None:
+def parse_line(line: str, number: int, block: str | None) -> ResultEntry | None:
     """One line with numbers, or None where it is of no known kind; `block` is the name of the open block."""
     text = line.strip()
     if found := _AVERAGE.match(text):
-        return Entry(found["label"], "average", (found["value"],), number, inline=True)
+        return ResultEntry(found["label"], "average", (found["value"],), number, inline=True)
     if block and (entry := parse_value(text, number, block, inline=False)):
         return entry
     named = None if line[:1].isspace() else _NAMED.match(text)
     return parse_value(named["value"], number, named["name"], inline=True) if named else None
 
 
-def parse_value(text: str, number: int, name: str, *, inline: bool) -> Entry | None:
+def parse_value(text: str, number: int, name: str, *, inline: bool) -> ResultEntry | None:
     """The value part of a line, such as ``EER: 8.665%``."""
     for kind in _KINDS:
         if found := kind.pattern.match(text):
-            return Entry(name, kind.key, found.groups(), number, inline)
+            return ResultEntry(name, kind.key, found.groups(), number, inline)
     if wer := _WER.match(text):
         counts = WordCounts(*(int(wer[group]) for group in ("errors", "words", "ins", "dels", "subs")))
         recognition = Recognition(counts, wer["partial"] is not None, wer["path"] or "")
-        return Entry(name, "wer", (wer["wer"],), number, inline, recognition)
+        return ResultEntry(name, "wer", (wer["wer"],), number, inline, recognition)
     return None

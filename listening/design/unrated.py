@@ -41,7 +41,7 @@ _Trial = TypeVar("_Trial")
 
 
 @dataclass(frozen=True)
-class Plan(Generic[_Trial]):
+class UnratedPlan(Generic[_Trial]):
     """What each evaluator gets, in order: boards, or trials to write down."""
 
     version: str
@@ -93,7 +93,7 @@ class Board:
     samples: tuple[BoardSample, ...]
 
 
-BoardPlan = Plan[Board]
+BoardPlan = UnratedPlan[Board]
 
 
 def plan_boards(request: BoardRequest) -> BoardPlan:
@@ -298,7 +298,7 @@ class Writing:
     system: str
 
 
-TranscriptionPlan = Plan[Writing]
+TranscriptionPlan = UnratedPlan[Writing]
 
 
 def plan_transcription(request: TranscriptionRequest) -> TranscriptionPlan:

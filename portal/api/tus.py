@@ -36,7 +36,7 @@ from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason, UploadError
 from portal.submissions.resumable_uploads import (
     CorpusPlan,
-    Plan,
+    UploadPlan,
     abandon_upload,
     create_corpus_upload,
     create_upload,
@@ -224,7 +224,7 @@ def _line(text: str) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
-def plan_upload(user: Any, metadata: dict[str, str]) -> Plan:
+def plan_upload(user: Any, metadata: dict[str, str]) -> UploadPlan:
     """What the file shall become. A sender who names no team means their own, an organizer a baseline.
 
     Raises:
@@ -233,12 +233,12 @@ def plan_upload(user: Any, metadata: dict[str, str]) -> Plan:
     edition = _edition(user, metadata["edition"])
     team, wanted = _team(user, edition, metadata["team"]), metadata["system"]
     if not wanted:
-        return Plan(edition, team, kind=metadata["system_kind"], title=metadata["system_title"])
+        return UploadPlan(edition, team, kind=metadata["system_kind"], title=metadata["system_title"])
     system = System.objects.filter(edition=edition, team=team, name=wanted).first()
     if system is None:
         whose = f"The team “{team}”" if team else "The edition"
         raise RequestError(422, f"{whose} has no {'system' if team else 'baseline'} named “{wanted[:60]}”.")
-    return Plan(edition, team, system=system)
+    return UploadPlan(edition, team, system=system)
 
 
 def plan_corpus(metadata: dict[str, str]) -> CorpusPlan:

@@ -64,7 +64,7 @@ class DataFile:
 
 
 @dataclass(slots=True)
-class _Progress:
+class _FetchProgress:
     """How far it is in bytes; fetching a file and unpacking it are half of it each. before: fetched and unpacked."""
 
     bar: ProgressBar
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _bring(portal: Portal, workspace: Workspace, wanted: list[DataFile], kept: Note, patience_s: float) -> None:
     with ProgressBar(is_kept=True, lines="quarters") as bar:
-        progress = _Progress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
+        progress = _FetchProgress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
         for one in wanted:
             _fetch(portal, workspace, one, progress, patience_s)
             progress.before += one.bytes
@@ -208,7 +208,7 @@ def _require_space(workspace: Workspace, wanted: list[DataFile]) -> None:
         )
 
 
-def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _Progress, patience_s: float) -> None:
+def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _FetchProgress, patience_s: float) -> None:
     """Bring a file whole; what another process or day has brought is used."""
     place = workspace.folder / ARRIVING / one.name
 
@@ -231,7 +231,7 @@ def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _Progr
             )
 
 
-def _unpack(workspace: Workspace, one: DataFile, progress: _Progress) -> list[str]:
+def _unpack(workspace: Workspace, one: DataFile, progress: _FetchProgress) -> list[str]:
     """Put what a file holds in its place, an archive below the folder of data only; the paths that it gave."""
     place = workspace.folder / ARRIVING / one.name
     if not one.is_archive:

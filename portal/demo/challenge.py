@@ -33,7 +33,13 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import failure_report
 from portal.leaderboard.services import publish_leaderboard
 from portal.submissions.models import Submission, System, Upload
-from portal.submissions.resumable_uploads import Plan, abandon_upload, create_upload, receive_part, unfinished_uploads
+from portal.submissions.resumable_uploads import (
+    UploadPlan,
+    abandon_upload,
+    create_upload,
+    receive_part,
+    unfinished_uploads,
+)
 from portal.systems.services import start_edition_baseline
 from portal.teams.models import Team
 from portal.teams.services import approve_team, register_team
@@ -47,7 +53,7 @@ SPOILED_AT_LEAST = 10  # utterances that an archive needs to have every problem
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _DemoSystem:
     """One system of the demo: whose, what made it, and whether its archive is spoiled."""
 
     team: str  # empty for the organizers' baselines, which the portal runs
@@ -69,17 +75,17 @@ TEAMS = {
     "anew": ("Spoken Anew (simulated)", "Laboratory of Examples (simulated)", "JP", True),
 }
 ENTRIES = (
-    _Entry("", get_method("mcadams-2022").title, "mcadams-2022", 2022, "B2"),
-    _Entry("", get_method("pitch-shift-vocoder").title, "pitch-shift-vocoder", 2022, "Pitch shift"),
-    _Entry("wide", "WORLD vocoder, other formants and F0", "world-formant-f0", 1),
-    _Entry("low", "TD-PSOLA, other pitch and formants", "pitch-shift-psola", 2),
-    _Entry(
+    _DemoSystem("", get_method("mcadams-2022").title, "mcadams-2022", 2022, "B2"),
+    _DemoSystem("", get_method("pitch-shift-vocoder").title, "pitch-shift-vocoder", 2022, "Pitch shift"),
+    _DemoSystem("wide", "WORLD vocoder, other formants and F0", "world-formant-f0", 1),
+    _DemoSystem("low", "TD-PSOLA, other pitch and formants", "pitch-shift-psola", 2),
+    _DemoSystem(
         *("low", "TD-PSOLA, other pitch only", "pitch-shift-psola", 3),
         options={"formants": "kept"},
         kind=System.Kind.CONTRASTIVE,
     ),
-    _Entry("hasty", "TD-PSOLA, packed in a hurry", "pitch-shift-psola", 4, is_spoiled=True),
-    _Entry("anew", "Recognition, then synthesis in mixed voices", "t04", 5, needs_models=True),
+    _DemoSystem("hasty", "TD-PSOLA, packed in a hurry", "pitch-shift-psola", 4, is_spoiled=True),
+    _DemoSystem("anew", "Recognition, then synthesis in mixed voices", "t04", 5, needs_models=True),
 )
 
 
@@ -227,14 +233,14 @@ def _team(edition: Edition, key: str, owner: User, organizer: User) -> Team:
     return team if team.number else approve_team(team=team, by=organizer, now=timezone.now())
 
 
-def _missing(edition: Edition) -> list[_Entry]:
+def _missing(edition: Edition) -> list[_DemoSystem]:
     """The systems that can be made here and are not there yet."""
     sent = set(System.objects.filter(edition=edition, submissions__isnull=False).values_list("title", flat=True))
     return [one for one in ENTRIES if one.title not in sent and not explain_missing(get_method(one.method))]
 
 
 def _send(
-    edition: Edition, entry: _Entry, team: Team, by: User, utterances: list[archives.DemoUtterance], say: Screen
+    edition: Edition, entry: _DemoSystem, team: Team, by: User, utterances: list[archives.DemoUtterance], say: Screen
 ) -> None:
     """Make the archive and hand it in part by part, as an upload from outside does."""
     suffix = edition.recipe.anonymised_suffix
@@ -258,7 +264,7 @@ def _send(
         archives.pack(submission, archive, suffix)
         size = archive.stat().st_size
         say(f"Uploading {archive.name} ({format_size(size)}) for {team}")
-        plan = Plan(edition, team, kind=entry.kind, title=entry.title)
+        plan = UploadPlan(edition, team, kind=entry.kind, title=entry.title)
         upload: Upload = create_upload(plan=plan, file_name=archive.name, size=size, by=by, now=timezone.now())
         with archive.open("rb") as file:
             receive_part(upload=upload, offset=0, read=file.read, length=size, by=by)

@@ -68,7 +68,7 @@ def run_demo_study(*, edition: Edition, organizer: User, say: Screen) -> Study |
     """
     title = "Demo listening test (systems of simulated teams)"
     # Nobody hears samples of a system while an open listening test plays it.
-    plan = Plan("listening", title, Study.Form.RATING, PLAN, without=SAMPLED)
+    plan = DemoStudy("listening", title, Study.Form.RATING, PLAN, without=SAMPLED)
     study = _designed(edition, plan, organizer, say, "Planning a listening test on these systems")
     if study is None:
         return None
@@ -138,7 +138,7 @@ def choose_heard_sets(edition: Edition) -> list[DataSet]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DemoStudy:
     """A study of the demo.
 
     Attributes:
@@ -155,20 +155,20 @@ class Plan:
 
 
 PLANS = (
-    Plan(
+    DemoStudy(
         "ratings",
         "Demo ratings (simulated listeners)",
         Study.Form.RATING,
         {"evaluators": 24, "trials_per_evaluator": 16, "originals_per_evaluator": 8}
         | {"practice_trials": 1, "gold_trials": 1, "bridge_trials": 4},
     ),
-    Plan(
+    DemoStudy(
         "voices",
         "Demo voice map (simulated listeners)",
         Study.Form.LINKABILITY,
         {"evaluators": 12, "trials_per_evaluator": 1, "board_samples": 12, "board_groups": True} | NO_CONTROLS,
     ),
-    Plan(
+    DemoStudy(
         "words",
         "Demo transcription (simulated listeners)",
         Study.Form.TRANSCRIPTION,
@@ -204,7 +204,7 @@ def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: 
             say(f"{study}: the results are published")
 
 
-def _designed(edition: Edition, plan: Plan, organizer: User, say: Screen, begins: str) -> Study | None:
+def _designed(edition: Edition, plan: DemoStudy, organizer: User, say: Screen, begins: str) -> Study | None:
     """The study with its design, and the job that makes its recordings started; None where the speech allows none.
 
     Where recordings run short, the rules that a design can do without are relaxed. `begins`: said of a new one.
@@ -232,7 +232,7 @@ def _designed(edition: Edition, plan: Plan, organizer: User, say: Screen, begins
     return None
 
 
-def _create(edition: Edition, plan: Plan, organizer: User, relaxations: Sequence[str]) -> Study:
+def _create(edition: Edition, plan: DemoStudy, organizer: User, relaxations: Sequence[str]) -> Study:
     return create_study(
         edition=edition,
         by=organizer,

@@ -59,21 +59,21 @@ def sweep(now: datetime | None = None) -> int:
 
 
 @dataclass
-class _Entry:
+class _ScheduledTask:
     work: Task
     every_s: float
     due_at: float = 0.0
     thread: threading.Thread | None = None
 
 
-_entries: list[_Entry] = []
+_entries: list[_ScheduledTask] = []
 
 
 def periodic_task(*, every: timedelta) -> Callable[[Task], Task]:
     """Let the decorated function be done when the scheduler starts, and again and again at this distance."""
 
     def register(work: Task) -> Task:
-        _entries.append(_Entry(work, every.total_seconds()))
+        _entries.append(_ScheduledTask(work, every.total_seconds()))
         return work
 
     return register
@@ -90,7 +90,7 @@ def start_due_tasks() -> list[threading.Thread]:
     return started
 
 
-def _run(entry: _Entry) -> None:
+def _run(entry: _ScheduledTask) -> None:
     """A task that fails is told and done again at its next time, one that found no database in the next round."""
     try:
         entry.work()

@@ -8,7 +8,7 @@ from typing import Any
 
 from common.tables import Cell, Column, Group, Row, Table, latex_table
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.entries import Entry, Measured, RankingRow, RankingTable
+from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import condition_in_words, policy_as_dict
 from portal.leaderboard.selectors import Leaderboard
 from portal.leaderboard.tables import (
@@ -104,7 +104,7 @@ def _printed(leaderboard: Leaderboard, ranking: RankingTable) -> Table:
     return Table(tuple(columns), (Group(tuple(rows)),), ranking.utility.metric)
 
 
-def _printed_number(measured: Measured | None, unit: str) -> Cell:
+def _printed_number(measured: MeasuredValue | None, unit: str) -> Cell:
     if measured is None:
         return Cell()
     text, around = round_average(measured, unit)
@@ -136,7 +136,7 @@ def _row_as_dict(leaderboard: Leaderboard, row: RankingRow) -> dict[str, Any]:
     }
 
 
-def _entry_as_dict(leaderboard: Leaderboard, entry: Entry) -> dict[str, Any]:
+def _entry_as_dict(leaderboard: Leaderboard, entry: LeaderboardEntry) -> dict[str, Any]:
     return {
         "system": entry.key,
         "label": entry.label,
@@ -155,7 +155,7 @@ def _entry_as_dict(leaderboard: Leaderboard, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry_cells(leaderboard: Leaderboard, entry: Entry) -> tuple[Any, ...]:
+def _entry_cells(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[Any, ...]:
     numbers: list[float | None] = []
     for column in (*leaderboard.averages, *leaderboard.further):
         found = measured_of(entry, column)

@@ -26,7 +26,7 @@ from evaluation.figures.style import ImageFormat, Size, Theme, for_page, place_s
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.conditions import check_gate
-from evaluation.protocols.ranking.entries import Entry
+from evaluation.protocols.ranking.entries import LeaderboardEntry
 from evaluation.protocols.recipes import Gate
 from portal.core.drawing import BUSY, DrawingError, DrawingProcess
 from portal.core.labels import decimals
@@ -247,7 +247,7 @@ def list_places(leaderboard: Leaderboard) -> dict[str, int]:
     return place_systems(entry.label for entry in leaderboard.entries if entry.kind != "original")
 
 
-def link_of(entry: Entry) -> str:
+def link_of(entry: LeaderboardEntry) -> str:
     return "" if entry.kind == "original" else reverse("systems:detail", args=[entry.key])
 
 
@@ -296,7 +296,7 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
     ]
 
 
-def _least(entry: Entry, one: Gate, average: float) -> float | None:
+def _least(entry: LeaderboardEntry, one: Gate, average: float) -> float | None:
     """The lowest group of a gate; None where a data set is missing, or the only group has the average that is shown."""
     values = {name: found.value for name, found in entry.gate_values.get(one.metric, {}).items()}
     if any(name not in values for group in one.groups for name in group):

@@ -13,7 +13,7 @@ from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.objective_results.values import ObjectiveValues
-from evaluation.protocols.ranking.entries import Measured
+from evaluation.protocols.ranking.entries import MeasuredValue
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from portal.challenges.models import Edition
 from portal.core.labels import name_language
@@ -66,7 +66,7 @@ def _columns(edition: Edition, policy: LeaderboardPolicy, languages: Iterable[st
 
 def measure_languages(
     columns: Iterable[LanguageColumn], values: ObjectiveValues, attack_model: AttackModel, speech: Speech
-) -> dict[str, Measured]:
+) -> dict[str, MeasuredValue]:
     """The numbers of a submission by the key of their column; of one data set with its interval.
 
     Args:
@@ -85,5 +85,5 @@ def measure_languages(
         [only, *others] = known.values()
         interval = (None, None) if others else (only.low, only.high)
         reported = any(not number.is_recomputed for number in known.values())
-        found[column.key] = Measured(value, *interval, is_reported=reported)
+        found[column.key] = MeasuredValue(value, *interval, is_reported=reported)
     return found

@@ -20,7 +20,7 @@ from evaluation.metrics.catalogue import Direction
 from evaluation.objective_results.values import SATURATED, is_saturated
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.published_view import is_further, list_tasks
-from evaluation.protocols.ranking.entries import Measured
+from evaluation.protocols.ranking.entries import MeasuredValue
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from portal.challenges.models import Edition
@@ -236,7 +236,7 @@ def _bars(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _bar_cell(value: float, measured: Measured | None, unit: str, *, is_doubted: bool) -> Cell:
+def _bar_cell(value: float, measured: MeasuredValue | None, unit: str, *, is_doubted: bool) -> Cell:
     return Cell(_digits_of(value, measured, unit), value=value, note=SATURATED if is_doubted else "")
 
 
@@ -244,7 +244,7 @@ def _few_decimals(value: float | None, unit: str) -> str:
     return decimals(value, DIGITS if value is None else few_digits(value, unit, DIGITS))
 
 
-def _digits_of(value: float, measured: Measured | None, unit: str) -> str:
+def _digits_of(value: float, measured: MeasuredValue | None, unit: str) -> str:
     """A number in the digits of its row above; a published one in those that were printed."""
     return round_average(measured, unit)[0] if measured else decimals(value, DIGITS)
 

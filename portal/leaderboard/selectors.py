@@ -29,7 +29,7 @@ from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.objective_results.attack_strength import Reliability
 from evaluation.objective_results.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
 from evaluation.protocols.published import PublishedSystem, is_as_shipped, published_systems
-from evaluation.protocols.ranking.entries import Entry, Measured, Rankings
+from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import Average, RecipeError, Track
@@ -94,7 +94,7 @@ class Leaderboard:
     measured_at: datetime | None
     policy: LeaderboardPolicy
     averages: tuple[ShownAverage, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[LeaderboardEntry, ...]
     table: Rankings
 
     @cached_property
@@ -242,7 +242,7 @@ def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None
 
 
 def rank_leaderboard(
-    edition: Edition, entries: tuple[Entry, ...], measured_at: datetime | None, changes: Mapping[str, Any]
+    edition: Edition, entries: tuple[LeaderboardEntry, ...], measured_at: datetime | None, changes: Mapping[str, Any]
 ) -> Leaderboard:
     """Entries at hand ranked by a policy: several policies need the numbers only once."""
     policy = policy_by(edition, changes)
@@ -378,7 +378,9 @@ def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
     return {one.system.name: unlike[one.pk] for one in submissions if one.pk in unlike}
 
 
-def load_entries(edition: Edition, *, with_retrained: bool = True) -> tuple[tuple[Entry, ...], datetime | None]:
+def load_entries(
+    edition: Edition, *, with_retrained: bool = True
+) -> tuple[tuple[LeaderboardEntry, ...], datetime | None]:
     """Everything that stands on a leaderboard, the original speech first, and when the newest number was computed.
 
     Args:
@@ -410,7 +412,9 @@ def load_entries(edition: Edition, *, with_retrained: bool = True) -> tuple[tupl
     return (*([original] if original else []), *entries), max(times, default=None)
 
 
-def make_entry(submission: Submission, values: ObjectiveValues, track: Track, policy: LeaderboardPolicy) -> Entry:
+def make_entry(
+    submission: Submission, values: ObjectiveValues, track: Track, policy: LeaderboardPolicy
+) -> LeaderboardEntry:
     """A submission with the averages that a leaderboard shows of it."""
     system = submission.system
     columns = shown_averages(track, policy)
@@ -434,7 +438,7 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
     }
     predicted = _predicted(values, policy, Speech.ANONYMISED)
     utilities, lower = {utility.metric for utility in policy.utilities}, find_lower_attack(values, policy)
-    return Entry(
+    return LeaderboardEntry(
         key=system.name,
         label=str(system),
         team=str(system.team_id or ""),
@@ -448,7 +452,7 @@ def make_entry(submission: Submission, values: ObjectiveValues, track: Track, po
         gate_values=_gate_values(values, policy),
         averages={key: found for key, found in present.items() if key not in utilities} | beyond | predicted,
         missing={column.key: _missing(values, column.metric) for column in columns},
-        lower_attack=(lower[0], Measured(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
+        lower_attack=(lower[0], MeasuredValue(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
         weak_attack=judge_average(values, policy, track).reasons,
     )
 
@@ -479,8 +483,8 @@ def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy, track: Tra
     return values.judge_average(decides.metric, decides.estimator, policy.split, track)
 
 
-def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, Measured]]:
-    found: dict[str, dict[str, Measured]] = {}
+def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, MeasuredValue]]:
+    found: dict[str, dict[str, MeasuredValue]] = {}
     for gate in policy.gates:
         names = dict.fromkeys(name for group in gate.groups for name in group)
         numbers = {name: values.number(gate.metric, gate.estimator, data_set=name) for name in names}
@@ -498,15 +502,15 @@ def _missing(values: ObjectiveValues, metric: Metric) -> tuple[str, ...]:
     )
 
 
-def _measured(number: Number | None) -> Measured | None:
+def _measured(number: Number | None) -> MeasuredValue | None:
     if number is None:
         return None
-    return Measured(number.value, number.low, number.high, is_reported=not number.is_recomputed)
+    return MeasuredValue(number.value, number.low, number.high, is_reported=not number.is_recomputed)
 
 
 def make_original_entry(
     edition: Edition, track: Track, policy: LeaderboardPolicy, values: Iterable[ObjectiveValues]
-) -> Entry | None:
+) -> LeaderboardEntry | None:
     """The speech before anonymisation: as published with the recipe, as a submission's own test found it, or by itself.
 
     Numbers of one source where one has all of them; else each that is known from the first that has it.
@@ -527,40 +531,40 @@ def make_original_entry(
     privacy = measured.pop(policy.privacy.metric, None)
     words: dict[str, Any] = {"title": "Speech before anonymisation", "kind": "original"}
     averages = next(filter(None, (_predicted(one, policy, Speech.ORIGINAL) for one in known)), {})
-    return Entry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, averages=averages, **words)
+    return LeaderboardEntry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, averages=averages, **words)
 
 
-def _predicted(values: ObjectiveValues, policy: LeaderboardPolicy, speech: Speech) -> dict[str, Measured]:
+def _predicted(values: ObjectiveValues, policy: LeaderboardPolicy, speech: Speech) -> dict[str, MeasuredValue]:
     """The predicted naturalness, where it is known."""
     found = _measured(values.average(*PREDICTED, split=policy.split, speech=speech))
     return {} if found is None else {PREDICTED[0]: found}
 
 
-def _evaluated(edition: Edition, policy: LeaderboardPolicy) -> dict[str, Measured | None]:
+def _evaluated(edition: Edition, policy: LeaderboardPolicy) -> dict[str, MeasuredValue | None]:
     """What the portal found of the originals before any system."""
     found, data_set = read_originals(edition, edition.frozen_at), f"{AVERAGE}{policy.split}"
     wanted = [(policy.privacy.metric, policy.privacy.estimator)]
     wanted += [(one.metric, one.estimator) for one in policy.utilities]
     keys = {metric: (metric, estimator, data_set) for metric, estimator in wanted}
     return {
-        metric: Measured(found[key].value, found[key].low, found[key].high) if key in found else None
+        metric: MeasuredValue(found[key].value, found[key].low, found[key].high) if key in found else None
         for metric, key in keys.items()
     }
 
 
-def _published(edition: Edition, average: Average, split: str) -> Measured | None:
+def _published(edition: Edition, average: Average, split: str) -> MeasuredValue | None:
     if edition.recipe.evaluation.by_portal:  # other evaluators than those of the published numbers
         return None
     weights = average.weights.get(split, {})
     sets = edition.recipe.data_sets
     values = [(name, value) for name in weights if (value := sets[name].original_value) is not None]
     try:
-        return Measured(weighted_average(values, weights).value) if values else None
+        return MeasuredValue(weighted_average(values, weights).value) if values else None
     except AverageError:
         return None
 
 
-def _tested(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, Measured | None]:
+def _tested(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, MeasuredValue | None]:
     """Unprotected EER and the utilities of original speech, as a submission has them."""
     split, privacy = policy.split, policy.privacy
     eer = values.average(privacy.metric, privacy.estimator, split=split, attack_model=AttackModel.UNPROTECTED)

@@ -21,7 +21,7 @@ from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_a
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.objective_results.attack_strength import NOT_RELIABLE
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
-from evaluation.protocols.ranking.entries import Entry, Measured, Miss, Place, RankingRow, RankingTable
+from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Miss, Place, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
 from evaluation.protocols.ranking.ranking import (
     ABOVE_CHANCE,
@@ -88,7 +88,7 @@ class Line:
     label: str
     place_text: str
     place: str
-    numbers: Mapping[str, Measured]
+    numbers: Mapping[str, MeasuredValue]
     rank: int | None = None
     link: str = ""
     description: str = ""
@@ -197,7 +197,7 @@ def list_lines(
     has_intervals = any(row.utility.interval for row in rows)
     unrankable = {one.entry.key: [reason.text for reason in one.reasons] for one in leaderboard.table.unrankable}
 
-    def line(entry: Entry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
+    def line(entry: LeaderboardEntry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
         weak = [f"Its {leaderboard.policy.attack_model} attack is {NOT_RELIABLE}.", *entry.weak_attack]
         said = (*reasons, *(weak if entry.weak_attack else ()), *private.get(entry.key, ()))
         made = _line(leaderboard, entry, place_text, place)
@@ -335,14 +335,14 @@ def place_in_words(row: RankingRow) -> str:
     return "late" if any(reason.code == "late" for reason in row.reasons) else "not ranked"
 
 
-def measured_of(entry: Entry, column: ShownAverage) -> Measured | None:
+def measured_of(entry: LeaderboardEntry, column: ShownAverage) -> MeasuredValue | None:
     """The average of an entry that a column shows."""
     if column.is_privacy:
         return entry.privacy
     return (entry.utilities if column.is_utility else entry.averages).get(column.key)
 
 
-def list_doubts(leaderboard: Leaderboard, entry: Entry) -> tuple[str, ...]:
+def list_doubts(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[str, ...]:
     """What stands beside an EER: a weak attacker, one that is misled, a lower attack that misses a limit."""
     doubts = [NOT_RELIABLE] if entry.weak_attack else []
     turned = entry.averages.get("better_sign_eer")
@@ -353,7 +353,7 @@ def list_doubts(leaderboard: Leaderboard, entry: Entry) -> tuple[str, ...]:
     return tuple(doubts)
 
 
-def average_cell(measured: Measured | None, unit: str, most: int = DIGITS) -> Cell:
+def average_cell(measured: MeasuredValue | None, unit: str, most: int = DIGITS) -> Cell:
     """An average with its interval, in the digits that this allows; all of them in its tooltip.
 
     Args:
@@ -378,7 +378,7 @@ def _most_digits(leaderboard: Leaderboard, column: ShownAverage) -> int:
     return max(known, default=DIGITS)
 
 
-def round_average(measured: Measured, unit: str) -> tuple[str, str]:
+def round_average(measured: MeasuredValue, unit: str) -> tuple[str, str]:
     """Number and interval; what is reported keeps its digits."""
     return round_to_interval(
         measured.value, measured.low, measured.high, DIGITS, None if measured.is_reported else unit
@@ -484,7 +484,7 @@ def _caption(lines: Sequence[Line]) -> str:
 # Rows ----------------------------------------------------------------------------------------------
 
 
-def _line(leaderboard: Leaderboard, entry: Entry, place_text: str, place: str) -> Line:
+def _line(leaderboard: Leaderboard, entry: LeaderboardEntry, place_text: str, place: str) -> Line:
     late = entry.is_late and place_text != "late"
     shown = [*_deciding(leaderboard), *leaderboard.further]
     numbers = {one.key: found for one in shown if (found := measured_of(entry, one)) is not None}
@@ -515,7 +515,7 @@ def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[st
 
 
 def _published_line(system: PublishedSystem) -> Line:
-    numbers = {metric: Measured(value) for metric, value in system.averages.items()}
+    numbers = {metric: MeasuredValue(value) for metric, value in system.averages.items()}
     return Line(system.name, "published", "published", numbers, link="#published", team=PUBLISHED)
 
 

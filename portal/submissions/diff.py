@@ -28,7 +28,7 @@ class Change(StrEnum):
 DIFFERENT = (Change.CHANGED, Change.ADDED, Change.REMOVED)
 
 
-class Entry(NamedTuple):
+class ComparedFile(NamedTuple):
     """A file of a submission: what it is called, its row, and its content."""
 
     name: str
@@ -42,8 +42,8 @@ class Difference(NamedTuple):
 
     name: str
     change: Change
-    before: Entry | None
-    after: Entry | None
+    before: ComparedFile | None
+    after: ComparedFile | None
 
 
 # The key of its row, its content and whether it is inherited: of tens of thousands most are compared and not shown.
@@ -66,7 +66,7 @@ class Section:
 
     def _difference(self, name: str, change: Change) -> Difference:
         before, after = self.before.get(name), self.after.get(name)
-        return Difference(name, change, before and Entry(name, *before), after and Entry(name, *after))
+        return Difference(name, change, before and ComparedFile(name, *before), after and ComparedFile(name, *after))
 
     @property
     def counts(self) -> dict[Change, int]:

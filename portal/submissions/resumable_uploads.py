@@ -43,7 +43,7 @@ SUBMITTED, IMPORTED = "This upload is a submission already.", "This upload is im
 
 
 @dataclass(frozen=True)
-class Plan:
+class UploadPlan:
     """What an upload shall become: a further version of `system`, or a new system of `kind` with `title`."""
 
     edition: Edition
@@ -88,7 +88,9 @@ def submission_problem(edition: Edition, team: Team | None, *, by: Any, now: dat
 
 
 @transaction.atomic
-def create_upload(*, plan: Plan, file_name: str, size: int, claimed_sha256: str = "", by: Any, now: datetime) -> Upload:
+def create_upload(
+    *, plan: UploadPlan, file_name: str, size: int, claimed_sha256: str = "", by: Any, now: datetime
+) -> Upload:
     """Begin an upload; nothing of it is here yet.
 
     Raises:

@@ -119,7 +119,7 @@ def main() -> None:
         found: list[tuple[str, str, str, states.Act | None]]
         found = [(page.pattern, page.address, page.role, None) for page in pages]
         found += [one for one in states.list_states(pages, portal) if is_wanted(*one[:2])]
-        tasks = [taking.Task(number, *one) for number, one in enumerate(found, 1)]
+        tasks = [taking.Shot(number, *one) for number, one in enumerate(found, 1)]
         for name in ("pages", "sheets"):
             (options.to / name).mkdir(parents=True, exist_ok=True)
         looks = taking.photograph_all(

@@ -35,7 +35,7 @@ OPEN_FOLDS = """() => {
 
 
 @dataclass(frozen=True)
-class Task:
+class Shot:
     """A page to open. `act` does something there and yields the name of each state that is to be photographed."""
 
     number: int
@@ -84,7 +84,7 @@ class Look:
 class Photographer(threading.Thread):
     """Works on tasks in a browser of its own until none is left; what it saw is in `looks`."""
 
-    def __init__(self, tasks: queue.Queue[Task], portal: str, cookies: dict[str, str], folder: Path) -> None:
+    def __init__(self, tasks: queue.Queue[Shot], portal: str, cookies: dict[str, str], folder: Path) -> None:
         super().__init__(daemon=True)
         self.tasks, self.portal, self.cookies, self.folder = tasks, portal, cookies, folder
         self.looks: list[Look] = []
@@ -119,7 +119,7 @@ class Photographer(threading.Thread):
             self.contexts[role] = context
         return self.contexts[role]
 
-    def _work(self, browser: Browser, task: Task) -> None:
+    def _work(self, browser: Browser, task: Shot) -> None:
         page = self._context(browser, task.role).new_page()
         try:
             problems: list[str] = []
@@ -183,7 +183,7 @@ def _show(page: Page, width: int, theme: Any) -> None:
 
 
 def photograph_all(
-    tasks: list[Task],
+    tasks: list[Shot],
     *,
     portal: str,
     cookies: dict[str, str],
@@ -196,7 +196,7 @@ def photograph_all(
     Args:
         tell: is given now and then what was seen until then, and how many tasks are waiting. Ctrl-C ends the rest.
     """
-    waiting: queue.Queue[Task] = queue.Queue()
+    waiting: queue.Queue[Shot] = queue.Queue()
     met: Counter[tuple[str, str]] = Counter()
     ranks = {}
     for task in tasks:

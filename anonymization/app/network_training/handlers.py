@@ -114,7 +114,7 @@ def _train(seed: NetworkSeed, context: JobContext) -> None:
         if not (folder / "features").is_symlink():
             (folder / "features").symlink_to(shared, target_is_directory=True)
         texts = {one.name: one.transcript for one in spoken} if recipe.needs_texts else None
-        progress = _Progress(context, seed, recipe, folder)
+        progress = _SeedProgress(context, seed, recipe, folder)
         seed.card = _learn(seed, recipe, utterances, texts, folder, device, progress)
         from anonymization.network_training.loop import CURVE
         from anonymization.network_training.train import CARD
@@ -134,7 +134,7 @@ def _learn(
     texts: Mapping[str, str] | None,
     folder: Path,
     device: Device,
-    progress: _Progress,
+    progress: _SeedProgress,
 ) -> dict[str, Any]:
     from anonymization.network_training.train import train
 
@@ -207,7 +207,7 @@ def _choose_device(recipe: Recipe) -> Device:
 # While it learns -----------------------------------------------------------------------------------
 
 
-class _Progress:
+class _SeedProgress:
     """Tells how far a seed is, keeps the losses of each state, and gives way before the job has to end."""
 
     def __init__(self, context: JobContext, seed: NetworkSeed, recipe: Recipe, folder: Path) -> None:

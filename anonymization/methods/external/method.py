@@ -182,7 +182,7 @@ class _Call:
         write_manifest(work / "manifest.csv", self.items, about.parameters)
         [name, *others] = [name_file(index) for index, _ in self.items]
         is_stream = about.mode == "streams"
-        task = sandbox.Task(
+        task = sandbox.CommandCall(
             arguments=description.fill_in(about.command, self._values(work, given_rate)),
             folder=about.folder,
             work=work,

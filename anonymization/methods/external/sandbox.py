@@ -48,7 +48,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Task:
+class CommandCall:
     """One call of a command.
 
     arguments: the program and what it is told. folder: where it starts, and may read. work: removed with what is in it
@@ -124,7 +124,9 @@ def find_missing_protections() -> tuple[str, ...]:
     return tuple(lacking)
 
 
-def run_confined(task: Task, *, allow_limited: bool = False, should_stop: Callable[[], bool] | None = None) -> Outcome:
+def run_confined(
+    task: CommandCall, *, allow_limited: bool = False, should_stop: Callable[[], bool] | None = None
+) -> Outcome:
     """Run a command to its end, or to the first limit that it breaks; all its processes have ended then.
 
     Args:
@@ -192,7 +194,7 @@ def _end(process: subprocess.Popen[str]) -> None:
                 stream.close()
 
 
-def _plan(task: Task) -> dict[str, object]:
+def _plan(task: CommandCall) -> dict[str, object]:
     executable = find_program(task.arguments[0], task.folder)
     reads = [*SYSTEM_FOLDERS, *list_program_folders(executable), task.folder, task.work, *task.reads]
     opened = confinement.OPENED
@@ -219,7 +221,7 @@ def _plan(task: Task) -> dict[str, object]:
     }
 
 
-def _environment(task: Task) -> dict[str, str]:
+def _environment(task: CommandCall) -> dict[str, str]:
     """Nothing is handed on: the environment of the portal holds its secrets."""
     home = str(task.writes[-1])
     variables = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "USER": "anonymizer"}

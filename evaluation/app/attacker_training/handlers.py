@@ -44,7 +44,7 @@ from evaluation.app.runs.kinds import TRAINING
 from evaluation.app.runs.services import load_run
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
-from evaluation.attackers.training.train import Plan, plan_training, train
+from evaluation.attackers.training.train import TrainingPlan, plan_training, train
 from evaluation.attackers.training.trained_attacker import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
@@ -204,7 +204,7 @@ def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
         ) from error
 
 
-def _require_memory(plan: Plan, recipe: TrainingRecipe) -> None:
+def _require_memory(plan: TrainingPlan, recipe: TrainingRecipe) -> None:
     """Refuse at once what cannot fit; on a graphics card the card decides, which training tells by itself."""
     there = available_bytes()
     if there is not None and plan.bytes_needed > there:
@@ -242,7 +242,7 @@ def _require_same_speech(run: EvaluationRun) -> None:
 class _Turn:
     """Trains one seed for as long as this job may; keeps each epoch."""
 
-    def __init__(self, context: JobContext, run: EvaluationRun, plan: Plan, seed: int, position: int) -> None:
+    def __init__(self, context: JobContext, run: EvaluationRun, plan: TrainingPlan, seed: int, position: int) -> None:
         self.context, self.run, self.plan = context, run, plan
         self.seed, self.position, self.n_seeds = seed, position, len(list_seeds(run))
         self.recipe = read_recipe_of_run(run)

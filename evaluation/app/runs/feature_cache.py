@@ -190,7 +190,7 @@ class Pace:
 
 
 @dataclass
-class _Progress:
+class _CacheProgress:
     done: int
     total: int
     tried: int = 0
@@ -242,7 +242,7 @@ def extract(
     known = extractor.cache.find_known(list(by_key))
     # Alike in length within a batch, so that little of it is padding.
     pending = sorted((one for key, one in by_key.items() if key not in known), key=lambda one: (one.samples, one.audio))
-    progress = _Progress(len(known), len(by_key))
+    progress = _CacheProgress(len(known), len(by_key))
     context.progress(stage, progress.done, progress.total)
     for batch in _batches(pending):
         loaded = _loaded(context, extractor, batch, progress)
@@ -266,7 +266,7 @@ def _batches(pending: Sequence[Recording]) -> Iterator[Sequence[Recording]]:
 
 
 def _loaded(
-    context: JobContext, extractor: Extractor[Any], batch: Sequence[Recording], progress: _Progress
+    context: JobContext, extractor: Extractor[Any], batch: Sequence[Recording], progress: _CacheProgress
 ) -> list[Loaded]:
     found = []
     for recording in batch:
@@ -283,7 +283,7 @@ def _loaded(
     return found
 
 
-def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _Progress) -> None:
+def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _CacheProgress) -> None:
     """The whole batch, or one by one where something in it cannot be used."""
     try:
         results = extractor.apply(extractor.model, [samples for _, samples, _ in batch], batch[0][2])
@@ -309,7 +309,7 @@ def _unusable(recording: Recording, expected: str, found: str) -> Problem:
     return Problem("unusable-recording", f"{recording.utterance} ({recording.speech})", expected, found, remedy)
 
 
-def _hopeless(extractor: Extractor[Any], stage: str, progress: _Progress) -> JobFailure:
+def _hopeless(extractor: Extractor[Any], stage: str, progress: _CacheProgress) -> JobFailure:
     return JobFailure(
         f"{extractor.title} made no {extractor.what} of the first {progress.tried} of {progress.total} recordings at "
         f"“{stage}”, so the others were not tried: {progress.problems[0].found}",

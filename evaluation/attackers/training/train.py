@@ -144,7 +144,7 @@ _ACTIVATIONS_PER_CHANNEL: dict[Network, int] = {"ecapa-tdnn": 45, "x-vector": 23
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What a training will do, from durations alone.
 
     Attributes:
@@ -161,7 +161,7 @@ class Plan:
     bytes_needed: int
 
 
-def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources: int) -> Plan:
+def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources: int) -> TrainingPlan:
     """Count what a training will do, before anything is read.
 
     Args:
@@ -191,7 +191,7 @@ def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources:
     activations = batch * frames * recipe.width * _ACTIVATIONS_PER_CHANNEL[recipe.network] * 4
     features = round(sum(durations_s) * 100) * 2 * recipe.mel_bands
     needed = parameters * _BYTES_PER_PARAMETER + activations + features
-    return Plan(segments, per_epoch, per_epoch * recipe.epochs, parameters, needed)
+    return TrainingPlan(segments, per_epoch, per_epoch * recipe.epochs, parameters, needed)
 
 
 def train(

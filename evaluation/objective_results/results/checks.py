@@ -53,7 +53,7 @@ def check_results(file: ResultFile, recipe: Recipe) -> tuple[Problem, ...]:
     return problems.report()
 
 
-def _title(entry: results.Entry | ExpectedLine) -> str:
+def _title(entry: results.ResultEntry | ExpectedLine) -> str:
     name, kind, model = entry.slot
     return f"{name}, {kind} ({model})" if model else f"{name}, {kind}" if kind != "average" else name
 
@@ -239,7 +239,7 @@ def _wrong_model(kind: ResultKind, training: results.Speech | None, is_anonymise
     return kind is ResultKind.RETRAINED and training is results.Speech.ORIGINAL
 
 
-def _settings(file: ResultFile, entry: results.Entry, lines: ResultLines) -> Iterator[Problem]:
+def _settings(file: ResultFile, entry: results.ResultEntry, lines: ResultLines) -> Iterator[Problem]:
     assert entry.recognition is not None  # noqa: S101
     settings = entry.recognition.settings
     low, high = lines.lm_weights

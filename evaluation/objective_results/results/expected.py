@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from common.problems import Problem
-from evaluation.formats.results import KINDS, Entry, Gender, NumberIdentity, ReportedNumber, Speech
+from evaluation.formats.results import KINDS, Gender, NumberIdentity, ReportedNumber, ResultEntry, Speech
 from evaluation.protocols.recipes import Average, DataSet, Recipe, RecipeError
 
 SHORT = {Speech.ORIGINAL: "orig", Speech.ANONYMISED: "anon"}
@@ -171,7 +171,7 @@ class ResultFile:
     name: str
     edition: str
     kind: ResultKind
-    entries: tuple[Entry, ...]
+    entries: tuple[ResultEntry, ...]
     reported_numbers: tuple[ReportedNumber, ...]
     repeated: tuple[ReportedNumber, ...]
     lines: int

@@ -24,10 +24,10 @@ from evaluation.formats.results import (
     AVERAGE_DECIMALS,
     CATEGORIES,
     KINDS,
-    Entry,
     Number,
     NumberIdentity,
     ReportedNumber,
+    ResultEntry,
     WordCounts,
     header_name,
     parse_line,
@@ -107,7 +107,7 @@ def _number(identity: NumberIdentity) -> Number:
     return next(n for kind in KINDS.values() for n in kind.numbers if (n.metric, n.estimator) == wanted)
 
 
-def _entries(text: str, name: str, problems: ProblemList) -> tuple[Entry, ...]:
+def _entries(text: str, name: str, problems: ProblemList) -> tuple[ResultEntry, ...]:
     entries, block = [], None
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -125,7 +125,7 @@ def _entries(text: str, name: str, problems: ProblemList) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _kind(source: Source, name: str, entries: Iterable[Entry], recipe: Recipe) -> ResultKind:
+def _kind(source: Source, name: str, entries: Iterable[ResultEntry], recipe: Recipe) -> ResultKind:
     path = source if isinstance(source, Path) else Path(name)
     if recipe.results is not None and not recipe.results.trial_set:
         return ResultKind.ORIGINAL
@@ -141,7 +141,7 @@ def _kind(source: Source, name: str, entries: Iterable[Entry], recipe: Recipe) -
 
 
 def _read_reported(
-    entries: Iterable[Entry], expected: dict[tuple[str, str, str], ExpectedLine], name: str, problems: ProblemList
+    entries: Iterable[ResultEntry], expected: dict[tuple[str, str, str], ExpectedLine], name: str, problems: ProblemList
 ) -> tuple[tuple[ReportedNumber, ...], tuple[ReportedNumber, ...]]:
     reported_numbers: list[ReportedNumber] = []
     repeated: list[ReportedNumber] = []
@@ -159,7 +159,7 @@ def _read_reported(
     return tuple(reported_numbers), tuple(repeated)
 
 
-def read_entry(entry: Entry, line: ExpectedLine, name: str) -> Iterable[ReportedNumber]:
+def read_entry(entry: ResultEntry, line: ExpectedLine, name: str) -> Iterable[ReportedNumber]:
     """The numbers of one line: what it measures is `line`'s, but which model recognised is told by its path."""
     for identity, written in zip(line.identities, entry.values, strict=True):
         if entry.kind == "average":

@@ -18,7 +18,7 @@ Kind = Literal["system", "baseline", "original"]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredValue:
     """A number with its 95 % interval where there is one; `is_reported`: only the team's files state it."""
 
     value: float
@@ -40,7 +40,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LeaderboardEntry:
     """One system as it comes to the leaderboard.
 
     Attributes:
@@ -65,13 +65,13 @@ class Entry:
     kind: Kind = "system"
     is_late: bool = False
     is_contrastive: bool = False
-    privacy: Measured | None = None
-    utilities: Mapping[str, Measured] = field(default_factory=dict)
-    gate_values: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
-    averages: Mapping[str, Measured] = field(default_factory=dict)
+    privacy: MeasuredValue | None = None
+    utilities: Mapping[str, MeasuredValue] = field(default_factory=dict)
+    gate_values: Mapping[str, Mapping[str, MeasuredValue]] = field(default_factory=dict)
+    averages: Mapping[str, MeasuredValue] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
-    lower_attack: tuple[str, Measured] | None = None
+    lower_attack: tuple[str, MeasuredValue] | None = None
     weak_attack: tuple[str, ...] = ()
 
     @property
@@ -94,11 +94,11 @@ class RankingRow:
     Privacy and utility of original speech are NaN where they are not known; the entry holds the numbers that there are.
     """
 
-    entry: Entry
+    entry: LeaderboardEntry
     place: Place
     rank: int | None
-    privacy: Measured
-    utility: Measured
+    privacy: MeasuredValue
+    utility: MeasuredValue
     reasons: tuple[Reason, ...] = ()
     notes: tuple[Reason, ...] = ()
     groups: tuple[int, ...] = ()
@@ -108,7 +108,7 @@ class RankingRow:
 class Miss:
     """A system outside of a condition. `distance`: how far its EER is from it, in percentage points."""
 
-    entry: Entry
+    entry: LeaderboardEntry
     distance: float
 
 
@@ -148,7 +148,7 @@ class RankingTable:
 class Unranked:
     """An entry that no ranking can hold, with its reasons."""
 
-    entry: Entry
+    entry: LeaderboardEntry
     reasons: tuple[Reason, ...]
 
 
@@ -165,4 +165,4 @@ class Rankings:
     policy: LeaderboardPolicy
     tables: tuple[RankingTable, ...]
     unrankable: tuple[Unranked, ...]
-    outside: tuple[Entry, ...]
+    outside: tuple[LeaderboardEntry, ...]

@@ -20,8 +20,8 @@ from common.rounding import format_distinct, round_to_interval
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.conditions import Condition, conditions
 from evaluation.protocols.ranking.entries import (
-    Entry,
-    Measured,
+    LeaderboardEntry,
+    MeasuredValue,
     Miss,
     Place,
     RankingRow,
@@ -37,14 +37,14 @@ from evaluation.protocols.recipes import Utility
 CHANCE_EER = 50.0
 ABOVE_CHANCE = "An EER above 50 % usually means a broken attacker, not more privacy."
 MOST_DIGITS = 3
-UNKNOWN = Measured(math.nan)
+UNKNOWN = MeasuredValue(math.nan)
 
 
 class RankingError(ValueError):
     """Entries that cannot be ranked together: says which, what was expected and what was found."""
 
 
-def rank(entries: Iterable[Entry], policy: LeaderboardPolicy) -> Rankings:
+def rank(entries: Iterable[LeaderboardEntry], policy: LeaderboardPolicy) -> Rankings:
     """Rank entries in every condition of a policy, for each of its utilities.
 
     Raises:
@@ -94,7 +94,9 @@ def indistinguishable(rows: Sequence[RankingRow]) -> tuple[tuple[str, ...], ...]
     return tuple(tuple(rows[place].entry.key for place in run) for run in runs)
 
 
-def find_missed_by_lower(entry: Entry, policy: LeaderboardPolicy) -> tuple[str, str, tuple[float, ...]] | None:
+def find_missed_by_lower(
+    entry: LeaderboardEntry, policy: LeaderboardPolicy
+) -> tuple[str, str, tuple[float, ...]] | None:
     """Another attack whose EER misses limits that the entry reaches: attack model, EER as it is read, limits."""
     if entry.kind == "original" or entry.privacy is None or entry.lower_attack is None:
         return None
@@ -107,11 +109,11 @@ def find_missed_by_lower(entry: Entry, policy: LeaderboardPolicy) -> tuple[str, 
     return attack, round_to_interval(lowest.value, lowest.low, lowest.high, MOST_DIGITS, "%")[0], missed
 
 
-def _reaches(eer: Measured, minimum: float, policy: LeaderboardPolicy) -> bool:
+def _reaches(eer: MeasuredValue, minimum: float, policy: LeaderboardPolicy) -> bool:
     return eer.value >= minimum if policy.inclusive else eer.value > minimum
 
 
-def lower_attack_notes(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
+def lower_attack_notes(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
     """A note on limits that are reached by the attack that decides, and missed by another one."""
     found = find_missed_by_lower(entry, policy)
     if found is None:
@@ -129,13 +131,13 @@ def _overlap(one: RankingRow, other: RankingRow) -> bool:
     return first is not None and second is not None and first[0] <= second[1] and second[0] <= first[1]
 
 
-def _privacy(entry: Entry) -> Measured:
+def _privacy(entry: LeaderboardEntry) -> MeasuredValue:
     if entry.privacy is None:
         raise RankingError(f"{entry.label}: expected an average EER, found none.")
     return entry.privacy
 
 
-def _find_conditions(entry: Entry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
+def _find_conditions(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
     return conditions(
         _privacy(entry).value,
         policy.minimum_eers,
@@ -148,8 +150,8 @@ def _find_conditions(entry: Entry, policy: LeaderboardPolicy) -> tuple[Condition
 def _table(
     number: int,
     utility: Utility,
-    rankable: Sequence[Entry],
-    in_part: Sequence[Entry],
+    rankable: Sequence[LeaderboardEntry],
+    in_part: Sequence[LeaderboardEntry],
     met: Mapping[str, tuple[Condition, ...]],
     against: Mapping[str, tuple[Reason, ...]],
     policy: LeaderboardPolicy,
@@ -184,7 +186,7 @@ def _table(
 
 
 def _row(
-    entry: Entry,
+    entry: LeaderboardEntry,
     utility: Utility,
     minimum: float,
     upper: float | None,
@@ -203,13 +205,13 @@ def _row(
     )
 
 
-def _reference(entry: Entry, utility: Utility) -> RankingRow:
+def _reference(entry: LeaderboardEntry, utility: Utility) -> RankingRow:
     """Original speech with the averages that there are."""
     privacy, found = entry.privacy or UNKNOWN, entry.utilities.get(utility.metric, UNKNOWN)
     return RankingRow(entry, Place.REFERENCE, None, privacy, found)
 
 
-def _notes(entry: Entry, minimum: float, upper: float | None, policy: LeaderboardPolicy) -> list[Reason]:
+def _notes(entry: LeaderboardEntry, minimum: float, upper: float | None, policy: LeaderboardPolicy) -> list[Reason]:
     """What a reader of this row should know although it decides nothing."""
     if entry.kind == "original":
         return []
@@ -289,7 +291,7 @@ def _apart(one: float, other: float) -> float:
 class Move:
     """One system before and after; None where it is not listed in the condition."""
 
-    entry: Entry
+    entry: LeaderboardEntry
     before: RankingRow | None
     after: RankingRow | None
 

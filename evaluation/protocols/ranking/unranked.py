@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from common.rounding import format_distinct
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.conditions import check_gate
-from evaluation.protocols.ranking.entries import Entry, Measured, Reason
+from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Reason
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.recipes import Gate, MetricName, Utility
 
 SHOWN_MISSING = 3
 
 
-def list_exclusion_reasons(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
+def list_exclusion_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
     """What forbids a place in every ranking; nothing for who may be ranked. References need the averages only."""
-    averages: list[tuple[MetricName | Utility, Measured | None]] = [(policy.privacy, entry.privacy)]
+    averages: list[tuple[MetricName | Utility, MeasuredValue | None]] = [(policy.privacy, entry.privacy)]
     averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
     found = list(entry.reasons)
     for name, measured in averages:
@@ -40,7 +40,7 @@ def list_exclusion_reasons(entry: Entry, policy: LeaderboardPolicy) -> tuple[Rea
     return tuple(found)
 
 
-def list_unranked_reasons(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
+def list_unranked_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
     """What keeps a system with all of its numbers from a rank in any condition."""
     if entry.kind != "system":
         return ()
@@ -49,7 +49,7 @@ def list_unranked_reasons(entry: Entry, policy: LeaderboardPolicy) -> tuple[Reas
     return (*late, *_failed_gates(entry, policy))
 
 
-def _failed_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
+def _failed_gates(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
     """A reason for each gate that is not passed, with the lowest of its groups."""
     reasons = []
     for one in policy.gates:
@@ -66,7 +66,7 @@ def _failed_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
     return reasons
 
 
-def _missing_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
+def _missing_gates(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
     reasons = []
     for one in policy.gates:
         values = entry.gate_values.get(one.metric, {})
@@ -82,7 +82,9 @@ def _missing_gates(entry: Entry, policy: LeaderboardPolicy) -> list[Reason]:
 
 
 def _explain_reported(
-    entry: Entry, policy: LeaderboardPolicy, averages: Sequence[tuple[MetricName | Utility, Measured | None]]
+    entry: LeaderboardEntry,
+    policy: LeaderboardPolicy,
+    averages: Sequence[tuple[MetricName | Utility, MeasuredValue | None]],
 ) -> list[Reason]:
     labels = [f"average {_label(name)}" for name, found in averages if found is not None and found.is_reported]
     for one in policy.gates:
@@ -94,7 +96,7 @@ def _explain_reported(
     return [Reason("reported", f"Only recomputed numbers are ranked; only reported: {', '.join(labels)}.")]
 
 
-def _why(entry: Entry, metric: str) -> str:
+def _why(entry: LeaderboardEntry, metric: str) -> str:
     """What of a metric is missing, the first few of it."""
     said = entry.missing.get(metric, ())
     more = f"; and {len(said) - SHOWN_MISSING} more" if len(said) > SHOWN_MISSING else ""

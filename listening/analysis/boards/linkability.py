@@ -328,7 +328,7 @@ _TINY = 1e-12  # sums of the same numbers in another order differ by less
 
 
 @dataclass(frozen=True, eq=False)
-class _Measured:
+class _ResampledLinkability:
     """Measures of boards, in the order of `MEASURES`.
 
     Attributes:
@@ -439,7 +439,7 @@ def _measure_boards(
     chosen_of: Callable[[FilledBoard], Flags],
     listeners: Sequence[str],
     settings: Settings,
-) -> _Measured | None:
+) -> _ResampledLinkability | None:
     """Measures of the boards with at least two such samples; None where there is none."""
     numbers = np.random.default_rng(settings.seed)
     chance = np.zeros((settings.permutations, len(MEASURES)))
@@ -456,10 +456,10 @@ def _measure_boards(
         listener.append(listeners.index(board.listener))
     if not values:
         return None
-    return _Measured(np.array(listener), np.array(values), chance / len(values))
+    return _ResampledLinkability(np.array(listener), np.array(values), chance / len(values))
 
 
-def _rows(measured: _Measured, draws: Floats | None, settings: Settings) -> list[Row]:
+def _rows(measured: _ResampledLinkability, draws: Floats | None, settings: Settings) -> list[Row]:
     """A row for each measure: mean over boards, its interval, and the chance line."""
     boards, listeners = measured.listener.size, int(np.unique(measured.listener).size)
     means, resampled = measured.value.mean(0), None
@@ -483,7 +483,7 @@ def _rows(measured: _Measured, draws: Floats | None, settings: Settings) -> list
     return rows
 
 
-def _note(source: str, left: int, measured: _Measured, settings: Settings) -> str:
+def _note(source: str, left: int, measured: _ResampledLinkability, settings: Settings) -> str:
     """Why boards or intervals are missing; empty if none are."""
     notes = []
     if left:

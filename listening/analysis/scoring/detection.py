@@ -188,7 +188,7 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class ResampledMeasure:
     """A measure of a test: its value, its resamples (empty without draws), and how each rating moves it."""
 
     value: float
@@ -206,9 +206,9 @@ class Found:
     """
 
     test: Test
-    eer: Measured
-    auc: Measured
-    cllr: Measured | None
+    eer: ResampledMeasure
+    auc: ResampledMeasure
+    cllr: ResampledMeasure | None
 
     @property
     def has_interval(self) -> bool:
@@ -288,12 +288,12 @@ def measure_test(
     eer, auc = float(interpolated_eers(*whole)[0]), float(measure_areas(*whole)[0])
     place = np.unique(scored.score[test.rating], return_inverse=True)[1]
 
-    def measured(value: float, resampled: Floats, of_target: Floats, of_nontarget: Floats) -> Measured:
+    def measured(value: float, resampled: Floats, of_target: Floats, of_nontarget: Floats) -> ResampledMeasure:
         """With the influence of each rating, from what it adds to the mean of its class."""
         added = np.concatenate(
             [(of_target - of_target.mean()) / of_target.size, (of_nontarget - of_nontarget.mean()) / of_nontarget.size]
         )
-        return Measured(value, resampled, Influence(test.rating, added, *clusters))
+        return ResampledMeasure(value, resampled, Influence(test.rating, added, *clusters))
 
     levels = place[: test.target.size], place[test.target.size :]
     on_eer, on_auc = _eer_influence(whole[0][0], whole[1][0]), _auc_influence(whole[0][0], whole[1][0])
@@ -311,7 +311,7 @@ def make_intervals(found: Sequence[Found], listener: Ints, item: Ints, settings:
     columns: dict[str, Row] = {one.test.system: {} for one in found}
     for name, limits in (("eer", (0.0, 1.0)), ("auc", (0.0, 1.0)), ("cllr", (0.0, _MOST_BITS))):
         measures = {one.test.system: getattr(one, name) for one in found if one.has_interval}
-        known: dict[str, Measured] = {system: one for system, one in measures.items() if one is not None}
+        known: dict[str, ResampledMeasure] = {system: one for system, one in measures.items() if one is not None}
         clustering = cluster_two_way([one.influence for one in known.values()], listener, item)
         for (system, one), stretch, degrees in zip(
             known.items(), clustering.stretches(), clustering.degrees(), strict=True

@@ -82,7 +82,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Measured:
+class PanelValue:
     """A number with its interval, in the unit of its quantity.
 
     `group`: letters of systems that are alike; `note`: why there is no number, or its attack model where it is another;
@@ -123,7 +123,7 @@ class PanelRow:
     heard: str
     key: str
     label: str
-    numbers: tuple[Measured, ...]
+    numbers: tuple[PanelValue, ...]
     note: str = ""
 
 
@@ -132,7 +132,7 @@ class Heard:
     """A system of a study that stands on the leaderboard. `is_outdated`: which shows a later version of it."""
 
     heard: str
-    entry: entries.Entry
+    entry: entries.LeaderboardEntry
     is_outdated: bool = False
 
 
@@ -165,7 +165,7 @@ class ObjectiveComparison:
         """Whether these rates may say nothing of privacy."""
         return bool(self._voices() and privacy_in_doubt(*self._rate_of_unprotected()))
 
-    def _voices(self) -> list[Measured]:
+    def _voices(self) -> list[PanelValue]:
         return [number for row in self.rows for number in row.numbers if number.quantity.key in OF_VOICES]
 
     def _rate_of_unprotected(self) -> tuple[float | None, float | None]:
@@ -273,7 +273,7 @@ def compare_with_objective(
     scores: str,
     columns: Sequence[ShownAverage],
     heard: Iterable[Heard],
-    original: entries.Entry | None = None,
+    original: entries.LeaderboardEntry | None = None,
     attack: str = "",
 ) -> ObjectiveComparison:
     """The systems of a study that stand on a leaderboard, the original first, then by the attacker's EER.
@@ -306,7 +306,7 @@ def compare_with_objective(
     )
 
 
-Part = tuple[Quantity, Callable[[str, entries.Entry | None], Measured]]
+Part = tuple[Quantity, Callable[[str, entries.LeaderboardEntry | None], PanelValue]]
 
 
 def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Part | None:
@@ -318,13 +318,13 @@ def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Par
     called = ", ".join(filter(None, [called, attack if is_attacked else ""]))
     quantity = Quantity(column.key, one.title or column.metric.label, OBJECTIVE, column.metric.unit, called)
 
-    def read(_: str, entry: entries.Entry | None) -> Measured:
+    def read(_: str, entry: entries.LeaderboardEntry | None) -> PanelValue:
         found = measured_of(entry, column) if entry else None
         if found is None:
-            return Measured(quantity)
+            return PanelValue(quantity)
         is_original = is_attacked and entry is not None and entry.kind == "original"
         note = AttackModel.UNPROTECTED.value if is_original else ""
-        made = Measured(quantity, found.value, found.low, found.high, is_reported=found.is_reported, note=note)
+        made = PanelValue(quantity, found.value, found.low, found.high, is_reported=found.is_reported, note=note)
         return replace(made, attack=note or (attack if is_attacked else ""))
 
     return quantity, read
@@ -342,7 +342,7 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
     quantity = Quantity(one.key, one.title, one.by, one.unit)
     factor = 100.0 if one.unit == "%" else 1.0
 
-    def read(heard: str, _: entries.Entry | None) -> Measured:
+    def read(heard: str, _: entries.LeaderboardEntry | None) -> PanelValue:
         row = by_system.get(heard, {})
         cells = [row.get(f"{one.column}{end}") for end in ("", "_low", "_high")]
         value, low, high = (factor * cell if isinstance(cell, (int, float)) else None for cell in cells)
@@ -350,7 +350,7 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
         group = row.get("group") if one.column in ("mean", "eer") else None
         is_unknown = value is None and heard == ORIGINAL and one.column == "eer"
         missing = (ONE_KIND_RATED if row else NOT_RATED) if is_unknown else ""
-        return Measured(quantity, value, low, high, str(group or ""), note=missing)
+        return PanelValue(quantity, value, low, high, str(group or ""), note=missing)
 
     return quantity, read
 

@@ -31,7 +31,7 @@ _SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """One file of an archive on its way out of it.
 
     Attributes:

@@ -29,7 +29,7 @@ from typing import BinaryIO
 from common.problems import Problem, Severity
 from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, PlainReader, Reader, open_packed
 from portal.intake.archives.limits import ArchiveRefused, Limits, Member, Meter, refuse
-from portal.intake.archives.members import FALLBACK, Entry, KnownPaths, is_dropping, safe_path
+from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, is_dropping, safe_path
 from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
 from portal.intake.archives.zips import zip_entries
 from portal.intake.problem_codes import describe
@@ -103,7 +103,7 @@ def _opened(source: Path, name: str) -> BinaryIO:
         refuse("not-readable/archive", name, found=f"“{error.strerror}”")
 
 
-def _entries(file: BinaryIO, listing: BinaryIO, meter: Meter) -> Iterator[Entry]:
+def _entries(file: BinaryIO, listing: BinaryIO, meter: Meter) -> Iterator[ArchiveEntry]:
     """The files of an archive of any kind, told by its first bytes."""
     head = file.read(_HEAD_BYTES)
     size = file.seek(0, 2)
@@ -121,7 +121,7 @@ def _entries(file: BinaryIO, listing: BinaryIO, meter: Meter) -> Iterator[Entry]
     return _tar_entries(PlainReader(file), meter, "something else" if head else "an empty file")
 
 
-def _tar_entries(reader: Reader, meter: Meter, otherwise: str) -> Iterator[Entry]:
+def _tar_entries(reader: Reader, meter: Meter, otherwise: str) -> Iterator[ArchiveEntry]:
     first = b""
     while len(first) < BLOCK and (more := reader.read(BLOCK - len(first))):
         first += more
@@ -132,7 +132,7 @@ def _tar_entries(reader: Reader, meter: Meter, otherwise: str) -> Iterator[Entry
     return TarReader(reader, first, meter).entries()
 
 
-def _check_entry(entry: Entry, known: KnownPaths) -> list[Problem]:
+def _check_entry(entry: ArchiveEntry, known: KnownPaths) -> list[Problem]:
     """What is wrong with one file by its name and its first bytes."""
     if collision := known.add(entry.path):
         return [collision]

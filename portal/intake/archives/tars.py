@@ -18,7 +18,7 @@ from common.memory import format_size
 from portal.intake.archives.decompression import Reader, refuse_trailing
 from portal.intake.archives.limits import LARGEST_TAR_HEADER_BYTES, Meter, refuse, refuse_damaged, refuse_truncated
 from portal.intake.archives.members import (
-    Entry,
+    ArchiveEntry,
     MemberStream,
     RawName,
     decode,
@@ -66,7 +66,7 @@ class TarReader:
     def __init__(self, reader: Reader, first: bytes, meter: Meter) -> None:
         self._reader, self._meter, self._waiting = reader, meter, first
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ArchiveEntry]:
         """Each file; a step further reads what is left of the file before.
 
         Raises:
@@ -118,7 +118,7 @@ class TarReader:
             refuse_damaged(self._meter.name, "sizes of files in the tar", "a negative one")
         return header
 
-    def _entry(self, header: tarfile.TarInfo, extended: _Extended) -> Entry | None:
+    def _entry(self, header: tarfile.TarInfo, extended: _Extended) -> ArchiveEntry | None:
         """The file that a header announces; None for a folder."""
         raw = extended.name if extended.name is not None else header.name.encode("utf-8", "surrogateescape")
         name = decode(raw)
@@ -145,10 +145,10 @@ class TarReader:
         if header.type not in (*_FILES, *_SPECIAL, tarfile.DIRTYPE):
             refuse("unknown-member", shown, kind=shown_name(header.type.decode("latin-1")))
 
-    def _open(self, name: RawName, size: int) -> Entry:
+    def _open(self, name: RawName, size: int) -> ArchiveEntry:
         position = self._reader.position
         self._meter.begin(name.text, size, position)
-        return Entry(name.text, name.is_guessed, size, position, _TarMember(self, name.text, size))
+        return ArchiveEntry(name.text, name.is_guessed, size, position, _TarMember(self, name.text, size))
 
     def take_of_member(self, path: str, size: int, wanted: int) -> bytes:
         """The next bytes of a file of `size` bytes, at most as many as wanted."""

@@ -42,7 +42,7 @@ from portal.intake.archives.limits import (
     refuse_truncated,
 )
 from portal.intake.archives.members import (
-    Entry,
+    ArchiveEntry,
     MemberStream,
     RawName,
     decode,
@@ -318,7 +318,7 @@ def _check_kind(name: str, attributes: int, system: int, shown: str) -> bool:
     return name.endswith("/") or kind == stat.S_IFDIR
 
 
-def zip_entries(file: BinaryIO, listing: BinaryIO, size: int, meter: Meter) -> Iterator[Entry]:
+def zip_entries(file: BinaryIO, listing: BinaryIO, size: int, meter: Meter) -> Iterator[ArchiveEntry]:
     """Each file of a zip; a step further reads what is left of the file before.
 
     Args:
@@ -334,7 +334,7 @@ def zip_entries(file: BinaryIO, listing: BinaryIO, size: int, meter: Meter) -> I
         meter.count_member()
         zipped = _ZippedFile(file, record, following, meter)
         if not record.is_folder:
-            yield Entry(record.path, record.is_guessed, record.size, record.start, zipped)
+            yield ArchiveEntry(record.path, record.is_guessed, record.size, record.start, zipped)
         zipped.drain()
 
 

@@ -11,8 +11,8 @@ from django.urls import reverse
 from anonymization.methods.contract import Anonymizer, Block, keeps_duration
 from anonymization.methods.measured import (
     SHORTFALLS,
-    Measured,
     Measurements,
+    MethodResults,
     find_measured,
     reaches_voice,
     read_measurements,
@@ -28,7 +28,7 @@ from portal.leaderboard.selectors import ShownAverage
 from speech.encoders import registry as encoders
 
 SLOTS = ("content", "voice", "prosody", "synthesis")
-# Of the attacker, as `Measured` names them.
+# Of the attacker, as `MethodResults` names them.
 ATTACKS = ("ignorant", "lazy_informed", "semi_informed")
 _ORIGINAL, _COPIES = "Original speech", "Copies by HiFi-GAN"
 _WORDS = ShownAverage("wer", WER, "")
@@ -53,7 +53,7 @@ def list_method_drawings() -> dict[str, Drawing]:
     found, measured = read_measurements(), list(_measured())
     encoder, recognizer = found.encoders[0], found.recognizers[0]
 
-    def find_eer(one: Measured, attack: str) -> float | None:
+    def find_eer(one: MethodResults, attack: str) -> float | None:
         rates = getattr(one, attack)
         return rates[encoder] if isinstance(rates, Mapping) else rates
 
@@ -64,7 +64,7 @@ def list_method_drawings() -> dict[str, Drawing]:
     drawings = {}
     for attack in ATTACKS:
         unprotected = "semi_informed" if attack == "semi_informed" else "ignorant"
-        spoken: list[tuple[str, Measured, str, Kind]] = [(_ORIGINAL, found.original, unprotected, "original")]
+        spoken: list[tuple[str, MethodResults, str, Kind]] = [(_ORIGINAL, found.original, unprotected, "original")]
         spoken += [(method.name, one, attack, "system") for method, one in measured]
         points = tuple(
             point(name, eer, one.word_errors[recognizer], kind)
@@ -127,7 +127,7 @@ def _parts(method: Anonymizer) -> dict[str, Block]:
     return {part.slot: part for part in getattr(method, "pipeline", ())}
 
 
-def _measured() -> Iterator[tuple[Anonymizer, Measured]]:
+def _measured() -> Iterator[tuple[Anonymizer, MethodResults]]:
     for method in methods():
         if (one := find_measured(method)) is not None:
             yield method, one

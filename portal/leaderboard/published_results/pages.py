@@ -38,7 +38,7 @@ from evaluation.protocols.published_view import (
     read_lines,
     select_numbers,
 )
-from evaluation.protocols.ranking.entries import Entry, Measured
+from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue
 from portal.challenges.models import Edition
 from portal.leaderboard.figures import Drawing, describe_figure, figure_key, link_of, list_places
 from portal.leaderboard.pages import above_chance_note
@@ -325,7 +325,7 @@ def _short(text: str) -> str:
     return text.replace("-", "−") if len(text.partition(".")[2]) <= DIGITS + 1 else fixed(float(text), DIGITS)
 
 
-def _name_here(choice: PublishedChoice, entry: Entry) -> str:
+def _name_here(choice: PublishedChoice, entry: LeaderboardEntry) -> str:
     """With the edition: published systems have labels of the same kind."""
     return f"{entry.label} ({choice.edition.name})" if choice.edition else entry.label
 
@@ -336,7 +336,7 @@ def _columns(measures: Sequence[tuple[str, str]], leaderboard: Leaderboard) -> l
     return [by_metric.get(metric) for metric, _ in measures]
 
 
-def _overlaid_values(choice: PublishedChoice, metric: str) -> Iterator[tuple[Entry, Measured]]:
+def _overlaid_values(choice: PublishedChoice, metric: str) -> Iterator[tuple[LeaderboardEntry, MeasuredValue]]:
     leaderboard = choice.leaderboard
     column = next((one for one in leaderboard.averages if one.key == metric), None) if leaderboard else None
     if leaderboard and column:

@@ -17,7 +17,7 @@ from common.tables import Cell, Column, Table, plain_table
 from evaluation.app.objective_results.selectors import list_version_runs
 from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.protocols.ranking.entries import Entry, Measured, Place, RankingRow, RankingTable
+from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import FIELDS, condition_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, moves
 from evaluation.protocols.recipes import Utility
@@ -54,7 +54,7 @@ class ComparedSystem:
         utilities: the metric that ranks, by each version.
     """
 
-    entry: Entry
+    entry: LeaderboardEntry
     before: RankingRow | None
     after: RankingRow | None
     utilities: tuple[Utility | None, Utility | None]
@@ -430,7 +430,7 @@ def _value_cells(one: ComparedSystem) -> tuple[Cell | str, ...]:
     return (*numbers, _signed(_difference(one.values)))
 
 
-def _number(measured: Measured, unit: str) -> Cell:
+def _number(measured: MeasuredValue, unit: str) -> Cell:
     text, around = round_average(measured, unit)
     return Cell(text, around)
 

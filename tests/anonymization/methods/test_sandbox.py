@@ -16,7 +16,7 @@ import pytest
 from anonymization.methods.contract import CommandStopped, MethodError
 from anonymization.methods.external import confinement, sandbox
 from anonymization.methods.external.method import watching
-from anonymization.methods.external.sandbox import Limits, Task, find_missing_protections, run_confined
+from anonymization.methods.external.sandbox import CommandCall, Limits, find_missing_protections, run_confined
 from tests.anonymization.programs import items, make_command
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,7 +54,7 @@ def run(tmp_path, code, **limits):
     (own / "program.py").write_text(code)
     limits = Limits(**{"time_limit_s": WAIT_S, **limits})
     outcome = run_confined(
-        Task([sys.executable, "program.py"], own, work, (work / "output", work / "home"), limits=limits)
+        CommandCall([sys.executable, "program.py"], own, work, (work / "output", work / "home"), limits=limits)
     )
     return outcome, outcome.failure(limits)
 
@@ -184,7 +184,7 @@ def test_interpreter_beside_the_root_does_not_open_it(data, tmp_path):
     own = tmp_path / "own"
     own.mkdir()
     code = f"import os; print(os.listdir({str(data)!r}))"
-    task = Task(["/bin/python3", "-c", code], own, tmp_path / "work", (tmp_path / "work",))
+    task = CommandCall(["/bin/python3", "-c", code], own, tmp_path / "work", (tmp_path / "work",))
     assert "PermissionError" in run_confined(task).failure(Limits())
 
 
@@ -415,11 +415,11 @@ def test_crash_is_told_by_its_signal(tmp_path):
 
 def test_program_that_cannot_be_started_is_told(tmp_path):
     with pytest.raises(MethodError, match=r'There is no program "hush-7" in /usr/local/bin:/usr/bin:/bin'):
-        run_confined(Task(["hush-7"], tmp_path, tmp_path, (tmp_path,)))
+        run_confined(CommandCall(["hush-7"], tmp_path, tmp_path, (tmp_path,)))
     program = tmp_path / "program"
     program.write_text("#!/nonexistent/interpreter\n")
     program.chmod(0o700)
-    task = Task(["./program"], tmp_path, tmp_path, (tmp_path,))
+    task = CommandCall(["./program"], tmp_path, tmp_path, (tmp_path,))
     assert run_confined(task).failure(task.limits) == "It could not be started: No such file or directory."
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from evaluation.formats.results import KINDS, Entry, NumberIdentity, Recognition, ReportedNumber
+from evaluation.formats.results import KINDS, NumberIdentity, Recognition, ReportedNumber, ResultEntry
 from evaluation.metrics.averages import weighted_average
 from evaluation.objective_results.results.expected import ExpectedLine, ResultKind, expected_lines, is_member
 from evaluation.objective_results.results.results_2022 import SingleFile, make_reported_number, single_files
@@ -75,7 +75,7 @@ def _average(line: ExpectedLine, recipe: Recipe, given: dict[NumberIdentity, Rep
     return make_reported_number(identity, weighted_average(values, weights).value)
 
 
-def write_value(entry: Entry) -> str:
+def write_value(entry: ResultEntry) -> str:
     """The value part of a line as the official scripts print it; an average is nothing but its value."""
     if entry.kind == "average":
         return entry.values[0]
@@ -101,7 +101,7 @@ def line_value(line: ExpectedLine, given: Mapping[NumberIdentity, ReportedNumber
         if reported_numbers[0].counts is None:
             raise ResultWriteError(f"Expected the word counts of {line.name}, found none.")
         recognition = Recognition(reported_numbers[0].counts, reported_numbers[0].partial, reported_numbers[0].decoding)
-    return write_value(Entry(line.name, line.kind, values, 0, line.inline, recognition))
+    return write_value(ResultEntry(line.name, line.kind, values, 0, line.inline, recognition))
 
 
 # What surrounds the lines; {} is one line each. The minDCF values may be empty, says the protocol.

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.rounding import format_distinct
-from evaluation.protocols.ranking.entries import Entry, Measured, Place, Reason
+from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, Reason
 from evaluation.protocols.ranking.policy import PolicyError, find_changes, make_policy, policy_as_dict, policy_in_words
 from evaluation.protocols.ranking.ranking import RankingError, moves, rank
 from evaluation.protocols.recipes import load_recipe
@@ -25,11 +25,11 @@ def entry(key, eer, wer, *, rho=0.5, wer_interval=None, eer_interval=(None, None
         "key": key,
         "label": key,
         "team": key.partition("-")[0],
-        "privacy": None if eer is None else Measured(eer, *eer_interval, is_reported=reported),
-        "utilities": {} if wer is None else {"wer": Measured(wer, low, high)},
-        "gate_values": {"pitch_correlation": {name: Measured(value) for name, value in pitch.items()}},
+        "privacy": None if eer is None else MeasuredValue(eer, *eer_interval, is_reported=reported),
+        "utilities": {} if wer is None else {"wer": MeasuredValue(wer, low, high)},
+        "gate_values": {"pitch_correlation": {name: MeasuredValue(value) for name, value in pitch.items()}},
     }
-    return Entry(**defaults | fields)
+    return LeaderboardEntry(**defaults | fields)
 
 
 def table(entries, minimum=15, **changes):
@@ -133,9 +133,9 @@ def test_eer_above_chance_is_accepted_with_a_hint():
 
 
 def test_lower_eer_of_another_attack_is_noted_where_it_misses_a_limit_that_is_reached():
-    lowest = ("ignorant", Measured(19.2, 18.1, 20.3))
+    lowest = ("ignorant", MeasuredValue(19.2, 18.1, 20.3))
     found = table(
-        [entry("A", 32, 8, lower_attack=lowest), entry("B", 18, 9, lower_attack=("ignorant", Measured(15.5)))]
+        [entry("A", 32, 8, lower_attack=lowest), entry("B", 18, 9, lower_attack=("ignorant", MeasuredValue(15.5)))]
     )
     assert [(row.rank, [note.text for note in row.notes]) for row in found.rows] == [
         (
@@ -147,7 +147,7 @@ def test_lower_eer_of_another_attack_is_noted_where_it_misses_a_limit_that_is_re
         ),
         (2, []),
     ]
-    [row] = table([entry("A", 24, 8, lower_attack=("ignorant", Measured(19.996)))]).rows
+    [row] = table([entry("A", 24, 8, lower_attack=("ignorant", MeasuredValue(19.996)))]).rows
     assert "a lower EER, just below 20.0 %, which misses the limit of 20 %" in row.notes[0].text
 
 
@@ -158,7 +158,9 @@ def test_lower_wer_is_better_and_higher_uar():
     assert ranks(table([entry("A", 16, 8), entry("B", 29, 8.01)])) == [("A", 1), ("B", 2)]
     recipe = load_recipe("2024")
     both = [
-        Entry(key, key, key, privacy=Measured(20), utilities={"wer": Measured(wer), "uar": Measured(uar)})
+        LeaderboardEntry(
+            key, key, key, privacy=MeasuredValue(20), utilities={"wer": MeasuredValue(wer), "uar": MeasuredValue(uar)}
+        )
         for key, wer, uar in (("A", 5, 50), ("B", 4, 45))
     ]
     tables = rank(both, make_policy(recipe)).tables
@@ -280,7 +282,7 @@ def test_claimed_numbers_are_ranked_only_where_claims_are_allowed():
 
 
 def test_claimed_value_of_a_gate_counts_as_a_claim():
-    reported_numbers = {name: Measured(0.5, is_reported=name.startswith("libri_dev")) for name in SETS}
+    reported_numbers = {name: MeasuredValue(0.5, is_reported=name.startswith("libri_dev")) for name in SETS}
     reported = entry("A", 16, 8, gate_values={"pitch_correlation": reported_numbers})
     assert rank([reported], policy()).unrankable[0].reasons[0].text == (
         "Only recomputed numbers are ranked; only reported: Pitch correlation ρF0."

@@ -14,7 +14,7 @@ from django.utils import timezone
 from evaluation.app.models import EvaluationRun, ScoreSet
 from listening.analysis.tables import make_table
 from listening.app.models import Study
-from listening.app.results.panels import LISTENERS, OBJECTIVE, Heard, Measured, Quantity, compare_with_objective
+from listening.app.results.panels import LISTENERS, OBJECTIVE, Heard, PanelValue, Quantity, compare_with_objective
 from portal.core import panels
 from portal.core.storage import store_bytes
 from portal.leaderboard.selectors import build_leaderboard
@@ -72,9 +72,9 @@ def cells(row):
 @pytest.mark.parametrize(("unit", "bare", "ranged"), [("%", "15", "15 (8 to 23)"), ("", "15.3", "15 (8 to 23)")])
 def test_number_of_listeners_without_an_interval_looks_no_more_exact_than_one_with_it(unit, bare, ranged):
     quantity = Quantity("wer", "WER of listeners", LISTENERS, unit)
-    cells = [Measured(quantity, 15.321).cell, Measured(quantity, 15.321, 7.6, 22.9).cell]
+    cells = [PanelValue(quantity, 15.321).cell, PanelValue(quantity, 15.321, 7.6, 22.9).cell]
     assert [cells[0].text, f"{cells[1].text} ({cells[1].interval})"] == [bare, ranged]
-    assert Measured(replace(quantity, by=OBJECTIVE), 15.321).cell.text == ("15.3" if unit else "15.32")
+    assert PanelValue(replace(quantity, by=OBJECTIVE), 15.321).cell.text == ("15.3" if unit else "15.32")
 
 
 def test_leaderboard_shows_numbers_of_listeners_beside_computed_ones(edition, submissions):

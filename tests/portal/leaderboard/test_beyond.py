@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from evaluation.formats.results import AttackModel
-from evaluation.protocols.ranking.entries import Measured
+from evaluation.protocols.ranking.entries import MeasuredValue
 from portal.leaderboard.exports import leaderboard_as_dict
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer, average_cell
@@ -85,10 +85,10 @@ def test_leaderboard_by_an_attack_without_training_says_that_the_true_eer_may_be
 
 
 def test_number_without_an_interval_does_not_look_surer_than_those_with_one():
-    assert average_cell(Measured(47.123), "%").text == "47.1"
-    assert average_cell(Measured(47.123), "%", 0).text == "47"
-    assert average_cell(Measured(0.04), "%", 0).text == "0.04"
-    assert average_cell(Measured(47.123, is_reported=True), "%", 0).text == "47.123"
+    assert average_cell(MeasuredValue(47.123), "%").text == "47.1"
+    assert average_cell(MeasuredValue(47.123), "%", 0).text == "47"
+    assert average_cell(MeasuredValue(0.04), "%", 0).text == "0.04"
+    assert average_cell(MeasuredValue(47.123, is_reported=True), "%", 0).text == "47.123"
 
 
 def test_captions_of_eers_above_50_percent_say_that_the_attacker_is_likely_at_fault(client, edition):
@@ -153,7 +153,7 @@ def test_track_of_several_languages_has_columns_of_each_on_request(client):
     leaderboard = build_leaderboard(edition)
     assert [one.key for one in leaderboard.by_language] == ["eer-fr", "wer-fr", "wer-ja"]
     [entry] = leaderboard.entries
-    assert entry.averages["wer-fr"] == Measured(12.5, 11.0, 14.0)
+    assert entry.averages["wer-fr"] == MeasuredValue(12.5, 11.0, 14.0)
     address = f"/editions/{edition.name}/leaderboard/"
     plain, each = (client.get(address + query).content.decode() for query in ("", "?languages=all"))
     assert "WER, Japanese" not in plain

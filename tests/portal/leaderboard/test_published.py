@@ -19,7 +19,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.leaderboard.services import make_policy_live, publish_leaderboard, save_draft_policy
 from portal.submissions.models import Submission
-from portal.submissions.resumable_uploads import Plan, create_upload, receive_part
+from portal.submissions.resumable_uploads import UploadPlan, create_upload, receive_part
 from portal.teams.services import approve_team, register_team
 from tests.portal.archives import zip_of
 from tests.portal.factories import make_organizer, make_user
@@ -109,7 +109,7 @@ def take_part(edition, organizer):
             is_academic=True,
         )
         team = approve_team(team=team, by=organizer, now=timezone.now())
-        send(Plan(edition, team, title=system), archive_of(system), by=owner)
+        send(UploadPlan(edition, team, title=system), archive_of(system), by=owner)
     run_jobs()
     return {one.system.title: one for one in Submission.objects.filter(system__edition=edition)}
 

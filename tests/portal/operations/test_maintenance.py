@@ -24,7 +24,7 @@ from portal.operations.maintenance import begin_maintenance, end_maintenance
 from portal.submissions import receiving
 from portal.submissions.models import Submission
 from portal.submissions.receiving import UploadError
-from portal.submissions.resumable_uploads import Plan, create_upload, receive_part, upload_path
+from portal.submissions.resumable_uploads import UploadPlan, create_upload, receive_part, upload_path
 from tests.listening.answering import answer, hear, stored
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
@@ -188,7 +188,7 @@ def test_upload_on_its_way_stops_and_makes_no_submission_before_the_end():
     owner = make_user()
     team = make_team(make_edition(name="vpc"), owner=owner)
     content, stop = b"x" * 3 * receiving.PIECE_BYTES, 2 * receiving.PIECE_BYTES
-    plan = Plan(team.edition, team)
+    plan = UploadPlan(team.edition, team)
     upload = create_upload(plan=plan, file_name="a.zip", size=len(content), by=owner, now=timezone.now())
 
     def read_while_maintenance_begins(size):
