@@ -41,7 +41,7 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.measured import FILE, Measurements
 from anonymization.methods.voices.pseudo_speakers import plan_requests, plan_voices, pseudo_speaker_key
-from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SourceUtterance, plan_targets
 from anonymization.methods.voices.vectors import read_vector
 from benchmarks._attackers import trial_scores
 from benchmarks._speech import RATE_HZ, SPEECH, Speech, Utterance
@@ -232,7 +232,7 @@ def plan(
     heard = speech.side(role) if split == "bench" else speech.utterances
     speakers = {each.speaker: each.gender.lower() for each in speech.utterances}
     if takes_targets(method):
-        sources = [Source("", speaker, gender, role, split, "speaker") for speaker, gender in speakers.items()]
+        sources = [SourceUtterance("", speaker, gender, role, split, "speaker") for speaker, gender in speakers.items()]
         assigned = plan_targets(sources, read_targets().targets, DEFAULT_SELECTION, seed=SEED)
         return {each.speaker: each.voice for each in assigned}
     if not plans_voices(method):

@@ -22,7 +22,7 @@ from time import perf_counter
 import numpy as np
 
 from common.problems import Problem
-from portal.intake.archives.reading import Limits, read_archive
+from portal.intake.archives.reading import ArchiveLimits, read_archive
 
 REPEATS = 3
 READ_BYTES = 2**16
@@ -52,7 +52,7 @@ def main(count: int) -> int:
 def ours(path: Path) -> int:
     """Every file by intake; how many bytes there were."""
     problems: list[Problem] = []
-    archive = read_archive(path, name=path.name, limits=Limits(), report=problems.append)
+    archive = read_archive(path, name=path.name, limits=ArchiveLimits(), report=problems.append)
     size = sum(drain(stream.read) for _, stream in archive)
     assert not problems
     return size

@@ -21,7 +21,7 @@ import numpy as np
 import soundfile
 
 from evaluation.protocols.recipes import FOLDER
-from portal.intake.archives.reading import Limits, read_archive
+from portal.intake.archives.reading import ArchiveLimits, read_archive
 from portal.intake.check import ArchiveCheck
 from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance
 
@@ -75,7 +75,7 @@ def _pack(folder: Path, files: int) -> ExpectedSubmission:
         opened.close()
     recipe = (FOLDER / "2022.toml").read_text(encoding="utf-8")
     sets = {"all": tuple(utterances)}
-    return ExpectedSubmission("benchmark", recipe, sets, utterances, True, False, False, Limits())
+    return ExpectedSubmission("benchmark", recipe, sets, utterances, True, False, False, ArchiveLimits())
 
 
 def _speech(files: int) -> Iterator[tuple[str, np.ndarray]]:
@@ -92,7 +92,7 @@ def _speech(files: int) -> Iterator[tuple[str, np.ndarray]]:
 
 def _stream_and_decode(archive: Path) -> int:
     samples = 0
-    for _, stream in read_archive(archive, name=archive.name, limits=Limits(), report=print):
+    for _, stream in read_archive(archive, name=archive.name, limits=ArchiveLimits(), report=print):
         samples += len(soundfile.read(io.BytesIO(stream.read()), dtype="int16")[0])
     return samples
 

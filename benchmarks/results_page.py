@@ -41,7 +41,7 @@ def _measure() -> int:
     from django.template.loader import render_to_string
     from django.test import Client
 
-    from evaluation.app.objective_results.selectors import Extent, read_objective_values
+    from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
     from portal.submissions.models import Submission
     from portal.systems.objective_results.pages import edition_system_page
     from portal.systems.selectors import make_view
@@ -60,7 +60,7 @@ def _measure() -> int:
     page_ms = _least_ms(lambda: client.get(address))
     template_ms = _least_ms(lambda: render_to_string("systems/evaluated.html", context, request=answer.wsgi_request))
     chosen = list(Submission.objects.select_related("system__edition"))
-    numbers_ms = _least_ms(lambda: read_objective_values(chosen, extent=Extent.RANKED))
+    numbers_ms = _least_ms(lambda: read_objective_values(chosen, extent=ReadExtent.RANKED))
     count = len(context["values"].numbers)
     print(f"page of {count} numbers {page_ms:5.0f} ms (budget {BUDGET_MS:g} ms)   template alone {template_ms:5.0f} ms")
     print(f"numbers of {len(chosen)} systems {numbers_ms:5.0f} ms (budget {BUDGET_MS:g} ms)")

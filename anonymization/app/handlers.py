@@ -80,7 +80,7 @@ def run_anonymization(context: JobContext) -> dict[str, Any]:
         return _anonymize(run, _load_method(run, extent, files), extent, context)
 
 
-def _anonymize(run: AnonymizationRun, method: Anonymizer, extent: job.Extent, context: JobContext) -> dict[str, Any]:
+def _anonymize(run: AnonymizationRun, method: Anonymizer, extent: job.RunExtent, context: JobContext) -> dict[str, Any]:
     _plan_voices(run, method, context)
     _require_voices(run)
     method = prepare_targets(run, method)
@@ -110,7 +110,7 @@ def find_methods() -> list[str]:
     return [method.name for method in methods() if not explain_missing(method)]
 
 
-def _load_method(run: AnonymizationRun, extent: job.Extent, files: ExitStack) -> Anonymizer:
+def _load_method(run: AnonymizationRun, extent: job.RunExtent, files: ExitStack) -> Anonymizer:
     """The method of a run, in the version that made what is there already; where nothing is, in the one at hand.
 
     Args:
@@ -217,7 +217,7 @@ def _require_voices(run: AnonymizationRun) -> None:
             )
 
 
-def _require_audio(data_set: DataSet, extent: job.Extent) -> None:
+def _require_audio(data_set: DataSet, extent: job.RunExtent) -> None:
     if extent.without_audio or not extent.total:
         raise JobFailure(
             f"{extent.without_audio} of {extent.total} utterances of {data_set} have no audio in the corpus.",

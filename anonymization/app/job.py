@@ -72,7 +72,7 @@ class UtteranceTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class UtteranceOutcome:
     """What became of a task: a stored file, or none with the reason among the problems."""
 
     task: UtteranceTask
@@ -83,7 +83,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Extent:
+class RunExtent:
     """How many utterances a run has, and how many of them have their file."""
 
     total: int
@@ -91,10 +91,10 @@ class Extent:
     kept: int
 
 
-def measure_extent(run: AnonymizationRun) -> Extent:
+def measure_extent(run: AnonymizationRun) -> RunExtent:
     """How far a run is, in two queries."""
     counts = run.data_set.utterances.order_by().aggregate(total=Count("pk"), silent=Count("pk", filter=Q(audio="")))
-    return Extent(counts["total"], counts["silent"], _list_files(run).count())
+    return RunExtent(counts["total"], counts["silent"], _list_files(run).count())
 
 
 def list_missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[UtteranceTask]:
@@ -124,7 +124,7 @@ def _list_files(run: AnonymizationRun) -> Any:
 class Work:
     """Anonymises what is missing of a run and keeps it; counts what is done and what failed."""
 
-    def __init__(self, run: AnonymizationRun, method: Anonymizer, extent: Extent, check: Callable[[], None]) -> None:
+    def __init__(self, run: AnonymizationRun, method: Anonymizer, extent: RunExtent, check: Callable[[], None]) -> None:
         self.run, self.method, self.extent = run, method, extent
         self.done = extent.kept
         self.findings = ProblemList(EXAMPLES)
@@ -162,7 +162,7 @@ class Work:
         """However it ends, no thread stores anything after it; this one, where signals arrive, only waits and keeps."""
         is_over = Event()
 
-        def work(tasks: Sequence[UtteranceTask]) -> list[Outcome]:
+        def work(tasks: Sequence[UtteranceTask]) -> list[UtteranceOutcome]:
             return anonymize_tasks(
                 self.method, self.run.options, tasks, should_stop=lambda: is_over.is_set() or self._should_stop()
             )
@@ -181,7 +181,7 @@ class Work:
             return True
         return False
 
-    def _keep(self, outcomes: Iterable[Outcome]) -> None:
+    def _keep(self, outcomes: Iterable[UtteranceOutcome]) -> None:
         """Write the rows of what was made, and what was found in it, in one transaction."""
         rows, is_remarkable = [], False
         for outcome in outcomes:
@@ -232,11 +232,11 @@ def batches(tasks: Iterable[UtteranceTask], at_once: int) -> Iterator[list[Utter
 
 def run_in_threads(
     parts: Iterable[list[UtteranceTask]],
-    work: Callable[[list[UtteranceTask]], list[Outcome]],
+    work: Callable[[list[UtteranceTask]], list[UtteranceOutcome]],
     n_threads: int,
     check: Callable[[], None],
     is_over: Event,
-) -> Generator[list[Outcome], None, None]:
+) -> Generator[list[UtteranceOutcome], None, None]:
     """What `work` makes of each part, as it comes; parts are taken from their iterator in this thread, few in advance.
 
     Args:
@@ -244,7 +244,7 @@ def run_in_threads(
         is_over: set as soon as nobody waits for results any more, however that came: parts under way may end early.
     """
     pool = ThreadPoolExecutor(n_threads, thread_name_prefix="anonymize")
-    running: set[Future[list[Outcome]]] = set()
+    running: set[Future[list[UtteranceOutcome]]] = set()
     try:
         for part in parts:
             running.add(pool.submit(work, part))
@@ -259,7 +259,9 @@ def run_in_threads(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _results(ended: Iterable[Future[list[Outcome]]], check: Callable[[], None]) -> Iterator[list[Outcome]]:
+def _results(
+    ended: Iterable[Future[list[UtteranceOutcome]]], check: Callable[[], None]
+) -> Iterator[list[UtteranceOutcome]]:
     for one in ended:
         try:
             yield one.result()
@@ -278,7 +280,7 @@ def anonymize_tasks(
     tasks: Sequence[UtteranceTask],
     *,
     should_stop: Callable[[], bool] | None = None,
-) -> list[Outcome]:
+) -> list[UtteranceOutcome]:
     """Load, anonymise, check and store some utterances; one that cannot be is told, and the others are kept.
 
     Args:
@@ -288,7 +290,7 @@ def anonymize_tasks(
         OSError: the storage takes no file.
         CommandStopped: an external command was stopped.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[UtteranceOutcome] = []
     ready: list[tuple[UtteranceTask, ConvertedAudio]] = []
     for task in tasks:
         try:
@@ -320,7 +322,9 @@ def _reason(method: Anonymizer, error: Exception) -> str:
     return f"{method.name} failed with {type(error).__name__}: {error}"
 
 
-def _checked(task: UtteranceTask, conformed: ConvertedAudio, output: Samples, *, keeps_duration: bool) -> Outcome:
+def _checked(
+    task: UtteranceTask, conformed: ConvertedAudio, output: Samples, *, keeps_duration: bool
+) -> UtteranceOutcome:
     """The stored output with what is worth a look in it; an output that is of no use is not stored."""
     try:
         found = check_output(
@@ -330,17 +334,17 @@ def _checked(task: UtteranceTask, conformed: ConvertedAudio, output: Samples, *,
     except MetricInputError as error:
         return _failed(task, str(error))
     if useless := tuple(problem for problem in problems if problem.code in USELESS):
-        return Outcome(task, "", 0, conformed.rate_hz, useless)
+        return UtteranceOutcome(task, "", 0, conformed.rate_hz, useless)
     wanted, remedy = "mono 16-bit audio at 16,000 Hz", "The method was given the converted form."
     notes = (_note(task, "converted", wanted, note, remedy) for note in conformed.notes)
     key = keep_audio(output, conformed.rate_hz)
-    return Outcome(task, key, output.size, conformed.rate_hz, (*problems, *notes))
+    return UtteranceOutcome(task, key, output.size, conformed.rate_hz, (*problems, *notes))
 
 
 def _note(task: UtteranceTask, code: str, expected: str, found: str, remedy: str) -> Problem:
     return Problem(code, task.name, expected, found, remedy, Severity.NOTE)
 
 
-def _failed(task: UtteranceTask, reason: str) -> Outcome:
+def _failed(task: UtteranceTask, reason: str) -> UtteranceOutcome:
     expected, remedy = "audio that the method can anonymise", "Fix the audio of this utterance in the corpus."
-    return Outcome(task, "", 0, 0, (Problem("not-anonymised", task.name, expected, reason, remedy),))
+    return UtteranceOutcome(task, "", 0, 0, (Problem("not-anonymised", task.name, expected, reason, remedy),))

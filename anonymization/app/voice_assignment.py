@@ -39,7 +39,7 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.voices import pseudo_speakers
 from anonymization.methods.voices.files import TARGETS_FILE, TargetFile, read_targets
-from anonymization.methods.voices.targets import DEFAULT_SELECTION, Source, plan_targets, target_voice
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SourceUtterance, plan_targets, target_voice
 from common.arrays import Samples
 from common.problems import Problem, shorten
 from portal.challenges.models import Corpus, DataSet, Speaker, Utterance
@@ -307,7 +307,7 @@ def _pool(data_set: DataSet, pool_s: float) -> tuple[dict[str, str], dict[str, l
     return genders, recordings
 
 
-def _sources(run: AnonymizationRun) -> Iterator[Source]:
+def _sources(run: AnonymizationRun) -> Iterator[SourceUtterance]:
     """The utterances of a run at utterance level, else its speakers."""
     place, level = _place(run.data_set), cast("pseudo_speakers.Level", run.level)
     rows: Any = run.data_set.utterances.order_by("name").values_list("name", "speaker__name", "speaker__gender")
@@ -315,7 +315,7 @@ def _sources(run: AnonymizationRun) -> Iterator[Source]:
         speakers = Speaker.objects.filter(utterances__data_sets=run.data_set).distinct().order_by("name")
         rows = speakers.values_list(Value(""), "name", "gender")
     for name, speaker, gender in rows.iterator(chunk_size=_CHUNK):
-        yield Source(name, speaker, gender, *place, level)
+        yield SourceUtterance(name, speaker, gender, *place, level)
 
 
 def find_target_voice(run: AnonymizationRun, *, speaker: str, utterance: str) -> PseudoSpeaker:

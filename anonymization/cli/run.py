@@ -16,7 +16,7 @@ from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.cli import arguments, records, voice_assignment
 from anonymization.cli.progress import Progress, format_duration, interruption
 from anonymization.cli.records import OutputFolder, OutputRow, write_text
-from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
+from anonymization.cli.sources import DataSet, Reading, SpeechSource, Utterance, read_source
 from anonymization.cli.work import FileTask, Settings, outcomes
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     return run_on(options, read_source)
 
 
-def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], Source]) -> int:
+def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], SpeechSource]) -> int:
     """Anonymise what `read` finds in the folder `options.source`; the exit code."""
     method = arguments.find_named_method(options.method)
     arguments.require_usable(method)
@@ -141,7 +141,7 @@ class _Run:
 
     options: argparse.Namespace
     method: Anonymizer
-    source: Source
+    source: SpeechSource
     voices: voice_assignment.Voices
     folder: OutputFolder
     chosen: list[Utterance]

@@ -60,7 +60,7 @@ class DataSet:
 
 
 @dataclass(slots=True)
-class Source:
+class SpeechSource:
     """Everything that was found. notes: what was inferred, a sentence each; problems: what cannot be done."""
 
     data_sets: list[DataSet] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Reading:
     suffix: str = ""
 
 
-def read_source(folder: Path, reading: Reading) -> Source:
+def read_source(folder: Path, reading: Reading) -> SpeechSource:
     """Find what lies in a folder, which is Kaldi's where it or folders in it hold ``wav.scp``.
 
     Raises:
@@ -131,9 +131,9 @@ def read_folder(path: PurePosixPath) -> str:
     return next(named, folders[0] if folders else "")
 
 
-def _read_plain(folder: Path, reading: Reading) -> Source:
+def _read_plain(folder: Path, reading: Reading) -> SpeechSource:
     files = [file for file in map(PurePosixPath, audio_files(folder)) if not _is_hidden(file)]
-    source = Source([DataSet("", folder, "", is_kaldi=False)])
+    source = SpeechSource([DataSet("", folder, "", is_kaldi=False)])
     source.problems.keep(_list_left_aside(folder))
     speakers = _speakers(folder, files, reading, source)
     role, split = reading.role or "trial", reading.split or UNDIVIDED
@@ -188,7 +188,7 @@ def _as_said(reading: Reading) -> str:
 
 
 def _speakers(
-    folder: Path, files: list[PurePosixPath], reading: Reading, source: Source
+    folder: Path, files: list[PurePosixPath], reading: Reading, source: SpeechSource
 ) -> Mapping[PurePosixPath, str]:
     """Who speaks in each file, by ``utt2spk`` or by names; an unknown speaker is empty, and a problem."""
     if reading.speaker_from is None and (folder / "utt2spk").is_file():
@@ -227,7 +227,7 @@ def _speakers_by_names(
     )
 
 
-def _leave_out_reserved(source: Source) -> None:
+def _leave_out_reserved(source: SpeechSource) -> None:
     """What would be written where the run keeps its records."""
     for utterance in [each for each in source.utterances if each.output.split("/")[0] in RESERVED]:
         expected, found = "a name that no record of the run has", f"“{utterance.output.split('/')[0]}”"
@@ -236,7 +236,7 @@ def _leave_out_reserved(source: Source) -> None:
         source.utterances.remove(utterance)
 
 
-def _refuse_shared_outputs(source: Source) -> None:
+def _refuse_shared_outputs(source: SpeechSource) -> None:
     first: dict[str, Utterance] = {}
     for utterance in source.utterances:
         other = first.setdefault(utterance.output, utterance)
@@ -258,13 +258,13 @@ def find_directories(folder: Path) -> list[Path]:
     return []
 
 
-def read_directories(folder: Path, directories: list[Path], reading: Reading) -> Source:
+def read_directories(folder: Path, directories: list[Path], reading: Reading) -> SpeechSource:
     """The utterances of all data directories; each becomes a data directory of the output folder.
 
     Raises:
         CommandError: a directory with ``segments``, or one whose speakers or roles cannot be told.
     """
-    source = Source()
+    source = SpeechSource()
     for directory in directories:
         name = directory.name if directory.name not in ("", "..") else directory.resolve().name
         output = "" if directory == folder else f"{name}{reading.suffix}"
@@ -274,7 +274,7 @@ def read_directories(folder: Path, directories: list[Path], reading: Reading) ->
     return source
 
 
-def _tell_what_lies_beside(directories: Sequence[Path], source: Source) -> None:
+def _tell_what_lies_beside(directories: Sequence[Path], source: SpeechSource) -> None:
     """Report audio beside data directories that none of them names: it is left out."""
     if not source.data_sets[0].output:  # it was named itself
         return
@@ -292,7 +292,7 @@ def _tell_what_lies_beside(directories: Sequence[Path], source: Source) -> None:
             source.problems.add(Problem("left-beside", str(place), expected, held, remedy, Severity.WARNING))
 
 
-def _read_directory(data_set: DataSet, reading: Reading, source: Source) -> None:
+def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -> None:
     folder = data_set.folder
     if (folder / "segments").is_file():
         raise CommandError(
@@ -338,7 +338,7 @@ def _find_problem(name: str, written: str, located: _Located, speaker: str) -> t
     return None
 
 
-def _note_found_by_name(data_set: DataSet, located: Mapping[str, _Located], source: Source) -> None:
+def _note_found_by_name(data_set: DataSet, located: Mapping[str, _Located], source: SpeechSource) -> None:
     by_name = [(written, each.audio) for written, each in located.items() if each.audio and each.agreement]
     if by_name:
         written, audio = by_name[0]
@@ -348,7 +348,9 @@ def _note_found_by_name(data_set: DataSet, located: Mapping[str, _Located], sour
         )
 
 
-def _kaldi_speakers(folder: Path, names: Mapping[str, str], reading: Reading, source: Source) -> Mapping[str, str]:
+def _kaldi_speakers(
+    folder: Path, names: Mapping[str, str], reading: Reading, source: SpeechSource
+) -> Mapping[str, str]:
     if reading.speaker_from == "prefix":
         found = {name: read_prefix(name) for name in names}
         source.notes.append(f"{folder.name}: speakers are the parts of utterance ids before the first - or _.")
@@ -364,7 +366,7 @@ def _kaldi_speakers(folder: Path, names: Mapping[str, str], reading: Reading, so
     return parsed.content
 
 
-def _read_roles(data_set: DataSet, reading: Reading, source: Source) -> tuple[set[str], Role, str]:
+def _read_roles(data_set: DataSet, reading: Reading, source: SpeechSource) -> tuple[set[str], Role, str]:
     """The enrolled utterances, the role of all others, and how that is known.
 
     As said, by the lists ``enrolls…`` and ``trials…``, or by the directory's name.

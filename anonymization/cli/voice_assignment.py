@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from anonymization.cli.sources import DataSet, Reading, Source, Utterance, read_source
+from anonymization.cli.sources import DataSet, Reading, SpeechSource, Utterance, read_source
 from anonymization.methods.audio_conversion import convert_file
 from anonymization.methods.contract import (
     Anonymizer,
@@ -45,8 +45,7 @@ from anonymization.methods.voices.pseudo_speakers import (
     pseudo_speaker_key,
     usual_level,
 )
-from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, plan_targets
-from anonymization.methods.voices.targets import Source as Planned
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, SourceUtterance, plan_targets
 from common.arrays import Samples
 from common.errors import CommandError
 from common.hashes import compute_sha256
@@ -280,7 +279,7 @@ def prepare_method(method: Anonymizer, folder: Path | None) -> Anonymizer:
 
 def plan_source_voices(
     method: Anonymizer,
-    source: Source,
+    source: SpeechSource,
     targeting: Targeting | None,
     *,
     seed: int,
@@ -300,7 +299,7 @@ def plan_source_voices(
     planned = []
     for each in source.utterances:
         gender, at_level = genders.get(each.speaker, ""), level or usual_level(each.role)
-        planned.append(Planned(each.name, each.speaker, gender, each.role, each.split, at_level))
+        planned.append(SourceUtterance(each.name, each.speaker, gender, each.role, each.split, at_level))
     assigned = plan_targets(planned, targeting.pool.targets, targeting.selection, seed=seed)
     voices = {_place(each): each.voice for each in assigned}
     return make_voices(
@@ -353,7 +352,7 @@ def _read_recording(path: Path) -> tuple[Samples, int]:
     return conformed.samples, conformed.rate_hz
 
 
-def _find_genders(source: Source) -> dict[str, str]:
+def _find_genders(source: SpeechSource) -> dict[str, str]:
     """Of all data sets of a source that state them."""
     found: dict[str, str] = {}
     for data_set in source.data_sets:

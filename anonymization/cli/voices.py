@@ -18,7 +18,7 @@ from anonymization.cli.arguments import (
     seed,
 )
 from anonymization.cli.records import write_text
-from anonymization.cli.sources import Source, read_source
+from anonymization.cli.sources import SpeechSource, read_source
 from anonymization.cli.voice_assignment import (
     Voices,
     add_targets,
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     return print_problems([*source.problems.report(), *report.problems])
 
 
-def _write(path: Path | None, method: Anonymizer, source: Source, voices: Voices) -> None:
+def _write(path: Path | None, method: Anonymizer, source: SpeechSource, voices: Voices) -> None:
     """The voices, or for a method with targets the target of each utterance; without a path to standard output."""
     if not takes_targets(method):
         write_voices(path or sys.stdout, voices.assignments, list_voice_columns(method))

@@ -77,7 +77,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FileOutcome:
     """What became of a task: a row, new or kept from an earlier call, or the problem that stood in its way.
 
     notes: what the method had to say meanwhile, of this task or of others beside it.
@@ -101,7 +101,7 @@ class _Ready:
 
 def outcomes(
     tasks: Sequence[FileTask], settings: Settings, jobs: int, should_stop: Callable[[], bool]
-) -> Generator[Outcome, None, None]:
+) -> Generator[FileOutcome, None, None]:
     """What becomes of each task.
 
     Args:
@@ -128,7 +128,7 @@ def outcomes(
         _one_thread_each(),
         ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare_worker, initargs=(settings, stop)) as pool,
     ):
-        waiting: set[Future[list[Outcome]]] = set()
+        waiting: set[Future[list[FileOutcome]]] = set()
         try:
             for batch in batches:
                 waiting.add(pool.submit(_work, batch))
@@ -156,7 +156,7 @@ def _stop_if(should_stop: Callable[[], bool]) -> None:
         raise KeyboardInterrupt
 
 
-def _results(done: Iterable[Future[list[Outcome]]]) -> Iterator[Outcome]:
+def _results(done: Iterable[Future[list[FileOutcome]]]) -> Iterator[FileOutcome]:
     for future in done:
         yield from future.result()
 
@@ -170,7 +170,7 @@ def _at_once(method: contract.Anonymizer, total: int, jobs: int) -> int:
 
 def anonymize_tasks(
     method: contract.Anonymizer, settings: Settings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
-) -> list[Outcome]:
+) -> list[FileOutcome]:
     """Anonymise and check some utterances, and write each whole; keep what an earlier call wrote if it is still that.
 
     Args:
@@ -189,8 +189,8 @@ def anonymize_tasks(
 
 def _anonymize_all(
     method: contract.Anonymizer, settings: Settings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
-) -> list[Outcome]:
-    found: list[Outcome] = []
+) -> list[FileOutcome]:
+    found: list[FileOutcome] = []
     ready: list[_Ready] = []
     for task in tasks:
         if should_stop():
@@ -198,7 +198,7 @@ def _anonymize_all(
         try:
             digest = compute_sha256(task.audio)
             if task.earlier and task.earlier.still_holds(settings.folder, task.voice, digest):
-                found.append(Outcome(task, task.earlier, is_kept=True))
+                found.append(FileOutcome(task, task.earlier, is_kept=True))
                 continue
             ready.append(_Ready(task, digest, convert_file(task.audio, strict=settings.is_strict)))
         except (AudioError, contract.MethodError, MemoryError, OSError) as error:
@@ -209,7 +209,7 @@ def _anonymize_all(
     return found + _anonymize_ready(method, settings, ready)
 
 
-def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Sequence[_Ready]) -> list[Outcome]:
+def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Sequence[_Ready]) -> list[FileOutcome]:
     """What becomes of utterances that were read; nothing where an external command was stopped."""
     if not ready:
         return []
@@ -223,7 +223,7 @@ def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Seq
     return [_finish(settings, each, output, keeps_duration=keeps_duration) for each, output in made]
 
 
-def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, keeps_duration: bool) -> Outcome:
+def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, keeps_duration: bool) -> FileOutcome:
     task, given = ready.task, ready.given
     if isinstance(output, Exception):
         return _failed(task, settings, output, is_read=True)
@@ -234,12 +234,12 @@ def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, k
             check_output(given.samples, output, given.rate_hz, file=task.output, keeps_duration=keeps_duration)
         )
         made = output.size, given.rate_hz, path.stat().st_size, compute_sha256(path)
-        return Outcome(task, OutputRow(task.output, ready.digest, task.voice, *made, given.notes, problems))
+        return FileOutcome(task, OutputRow(task.output, ready.digest, task.voice, *made, given.notes, problems))
     except Exception as error:  # it concerns this utterance alone, unless the disk is full
         return _failed(task, settings, error, is_read=True)
 
 
-def _failed(task: FileTask, settings: Settings, error: Exception, *, is_read: bool) -> Outcome:
+def _failed(task: FileTask, settings: Settings, error: Exception, *, is_read: bool) -> FileOutcome:
     """The problem that an error is.
 
     Args:
@@ -249,7 +249,7 @@ def _failed(task: FileTask, settings: Settings, error: Exception, *, is_read: bo
         NoSpaceError: it is that the disk is full.
     """
     if isinstance(error, AudioError):
-        return Outcome(task, problem=error.problem(str(task.audio)))
+        return FileOutcome(task, problem=error.problem(str(task.audio)))
     if isinstance(error, OSError) and error.errno in FULL:
         raise NoSpaceError.of(settings.folder, error) from error
     expected, remedy = "audio that the method can anonymise", "Fix or remove this file and repeat the command."
@@ -270,7 +270,9 @@ def _failed(task: FileTask, settings: Settings, error: Exception, *, is_read: bo
     else:
         first = " ".join(str(error).split())[:_LONGEST_PROBLEM]
         found = f"a problem of the method, {type(error).__name__}: {first}"
-    return Outcome(task, problem=Problem("not-anonymised", str(task.audio), expected, found.removesuffix("."), remedy))
+    return FileOutcome(
+        task, problem=Problem("not-anonymised", str(task.audio), expected, found.removesuffix("."), remedy)
+    )
 
 
 def _write(path: Path, samples: Samples, rate_hz: int, container: str) -> None:
@@ -321,7 +323,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(tasks: list[FileTask]) -> list[Outcome]:
+def _work(tasks: list[FileTask]) -> list[FileOutcome]:
     assert _worker is not None  # noqa: S101
     method, settings, stop = _worker
     return [] if stop.value else anonymize_tasks(method, settings, tasks, lambda: bool(stop.value))

@@ -21,7 +21,7 @@ from anonymization.methods.contract import (
     TargetPool,
 )
 from anonymization.methods.voices.targets import (
-    Source,
+    SourceUtterance,
     plan_targets,
     target_voice,
 )
@@ -101,7 +101,7 @@ def plan(
     found = []
     for draw in draws:
         sources = [
-            Source(each.name, each.speaker, each.gender, role, "experiment", "utterance")  # type: ignore[arg-type]
+            SourceUtterance(each.name, each.speaker, each.gender, role, "experiment", "utterance")  # type: ignore[arg-type]
             for each in originals
         ]
         assigned = plan_targets(sources, pool.targets, selection, seed=draw)

@@ -49,10 +49,10 @@ from listening.design.requirements import (
     Design,
     DesignError,
     DesignRequest,
+    DesignRequirements,
     Extension,
     Half,
     Progress,
-    Requirements,
     compute_requirements,
     validate_request,
 )
@@ -75,7 +75,7 @@ class Groups:
     names: Sequence[str]
 
 
-def make_groups(request: DesignRequest, needs: Requirements) -> Groups:
+def make_groups(request: DesignRequest, needs: DesignRequirements) -> Groups:
     """Every constraint of `needs` that binds a session, whatever its order."""
     numbers: dict[str, int] = {}
     bounds: list[Bounds] = []
@@ -565,7 +565,7 @@ def extend(
 
 
 def _filled(
-    whole: DesignRequest, needs: Requirements, blocks: int, already: Ints, seed: int
+    whole: DesignRequest, needs: DesignRequirements, blocks: int, already: Ints, seed: int
 ) -> tuple[Ints, np.random.Generator]:
     """The new blocks and the generator that goes on; where few have no way from one beginning, others are tried."""
     beginnings = BEGINNINGS if blocks * whole.trials <= FEW_TRIALS else 1

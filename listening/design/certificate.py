@@ -31,7 +31,7 @@ from listening.design.requirements import (
     Candidate,
     Design,
     DesignRequest,
-    Requirements,
+    DesignRequirements,
     compute_requirements,
     position_bounds,
 )
@@ -86,7 +86,7 @@ def _first_number(words: str) -> tuple[int, str]:
 Blocks = Sequence[Sequence[Candidate]]
 
 
-def check_order(request: DesignRequest, needs: Requirements, blocks: Blocks, extensions: int) -> Iterable[Check]:
+def check_order(request: DesignRequest, needs: DesignRequirements, blocks: Blocks, extensions: int) -> Iterable[Check]:
     """All constraints on the order within sessions, and on the places of systems over sessions."""
     yield _runs(needs, blocks)
     yield _distances(needs, blocks)
@@ -96,7 +96,7 @@ def check_order(request: DesignRequest, needs: Requirements, blocks: Blocks, ext
     yield _positions(request, blocks, extensions)
 
 
-def _runs(needs: Requirements, blocks: Blocks) -> Check:
+def _runs(needs: DesignRequirements, blocks: Blocks) -> Check:
     problems, longest = [], 0
     for number, block in enumerate(blocks, 1):
         for kind, run in groupby(block, key=_kind):
@@ -107,7 +107,7 @@ def _runs(needs: Requirements, blocks: Blocks) -> Check:
     return check_problems("runs", f"at most {needs.longest_run} of a kind in a row", f"at most {longest}", problems)
 
 
-def _distances(needs: Requirements, blocks: Blocks) -> Check:
+def _distances(needs: DesignRequirements, blocks: Blocks) -> Check:
     problems, least = [], 0
     for number, block in enumerate(blocks, 1):
         last: dict[str, int] = {}
@@ -124,7 +124,7 @@ def _distances(needs: Requirements, blocks: Blocks) -> Check:
     return check_problems("speaker distance", f"a speaker at least {needs.speaker_gap} places apart", found, problems)
 
 
-def _neighbours(needs: Requirements, blocks: Blocks) -> Check:
+def _neighbours(needs: DesignRequirements, blocks: Blocks) -> Check:
     beside = list_neighbours([[trial.system for trial in block] for block in blocks], " meets system {}")
     rule = "a system never next to itself" if needs.systems_apart else "no rule for one system alone"
     return check_problems("neighbours", rule, f"{len(beside)} such places", beside if needs.systems_apart else [])
@@ -159,7 +159,7 @@ def _positions(request: DesignRequest, blocks: Blocks, extensions: int) -> Check
     return check_counts("positions", "how often each system stands in each quarter over all evaluators", rows)
 
 
-def check_places(request: DesignRequest, needs: Requirements, blocks: Blocks) -> Iterable[Check]:
+def check_places(request: DesignRequest, needs: DesignRequirements, blocks: Blocks) -> Iterable[Check]:
     """What places tell of kind, class and system, over all evaluators; two lines for each of the three."""
     kinds = find_kinds_by_place(request.trials, request.originals, needs.longest_run)
     if kinds is None:
@@ -395,7 +395,9 @@ def list_neighbours(heard: Iterable[Sequence[str]], words: str = ": {}") -> list
     ]
 
 
-def _coverage(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequence[Candidate]]) -> Iterable[Check]:
+def _coverage(
+    request: DesignRequest, needs: DesignRequirements, blocks: Sequence[Sequence[Candidate]]
+) -> Iterable[Check]:
     ratings = Counter(trial.key for block in blocks for trial in block)
     missing = [candidate.key for candidate in request.candidates if not ratings[candidate.key]]
     found = f"{len(request.candidates) - len(missing)} of {len(request.candidates)} trials"
@@ -413,7 +415,7 @@ def _coverage(request: DesignRequest, needs: Requirements, blocks: Sequence[Sequ
     yield check_counts("system totals", "ratings of each system over all evaluators", totals)
 
 
-def _sessions(request: DesignRequest, needs: Requirements, blocks: Blocks, *, is_first: bool) -> Iterable[Check]:
+def _sessions(request: DesignRequest, needs: DesignRequirements, blocks: Blocks, *, is_first: bool) -> Iterable[Check]:
     whole = Bounds(request.originals, request.originals)
     originals = [(f"evaluator {n}", sum(not t.system for t in block), whole) for n, block in enumerate(blocks, 1)]
     yield check_counts("originals", "originals in each session", originals)

@@ -33,8 +33,8 @@ from listening.design.requirements import (
     Design,
     DesignError,
     DesignRequest,
+    DesignRequirements,
     Progress,
-    Requirements,
     position_bounds,
     quarter_of_place,
     quarter_sizes,
@@ -57,7 +57,7 @@ class Quarters:
     """
 
     def __init__(
-        self, request: DesignRequest, needs: Requirements, random: np.random.Generator, extensions: int = 0
+        self, request: DesignRequest, needs: DesignRequirements, random: np.random.Generator, extensions: int = 0
     ) -> None:
         self.request, self.needs, self.random, self.extensions = request, needs, random, extensions
         self.sizes, self.of_place = quarter_sizes(request.trials), quarter_of_place(request.trials)
@@ -233,7 +233,7 @@ _EVENING_ROUNDS = 40  # for each block
 
 def order_blocks(
     request: DesignRequest,
-    needs: Requirements,
+    needs: DesignRequirements,
     blocks: Sequence[Sequence[Candidate]],
     earlier: Sequence[Sequence[Candidate]],
     random: np.random.Generator,

@@ -188,7 +188,7 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirements:
+class DesignRequirements:
     """Every number that a design for a request must meet.
 
     Attributes:
@@ -245,7 +245,7 @@ def weigh_candidates(request: DesignRequest) -> dict[str, Fraction]:
     return {candidate.key: of_system[candidate.system] for candidate in request.candidates}
 
 
-def compute_requirements(request: DesignRequest) -> Requirements:
+def compute_requirements(request: DesignRequest) -> DesignRequirements:
     """The numbers of every constraint (head of this module) for a request that `validation` has accepted."""
     weight = weigh_candidates(request)
     relaxed: list[str] = []
@@ -266,7 +266,7 @@ def compute_requirements(request: DesignRequest) -> Requirements:
         )
     if kinds == 1 and request.anonymised > 1:
         relaxed.append("The only system may stand next to itself.")
-    return Requirements(
+    return DesignRequirements(
         system_total=Bounds.around(Fraction(request.evaluators * request.anonymised, kinds)),
         system=Bounds.around(Fraction(request.anonymised, kinds)),
         system_classes=_system_classes(request, weight),
@@ -435,7 +435,7 @@ def _unbalanced(request: DesignRequest) -> Iterable[str]:
             )
 
 
-def _too_few_utterances(request: DesignRequest, needs: Requirements) -> Iterable[str]:
+def _too_few_utterances(request: DesignRequest, needs: DesignRequirements) -> Iterable[str]:
     sources = {candidate.source for candidate in request.candidates}
     enrolments = {candidate.enrolment for candidate in request.candidates} - {""}
     for role, found, limit in (("trial", sources, needs.source), ("enrolment", enrolments, needs.enrolment)):

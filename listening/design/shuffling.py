@@ -21,8 +21,8 @@ from listening.design.requirements import (
     Bounds,
     Candidate,
     DesignRequest,
+    DesignRequirements,
     Progress,
-    Requirements,
     position_bounds,
     quarter_of_place,
     quarter_sizes,
@@ -33,7 +33,7 @@ SWEEPS = 60  # so many exchanges are tried for each place
 
 def shuffle_blocks(
     request: DesignRequest,
-    needs: Requirements,
+    needs: DesignRequirements,
     blocks: Sequence[Sequence[Candidate]],
     heard: Ints,
     random: np.random.Generator,
@@ -63,7 +63,7 @@ class _Shuffling:
     def __init__(
         self,
         request: DesignRequest,
-        needs: Requirements,
+        needs: DesignRequirements,
         blocks: Sequence[Sequence[Candidate]],
         heard: Ints,
         extensions: int,

@@ -33,7 +33,7 @@ from portal.client.api import (
     show_bytes,
 )
 from portal.client.workspace import Workspace, add_edition, find_workspace, not_taking_part, unknown_answer
-from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveRefused, Limits
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveLimits, ArchiveRefused
 from portal.intake.archives.reading import read_archive
 
 DESCRIPTION = (
@@ -45,7 +45,7 @@ Note = dict[str, Any]  # by name of a file: its SHA-256, and the paths of what i
 ARRIVING, NOTE = ".arriving", ".data.json"
 ASK_EVERY_S = 5.0
 # Our own archives: large, of recordings that are stored as they are.
-LIMITS = Limits(members=10**8, total_bytes=1 << 50, member_bytes=1 << 40)
+LIMITS = ArchiveLimits(members=10**8, total_bytes=1 << 50, member_bytes=1 << 40)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, sh
 from portal.client.status import name_first
 from portal.client.submit import list_systems, suggest_system
 from portal.client.verify import fetch_expected, say_findings, verify
-from portal.client.workspace import Requirements, add_edition, edition_by, fetch_requirements, find_workspace
+from portal.client.workspace import AskedArchive, add_edition, edition_by, fetch_requirements, find_workspace
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.utterances import Names
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _link(
-    source: Path, added: list[Path], folder: Path, asked: Requirements, expected: ExpectedSubmission
+    source: Path, added: list[Path], folder: Path, asked: AskedArchive, expected: ExpectedSubmission
 ) -> list[str]:
     """Link what belongs into the archive under its names there; the speech that does not."""
     kinds = _SPEECH | _BESIDE | (_RESULTS if asked.takes_results else frozenset())

@@ -22,7 +22,7 @@ from typing import cast, get_args
 from anonymization.cli import arguments, listing
 from anonymization.cli.records import RECORD
 from anonymization.cli.run import run_on
-from anonymization.cli.sources import UNDIVIDED, Reading, Source, read_directories
+from anonymization.cli.sources import UNDIVIDED, Reading, SpeechSource, read_directories
 from anonymization.cli.voice_assignment import add_targets
 from anonymization.methods.contract import MethodError
 from anonymization.methods.external.description import PLACEHOLDER
@@ -34,8 +34,8 @@ from common.seeds import LARGEST_SEED
 from common.terminal import FINE, print_text
 from portal.client.api import add_server_arguments, open_portal
 from portal.client.workspace import (
+    AskedArchive,
     AskedSet,
-    Requirements,
     Workspace,
     add_edition,
     fetch_requirements,
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Reading) -> Source:
+def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Reading) -> SpeechSource:
     """The originals of these data sets, with the roles and splits of the edition.
 
     Raises:
@@ -135,7 +135,7 @@ def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Rea
     return source
 
 
-def _complete(options: argparse.Namespace, workspace: Workspace, asked: Requirements) -> argparse.Namespace:
+def _complete(options: argparse.Namespace, workspace: Workspace, asked: AskedArchive) -> argparse.Namespace:
     """The same as arguments of ``python -m anonymization run``."""
     out = options.out or workspace.anonymised
     is_command = options.command is not None

@@ -65,7 +65,7 @@ class AskedSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirements:
+class AskedArchive:
     """What an archive must hold, without the names of its utterances."""
 
     suffix: str
@@ -122,7 +122,7 @@ def not_taking_part(portal: Portal, edition: str) -> CommandError:
     )
 
 
-def fetch_requirements(portal: Portal, edition: str) -> Requirements:
+def fetch_requirements(portal: Portal, edition: str) -> AskedArchive:
     """What an archive of this edition must hold.
 
     Raises:
@@ -136,7 +136,7 @@ def fetch_requirements(portal: Portal, edition: str) -> Requirements:
         edition_by(portal, edition)
         raise
     try:
-        return Requirements(
+        return AskedArchive(
             suffix=str(found["suffix"]),
             data_sets=tuple(map(_asked_set, found["data_sets"])),
             description_required=bool(found["description_required"]),

@@ -83,7 +83,7 @@ class ManualPage:
 
 
 @dataclass(frozen=True)
-class Section:
+class ManualSection:
     """A part of a page as it is searched: the page's title, its own heading, its text without any mark-up."""
 
     address: str
@@ -96,7 +96,7 @@ class Section:
 class Found:
     """A section that holds words that were asked for, so many; `excerpt` alternates other text and found words."""
 
-    section: Section
+    section: ManualSection
     excerpt: tuple[str, ...]
     words: int
     score: int
@@ -133,7 +133,7 @@ def search_manual(query: str) -> list[Found]:
     return sorted(with_all or found, key=lambda one: (-one.words, -one.score))[:MOST_FOUND]
 
 
-def _match(section: Section, words: list[str]) -> Found | None:
+def _match(section: ManualSection, words: list[str]) -> Found | None:
     title, heading, text = (part.casefold() for part in (section.title, section.heading, section.text))
     score = held = 0
     is_found = False
@@ -170,19 +170,19 @@ def _excerpt(text: str, words: list[str]) -> tuple[str, ...]:
 
 
 @cache
-def _sections(name: str) -> list[Section]:
+def _sections(name: str) -> list[ManualSection]:
     """The sections of a page, each from its heading to the next one of any rank."""
     title, address, found = manual_page(name).title, _page_address(name), []
     part, heading, texts = address, title, list[str]()
     tokens = _parse(name)
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
-            found.append(Section(part, title, heading, _run_on(texts)))
+            found.append(ManualSection(part, title, heading, _run_on(texts)))
             heading, texts = _plain(tokens[place + 1]), []
             part = address if token.tag == "h1" else f"{address}#{token.attrs['id']}"
         elif token.type == "fence" or (token.type == "inline" and tokens[place - 1].type != "heading_open"):
             texts.append(" ".join(_plain(token).split()))
-    found.append(Section(part, title, heading, _run_on(texts)))
+    found.append(ManualSection(part, title, heading, _run_on(texts)))
     return [section for section in found if section.text]
 
 
@@ -192,11 +192,11 @@ def _run_on(texts: list[str]) -> str:
 
 
 @cache
-def _field_sections() -> list[Section]:
+def _field_sections() -> list[ManualSection]:
     """The tables of a recipe, each with the meaning of its fields."""
     address, title = reverse("docs:recipe-fields"), RECIPE_FIELDS[0]
     return [
-        Section(
+        ManualSection(
             f"{address}#{table.key}",
             title,
             table.place,

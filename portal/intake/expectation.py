@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.protocols.recipes import Recipe, parse_recipe
-from portal.intake.archives.reading import Limits
+from portal.intake.archives.reading import ArchiveLimits
 from portal.intake.contents import select_offered, select_staying
 
 FORMAT = "voiceprivacy-expected-submission"
@@ -100,7 +100,7 @@ class ExpectedSubmission:
     audio_required: bool
     scores_required: bool
     description_required: bool
-    limits: Limits
+    limits: ArchiveLimits
     trial_counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     word_counts: Mapping[str, int] = field(default_factory=dict)
     needed_to_rank: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -230,8 +230,8 @@ def _words(name: str, found: Any) -> int:
     return found
 
 
-def _limits(row: Mapping[str, Any]) -> Limits:
-    known = {one.name for one in fields(Limits)}
+def _limits(row: Mapping[str, Any]) -> ArchiveLimits:
+    known = {one.name for one in fields(ArchiveLimits)}
     if set(row) != known or not all(isinstance(one, int | float) for one in row.values()):
         raise ExpectedError(f"limits: expected numbers for {', '.join(sorted(known))}, found {dict(row)}")
-    return Limits(**row)
+    return ArchiveLimits(**row)

@@ -23,7 +23,7 @@ TITLES: dict[str, str] = tomllib.loads(Path(__file__).with_name("titles.toml").r
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class IntakeFinding:
     """A problem and the data set that it belongs to; empty where it belongs to the submission as a whole."""
 
     data_set: str
@@ -73,7 +73,7 @@ class IntakeReport:
 
     archive: str
     edition: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[IntakeFinding, ...] = ()
     counts: Counts = field(default_factory=Counts)
     faulty: tuple[str, ...] = ()
     is_refused: bool = False
@@ -158,9 +158,9 @@ class FindingList:
         """Add all problems of another report."""
         self._lists[data_set].keep(problems)
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[IntakeFinding, ...]:
         """By data set, then by cause."""
-        return tuple(Finding(name, one) for name, problems in self._lists.items() for one in problems.report())
+        return tuple(IntakeFinding(name, one) for name, problems in self._lists.items() for one in problems.report())
 
 
 def title_of(code: str) -> str:
@@ -186,9 +186,9 @@ def _example(problem: Problem) -> str:
     return f"{place}: expected {problem.expected}, found {problem.found}."
 
 
-def _finding(row: Mapping[str, Any]) -> Finding:
+def _finding(row: Mapping[str, Any]) -> IntakeFinding:
     parts = {key: value for key, value in row.items() if key != "data_set"}
-    return Finding(row["data_set"], Problem(**{**parts, "severity": Severity(row["severity"])}))
+    return IntakeFinding(row["data_set"], Problem(**{**parts, "severity": Severity(row["severity"])}))
 
 
 def describe_kept(kept: object) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from common.problems import Problem, Severity
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.problem_codes import describe
-from portal.intake.report import WHOLE_SUBMISSION, Finding
+from portal.intake.report import WHOLE_SUBMISSION, IntakeFinding
 from portal.intake.speech import Inspection, length_problem, not_anonymised
 
 
@@ -54,24 +54,24 @@ class Names:
             folded = name.casefold()
             self._folded[folded] = "" if folded in self._folded else name
 
-    def place(self, path: str) -> tuple[Placed | None, Finding | None]:
+    def place(self, path: str) -> tuple[Placed | None, IntakeFinding | None]:
         """What a speech file is, and what its owner should know about its name or its folder."""
         parent, _, name = path.rpartition("/")
         stem = name.rpartition(".")[0]
         utterance = self._utterance(stem)
         if utterance is None:
-            return None, Finding(WHOLE_SUBMISSION, describe("extra", path, stem=stem))
+            return None, IntakeFinding(WHOLE_SUBMISSION, describe("extra", path, stem=stem))
         sets = self.sets_of[utterance]
         folder, is_certain = self._folders.get(parent) or self._folders.setdefault(parent, self._folder(parent))
         if folder and utterance in self._data_sets[folder]:
             sets = (folder,)
         elif folder and is_certain:
             problem = describe("different-set", path, folder=folder, sets=", ".join(sets))
-            return Placed(path, utterance, sets), Finding(sets[0], problem)
+            return Placed(path, utterance, sets), IntakeFinding(sets[0], problem)
         if stem == utterance:
             return Placed(path, utterance, sets), None
         problem = describe("different-name", path, utterance=utterance, stem=stem)
-        return Placed(path, utterance, sets), Finding(sets[0], problem)
+        return Placed(path, utterance, sets), IntakeFinding(sets[0], problem)
 
     def _utterance(self, stem: str) -> str | None:
         for name in (stem, stem.removesuffix(self._suffix)):
@@ -109,7 +109,7 @@ class RollCall:
         self.called = 0
         self.faulty: set[str] = set()
 
-    def call(self, placed: Placed, inspection: Inspection) -> tuple[Placed | None, list[Finding]]:
+    def call(self, placed: Placed, inspection: Inspection) -> tuple[Placed | None, list[IntakeFinding]]:
         """Note a file; what of it is to be kept, if anything, and what is to be said of it now.
 
         What turns on files to come (the length of what may be a copy of another) is said by `findings`.
@@ -126,13 +126,16 @@ class RollCall:
         if not new.data_sets:
             return None, findings
         served |= dict.fromkeys(new.data_sets, known)
-        about = [Finding(new.data_sets[0], one) for one in inspection.problems]
+        about = [IntakeFinding(new.data_sets[0], one) for one in inspection.problems]
         if speech is None or inspection.has_errors:
             self.faulty.add(placed.utterance)
             return None, findings + about
         if (source := self._originals.get(known.digest)) and known.samples:
             self.faulty.add(placed.utterance)
-            return None, [*findings, Finding(new.data_sets[0], not_anonymised(known.samples, placed.path, source))]
+            return None, [
+                *findings,
+                IntakeFinding(new.data_sets[0], not_anonymised(known.samples, placed.path, source)),
+            ]
         is_silent = any(one.code == "silent" for one in inspection.problems)  # a warning; two silences may be equal
         if not is_silent and self._is_copy(known):
             return None, findings
@@ -142,14 +145,14 @@ class RollCall:
                 self.faulty.add(placed.utterance)
         return (None if placed.utterance in self.faulty else new), findings + about
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[IntakeFinding]:
         """What could be told only now: lengths, and which of two files with the same speech is the wrong one."""
         for placed, samples in self._differing.items():
             if placed not in self._copies and (problem := self._length(_Known(placed, b"", samples))):
-                yield Finding(placed.data_sets[0], problem)
+                yield IntakeFinding(placed.data_sets[0], problem)
         for placed, other in self._copies.items():
             problem = describe("same-as-other", placed.path, samples=other.samples, path=other.placed.path)
-            yield Finding(placed.data_sets[0], problem)
+            yield IntakeFinding(placed.data_sets[0], problem)
 
     def served(self) -> int:
         """How many pairs of data set and utterance have a file."""
@@ -172,13 +175,13 @@ class RollCall:
         told = {"keeps_duration": self._keeps_duration}
         return length_problem(known.samples, original, self._rate_hz, known.placed.path, **told)
 
-    def _duplicate(self, placed: Placed, known: _Known, first: _Known) -> Finding:
+    def _duplicate(self, placed: Placed, known: _Known, first: _Known) -> IntakeFinding:
         same = bool(known.digest) and known.digest == first.digest
         if not same:
             self.faulty.add(placed.utterance)
         kind = "duplicate/same" if same else "duplicate/other"
         problem = describe(kind, placed.path, utterance=placed.utterance, first=first.placed.path)
-        return Finding(placed.data_sets[0], problem)
+        return IntakeFinding(placed.data_sets[0], problem)
 
     def _is_copy(self, known: _Known) -> bool:
         """Whether this is the wrong one of two; the one whose length fits its original worse is."""
@@ -204,13 +207,13 @@ class RollCall:
 
 def missing_findings(
     missing: Mapping[str, Sequence[str]], expected: ExpectedSubmission, *, nothing_came: bool
-) -> Iterator[Finding]:
+) -> Iterator[IntakeFinding]:
     """Sentences on what is missing; a data set of which nothing came is one of them, and so is all speech."""
     needed = [names for data_set, names in missing.items() if expected.is_required(data_set)]
     if nothing_came and missing:
         if needed:
             utterances = len(set().union(*needed))
-            yield Finding(WHOLE_SUBMISSION, describe("missing-audio", "the archive", utterances=utterances))
+            yield IntakeFinding(WHOLE_SUBMISSION, describe("missing-audio", "the archive", utterances=utterances))
         return
     worst = Severity.ERROR if expected.audio_required else Severity.WARNING
     told: set[str] = set()
@@ -219,9 +222,9 @@ def missing_findings(
         severity, kind = (Severity.NOTE, "missing-data-set/optional") if is_optional else (worst, "missing-data-set")
         if len(names) == len(expected.data_sets[data_set]) > 1:
             problem = describe(kind, data_set, severity=severity, count=len(names), data_set=data_set)
-            yield Finding(data_set, problem)
+            yield IntakeFinding(data_set, problem)
             continue
         for name in names:
             if name not in told:
                 told.add(name)
-                yield Finding(data_set, describe("missing", f"{name}.wav", severity=severity))
+                yield IntakeFinding(data_set, describe("missing", f"{name}.wav", severity=severity))

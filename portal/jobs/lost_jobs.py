@@ -17,12 +17,12 @@ from portal.jobs.runner import timed_out
 
 
 @dataclass(frozen=True)
-class Limits:
+class JobLimits:
     lost_after: timedelta
     hard_limit: timedelta
 
 
-class Verdict(Enum):
+class LostJobVerdict(Enum):
     """What becomes of a running job that gives no heartbeat or runs for too long."""
 
     ALIVE = "alive"
@@ -32,7 +32,7 @@ class Verdict(Enum):
     TRY_AGAIN = "try again"
 
 
-def judge_running(job: Job, limits: Limits, now: datetime) -> Verdict:
+def judge_running(job: Job, limits: JobLimits, now: datetime) -> LostJobVerdict:
     """Whether a running job still lives, and if not, what to do with it.
 
     The worker ends a job's process at the hard limit; where nothing did, its heartbeats do not help it.
@@ -42,12 +42,12 @@ def judge_running(job: Job, limits: Limits, now: datetime) -> Verdict:
     is_silent = now - job.heartbeat_at > limits.lost_after
     is_overdue = now - job.started_at > limits.hard_limit + limits.lost_after
     if not is_silent and not is_overdue:
-        return Verdict.ALIVE
+        return LostJobVerdict.ALIVE
     if job.cancel_requested_at:
-        return Verdict.CANCEL
+        return LostJobVerdict.CANCEL
     if job.heartbeat_at - job.started_at >= limits.hard_limit - limits.lost_after:
-        return Verdict.TIMED_OUT
-    return Verdict.GIVE_UP if is_last_attempt(job) else Verdict.TRY_AGAIN
+        return LostJobVerdict.TIMED_OUT
+    return LostJobVerdict.GIVE_UP if is_last_attempt(job) else LostJobVerdict.TRY_AGAIN
 
 
 def take_back_lost_jobs(now: datetime) -> int:
@@ -62,17 +62,17 @@ def _take_back(pk: Any, now: datetime) -> bool:
     job = Job.objects.select_for_update().filter(pk=pk, state=JobState.RUNNING).first()
     if job is None:
         return False
-    limits = Limits(
+    limits = JobLimits(
         lost_after=timedelta(seconds=settings.JOB_LOST_AFTER_S), hard_limit=timedelta(seconds=settings.JOB_HARD_LIMIT_S)
     )
     verdict = judge_running(job, limits, now)
-    if verdict is Verdict.ALIVE:
+    if verdict is LostJobVerdict.ALIVE:
         return False
-    if verdict is Verdict.TRY_AGAIN:
+    if verdict is LostJobVerdict.TRY_AGAIN:
         return services.release_job(job, "Its process stopped responding; the job waits for another.")
-    if verdict is Verdict.CANCEL:
+    if verdict is LostJobVerdict.CANCEL:
         return services.finish_job(job, JobState.CANCELLED, failure="Cancelled; what was finished is kept.")
-    if verdict is Verdict.TIMED_OUT:
+    if verdict is LostJobVerdict.TIMED_OUT:
         return services.finish_job(job, JobState.FAILED, **timed_out(settings.JOB_HARD_LIMIT_S))
     return services.finish_job(
         job,

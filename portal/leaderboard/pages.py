@@ -36,7 +36,7 @@ from portal.leaderboard.selectors import (
 from portal.leaderboard.tables import (
     DIGITS,
     HIDE,
-    Choice,
+    LeaderboardChoice,
     answer,
     leaderboard_table,
     list_lines,
@@ -155,7 +155,7 @@ def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[st
     return found
 
 
-def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: Choice, *, is_drawn: bool) -> dict[str, Any]:
+def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: LeaderboardChoice, *, is_drawn: bool) -> dict[str, Any]:
     """A figure as `components/figure.html` takes it. Its address changes with what it shows.
 
     Args:

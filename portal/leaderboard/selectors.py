@@ -18,7 +18,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from evaluation.app.attacks.selectors import add_verdicts
-from evaluation.app.objective_results.selectors import Extent, read_objective_values
+from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
 from evaluation.app.recognizer_training.selectors import METRIC as PHONES
 from evaluation.app.recognizer_training.selectors import read_phone_averages
 from evaluation.app.runs.context import track_of
@@ -388,7 +388,7 @@ def load_entries(
     """
     track, policy = track_of(edition), policy_by(edition, {})
     submissions = submissions_on_leaderboard(edition)
-    read = read_objective_values(submissions, extent=Extent.RANKED, as_of=edition.frozen_at)
+    read = read_objective_values(submissions, extent=ReadExtent.RANKED, as_of=edition.frozen_at)
     values = add_verdicts(read, submissions, edition.frozen_at)
     phones = read_phone_averages(submissions, policy.split, edition.frozen_at) if with_retrained else {}
     languages, attack = list_language_columns(edition, policy), AttackModel(policy.attack_model)

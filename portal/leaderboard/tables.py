@@ -1,6 +1,6 @@
 """The one table of a leaderboard: every system once, placed by the condition and the utility that a reader chose.
 
-What was chosen stands in the address (`Choice`), so that each view can be linked to and sorts without script.
+What was chosen stands in the address (`LeaderboardChoice`): each view can be linked to, and sorts without script.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ REFERENCES = {"baseline": "baseline", "original": "original"}
 
 
 @dataclass(frozen=True)
-class Choice:
+class LeaderboardChoice:
     """What a reader asked for.
 
     Attributes:
@@ -74,7 +74,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Line:
+class LeaderboardLine:
     """A row of the table, whatever it is of: a system of this leaderboard, or one of a paper.
 
     Attributes:
@@ -100,7 +100,7 @@ class Line:
     doubts: tuple[str, ...] = ()
 
 
-def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
+def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> LeaderboardChoice:
     """What an address asks for; whatever it names that is not there is as if it were not named.
 
     Args:
@@ -123,10 +123,10 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Choice:
     columns = _columns(leaderboard, query)
     sort = sort if sort in {"rank", "system", *(one.key for one in columns)} else "rank"
     chosen = cast("Order", order) if order in ARIA_SORT else _natural_order(leaderboard, sort)
-    return Choice(next(asked, None), sort, chosen, "published" not in query, query)
+    return LeaderboardChoice(next(asked, None), sort, chosen, "published" not in query, query)
 
 
-def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -> list[dict[str, Any]]:
+def switches(leaderboard: Leaderboard, choice: LeaderboardChoice, *, has_published: bool) -> list[dict[str, Any]]:
     """The conditions, the utilities where there are several, and the systems of papers, as links to their views."""
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     found = _ranking_switches(leaderboard, choice, order)
@@ -143,7 +143,9 @@ def switches(leaderboard: Leaderboard, choice: Choice, *, has_published: bool) -
     return found
 
 
-def _ranking_switches(leaderboard: Leaderboard, choice: Choice, order: Mapping[str, str]) -> list[dict[str, Any]]:
+def _ranking_switches(
+    leaderboard: Leaderboard, choice: LeaderboardChoice, order: Mapping[str, str]
+) -> list[dict[str, Any]]:
     found: list[dict[str, Any]]
     tables, chosen = leaderboard.table.tables, choice.ranking
     if chosen is None:
@@ -183,7 +185,7 @@ def list_lines(
     described: Mapping[str, int] = MappingProxyType({}),
     heard: Container[str] = (),
     own_teams: Container[str] = (),
-) -> list[Line]:
+) -> list[LeaderboardLine]:
     """Every entry once: those of the condition in the order of their utility, then the others.
 
     Args:
@@ -197,7 +199,7 @@ def list_lines(
     has_intervals = any(row.utility.interval for row in rows)
     unrankable = {one.entry.key: [reason.text for reason in one.reasons] for one in leaderboard.table.unrankable}
 
-    def line(entry: LeaderboardEntry, place_text: str, place: str, reasons: Sequence[str]) -> Line:
+    def line(entry: LeaderboardEntry, place_text: str, place: str, reasons: Sequence[str]) -> LeaderboardLine:
         weak = [f"Its {leaderboard.policy.attack_model} attack is {NOT_RELIABLE}.", *entry.weak_attack]
         said = (*reasons, *(weak if entry.weak_attack else ()), *private.get(entry.key, ()))
         made = _line(leaderboard, entry, place_text, place)
@@ -255,7 +257,7 @@ def published_table(numbers: Sequence[PublishedNumber]) -> Table:
     return plain_table("Published numbers", columns, rows, caption=words, styles="stack dense", is_tall=True)
 
 
-def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[Line]) -> Table:
+def leaderboard_table(leaderboard: Leaderboard, choice: LeaderboardChoice, lines: Sequence[LeaderboardLine]) -> Table:
     """The lines in the order asked for."""
     ranking = choice.ranking
     columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
@@ -282,7 +284,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: Choice, lines: Sequence[
     )
 
 
-def list_reasons(lines: Sequence[Line]) -> list[Line]:
+def list_reasons(lines: Sequence[LeaderboardLine]) -> list[LeaderboardLine]:
     """The lines of which there is something to say."""
     return [line for line in lines if line.reasons]
 
@@ -468,7 +470,7 @@ def _why_outside(leaderboard: Leaderboard, ranking: RankingTable | None, *, is_a
     return f"Its EER does not meet this condition: {limit_in_words(ranking, leaderboard.policy)}."
 
 
-def _caption(lines: Sequence[Line]) -> str:
+def _caption(lines: Sequence[LeaderboardLine]) -> str:
     """How to read the table, in at most 20 words."""
     ours = [one for line in lines if line.place != "published" for one in line.numbers.values() if not one.is_reported]
     has_intervals = [one.interval is not None and has_width(*one.interval) for one in ours]
@@ -484,11 +486,11 @@ def _caption(lines: Sequence[Line]) -> str:
 # Rows ----------------------------------------------------------------------------------------------
 
 
-def _line(leaderboard: Leaderboard, entry: LeaderboardEntry, place_text: str, place: str) -> Line:
+def _line(leaderboard: Leaderboard, entry: LeaderboardEntry, place_text: str, place: str) -> LeaderboardLine:
     late = entry.is_late and place_text != "late"
     shown = [*_deciding(leaderboard), *leaderboard.further]
     numbers = {one.key: found for one in shown if (found := measured_of(entry, one)) is not None}
-    return Line(
+    return LeaderboardLine(
         label=entry.label,
         place_text=place_text,
         place=place,
@@ -514,9 +516,9 @@ def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[st
     return found
 
 
-def _published_line(system: PublishedSystem) -> Line:
+def _published_line(system: PublishedSystem) -> LeaderboardLine:
     numbers = {metric: MeasuredValue(value) for metric, value in system.averages.items()}
-    return Line(system.name, "published", "published", numbers, link="#published", team=PUBLISHED)
+    return LeaderboardLine(system.name, "published", "published", numbers, link="#published", team=PUBLISHED)
 
 
 def _meets(eer: float, ranking: RankingTable, policy: LeaderboardPolicy) -> bool:
@@ -525,7 +527,7 @@ def _meets(eer: float, ranking: RankingTable, policy: LeaderboardPolicy) -> bool
     return reaches and not is_past
 
 
-def _place_among(lines: Sequence[Line], line: Line, ranking: RankingTable) -> int:
+def _place_among(lines: Sequence[LeaderboardLine], line: LeaderboardLine, ranking: RankingTable) -> int:
     """Before the first of them whose utility is worse."""
     metric, sign = ranking.utility.metric, 1 if ranking.utility.better == Direction.LOWER else -1
     own = line.numbers[metric].value * sign
@@ -535,7 +537,7 @@ def _place_among(lines: Sequence[Line], line: Line, ranking: RankingTable) -> in
     return next(worse, len(lines))
 
 
-def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) -> Row:
+def _table_row(leaderboard: Leaderboard, line: LeaderboardLine, columns: Sequence[Column]) -> Row:
     known = {
         "rank": Cell(line.place_text, value=line.rank),
         "system": Cell(line.label, value=line.label, link=line.link, marks=line.marks, note=line.team),
@@ -552,10 +554,10 @@ def _table_row(leaderboard: Leaderboard, line: Line, columns: Sequence[Column]) 
     return Row(tuple(known[column.key] for column in columns), line.place)
 
 
-def _sorted(lines: Sequence[Line], choice: Choice) -> list[Line]:
+def _sorted(lines: Sequence[LeaderboardLine], choice: LeaderboardChoice) -> list[LeaderboardLine]:
     """Lines by a column; those without a value last, whatever the order."""
 
-    def value(line: Line) -> Any:
+    def value(line: LeaderboardLine) -> Any:
         if choice.sort == "rank":
             return line.rank
         if choice.sort == "system":

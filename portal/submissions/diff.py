@@ -51,7 +51,7 @@ _Held = tuple[int, str, bool]
 
 
 @dataclass(frozen=True)
-class Section:
+class ComparedSection:
     """The files of one data set, or the documents: their names by change, each in order."""
 
     title: str
@@ -77,7 +77,7 @@ class Section:
         return self.title == DOCUMENTS
 
 
-def compare_submissions(before: Submission, after: Submission) -> list[Section]:
+def compare_submissions(before: Submission, after: Submission) -> list[ComparedSection]:
     """Each data set that either has, by name, then the documents; in six queries whatever their number."""
     files = _files(before), _files(after)
     parts = [(name, files[0].get(name, {}), files[1].get(name, {})) for name in sorted({*files[0], *files[1]})]
@@ -86,12 +86,12 @@ def compare_submissions(before: Submission, after: Submission) -> list[Section]:
     return [_section(*part) for part in parts]
 
 
-def totals(sections: list[Section]) -> dict[Change, int]:
+def totals(sections: list[ComparedSection]) -> dict[Change, int]:
     """How many files of each change there are in all."""
     return {change: sum(section.counts[change] for section in sections) for change in Change}
 
 
-def difference_rows(sections: list[Section]) -> Iterator[tuple[Any, ...]]:
+def difference_rows(sections: list[ComparedSection]) -> Iterator[tuple[Any, ...]]:
     """Every file as a row of a CSV file."""
     yield "part", "name", "change", "content before", "content after"
     for section in sections:
@@ -100,12 +100,12 @@ def difference_rows(sections: list[Section]) -> Iterator[tuple[Any, ...]]:
             yield section.title, one.name, one.change.value, *contents
 
 
-def _section(title: str, before: Mapping[str, _Held], after: Mapping[str, _Held]) -> Section:
+def _section(title: str, before: Mapping[str, _Held], after: Mapping[str, _Held]) -> ComparedSection:
     both = before.keys() & after.keys()
     same = {name for name in both if before[name][1] == after[name][1]}
     names = {Change.CHANGED: both - same, Change.UNCHANGED: same}
     names |= {Change.ADDED: after.keys() - both, Change.REMOVED: before.keys() - both}
-    return Section(title, {change: sorted(of_change) for change, of_change in names.items()}, before, after)
+    return ComparedSection(title, {change: sorted(of_change) for change, of_change in names.items()}, before, after)
 
 
 def _files(submission: Submission) -> dict[str, dict[str, _Held]]:

@@ -30,10 +30,10 @@ from portal.intake.report import describe_kept
 from portal.jobs.models import Job, JobState
 from portal.jobs.rules import can_run_again
 from portal.jobs.selectors import share_done, with_estimates
-from portal.submissions.diff import Change, Section, compare_submissions, totals
+from portal.submissions.diff import Change, ComparedSection, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
 from portal.submissions.removal import system_trail
-from portal.submissions.requirements import Requirements, list_requirements
+from portal.submissions.requirements import ArchiveRequirements, list_requirements
 from portal.submissions.resumable_uploads import (
     submission_problem,
     unfinished_corpora,
@@ -344,7 +344,7 @@ def diff_page(before: Submission, after: Submission) -> dict[str, Any]:
     }
 
 
-def _diff_section(section: Section) -> dict[str, Any]:
+def _diff_section(section: ComparedSection) -> dict[str, Any]:
     changes = [
         {
             "change": change,
@@ -369,7 +369,7 @@ def _diff_section(section: Section) -> dict[str, Any]:
 class Asked:
     """What an archive of an edition must hold, as its page shows it; `tree` is an example of a complete one."""
 
-    requirements: Requirements
+    requirements: ArchiveRequirements
     table: Table
     tree: str
 
@@ -391,7 +391,7 @@ def ask(edition: Edition) -> Asked | None:
     return Asked(requirements, table, example_tree(requirements))
 
 
-def example_tree(requirements: Requirements) -> str:
+def example_tree(requirements: ArchiveRequirements) -> str:
     """The folders and files of a complete archive."""
     entries = [(f"{one.directory}/", [f"UTTERANCE.wav  ({one.utterances:,} files)"]) for one in requirements.data_sets]
     if requirements.result_kinds:

@@ -23,7 +23,7 @@ from evaluation.protocols.ranking.policy import needed_to_rank
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
 from portal.challenges.selectors import expected_sets, export_recipe, find_trials
 from portal.core.storage import load_audio
-from portal.intake.archives.limits import Limits
+from portal.intake.archives.limits import ArchiveLimits
 from portal.intake.contents import RESULT_KINDS
 from portal.intake.expectation import (
     CHALLENGE_RATE_HZ,
@@ -58,7 +58,7 @@ class AskedSet:
 
 
 @dataclass(frozen=True)
-class Requirements:
+class ArchiveRequirements:
     """What an archive of an edition must hold, without the names of its utterances.
 
     Attributes:
@@ -81,7 +81,7 @@ class Requirements:
     largest_archive_bytes: int
 
 
-def list_requirements(edition: Edition) -> Requirements:
+def list_requirements(edition: Edition) -> ArchiveRequirements:
     """What an archive of this edition must hold, in a few queries whatever the size of its corpus."""
     recipe, sets = edition.recipe, expected_sets(edition)
     counted = DataSet.utterances.through.objects.filter(dataset__in=sets).order_by()
@@ -89,7 +89,7 @@ def list_requirements(edition: Edition) -> Requirements:
     audio_required, optional = requires_audio(edition), _optional_sets(edition, sets)
     rates = counted.exclude(utterance__rate_hz=None).values_list("utterance__rate_hz", flat=True).distinct()[:2]
     found = list(rates)
-    return Requirements(
+    return ArchiveRequirements(
         edition=edition.name,
         suffix=recipe.anonymised_suffix,
         evaluated_by=recipe.evaluation.by,
@@ -162,7 +162,7 @@ def describe_requirements(
         audio_required=requires_audio(edition),
         scores_required=requires_scores(edition),
         description_required=edition.description_required,
-        limits=Limits.for_archives(edition.largest_archive_bytes),
+        limits=ArchiveLimits.for_archives(edition.largest_archive_bytes),
         trial_counts=_trial_counts(sets),
         word_counts=_word_counts(edition, sets),
         needed_to_rank={} if edition.recipe.evaluation.by_portal else _needed_to_rank(edition),

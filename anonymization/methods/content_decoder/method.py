@@ -28,7 +28,7 @@ import numpy.typing as npt
 from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.content_decoder import network_files as files
 from anonymization.methods.content_decoder.contours import find_contour, limit_contour, move_contour
-from anonymization.methods.content_decoder.network_files import SHIPPED, Networks, Pool, Speaker, read_pool
+from anonymization.methods.content_decoder.network_files import SHIPPED, Networks, Speaker, SpeakerPool, read_pool
 from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.content_decoder.reflections import fit_reflections
 from anonymization.methods.contract import (
@@ -116,7 +116,7 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
         sound = self._synthesize(layers, hz, voice[0], stages)
         return fit_to_original(sound, samples, cast("Level", options["level"]), self._rate_hz)
 
-    def _pool(self) -> Pool:
+    def _pool(self) -> SpeakerPool:
         return read_pool(self.networks.voices)
 
     def _converter(self) -> Converter:
@@ -365,7 +365,7 @@ class ReflectedVectors(_MovedVectors):
         return self.plan_voices([request])[0]
 
 
-def _own_and_pool(request: VoiceRequest, pool: Pool) -> tuple[Floats, Floats]:
+def _own_and_pool(request: VoiceRequest, pool: SpeakerPool) -> tuple[Floats, Floats]:
     """The vectors of the pool of a speaker's gender, and the speaker's own of length 1, or the mean of the former."""
     vectors = pool.vectors[_rows_of_gender(pool, request)].astype(np.float64)
     own = _own_vector(request.recordings)
@@ -379,7 +379,7 @@ def _draw(key: str, what: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
-def _rows_of_gender(pool: Pool, request: VoiceRequest) -> npt.NDArray[np.intp]:
+def _rows_of_gender(pool: SpeakerPool, request: VoiceRequest) -> npt.NDArray[np.intp]:
     """The speakers of the pool of the gender that is told, else guessed; all where nobody is known to have it."""
     gender = request.gender or guess_gender(request.recordings)
     found = [row for row, own in enumerate(pool.genders) if own == gender]

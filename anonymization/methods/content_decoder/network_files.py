@@ -125,7 +125,7 @@ SHIPPED = Networks(*(NetworkFile(path, sha256, shape=_SHIPPED_SHAPES.get(path)) 
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class SpeakerPool:
     """The speakers that voices are made of. vectors: shape (speakers, 256); f0: mean and spread of its logarithm."""
 
     names: tuple[str, ...]
@@ -159,7 +159,7 @@ class Pool:
 
 
 @lru_cache(maxsize=_KEPT)
-def read_pool(file: NetworkFile = SHIPPED.voices) -> Pool:
+def read_pool(file: NetworkFile = SHIPPED.voices) -> SpeakerPool:
     """The speakers of a file, by default of that which ships, verified."""
     from safetensors import safe_open
 
@@ -167,7 +167,7 @@ def read_pool(file: NetworkFile = SHIPPED.voices) -> Pool:
         texts = opened.metadata()
         vectors, f0 = opened.get_tensor("vectors"), opened.get_tensor("f0")
     names, genders = (tuple(texts[key].split(" ")) for key in ("names", "genders"))
-    return Pool(names, genders, vectors.astype(np.float32), f0)
+    return SpeakerPool(names, genders, vectors.astype(np.float32), f0)
 
 
 def verify_file(path: Path, sha256: str) -> Path:

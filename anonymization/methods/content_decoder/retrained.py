@@ -19,7 +19,7 @@ from anonymization.methods.content_decoder import method as content_decoder
 from anonymization.methods.content_decoder.method import ContentMethod
 from anonymization.methods.content_decoder.network_files import SHAPES, SHIPPED, NetworkFile, Shape
 from anonymization.methods.contract import Anonymizer, Block, Described, MethodError
-from anonymization.methods.external.description import Table, is_list, is_name, read_table
+from anonymization.methods.external.description import TomlTable, is_list, is_name, read_table
 from speech.model_files.checkpoints import CheckpointError, Shapes, differences, read_header
 
 CARD, VOICES = "card.json", "voices"
@@ -226,7 +226,7 @@ def _without_speakers(shapes: Shapes) -> Shapes:
     return {name: (0, *shape[1:]) if name in _OF_SPEAKERS else shape for name, shape in shapes.items()}
 
 
-def _find_method(table: Table, built_in: Iterable[Anonymizer]) -> ContentMethod:
+def _find_method(table: TomlTable, built_in: Iterable[Anonymizer]) -> ContentMethod:
     known = {method.name: method for method in built_in}
     name = table.text("method", "the name of a built-in method")
     found = known.get(name)

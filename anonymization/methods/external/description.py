@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from anonymization.methods.contract import MOST_PARAMETERS, Described, MethodError, Option, Parameter
-from anonymization.methods.external.sandbox import Limits
+from anonymization.methods.external.sandbox import CommandLimits
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
@@ -48,7 +48,7 @@ class Description(Described):
     folder: Path
     reads: tuple[Path, ...]
     environment: Mapping[str, str]
-    limits: Limits
+    limits: CommandLimits
     rate_hz: int | None
     converts_rate: bool
     duration_tolerance_s: float | None
@@ -79,7 +79,7 @@ def read_description(path: Path, kind: type[D]) -> D:
     return _describe(table, path.absolute(), digest, kind)
 
 
-def read_table(path: Path) -> tuple[Table, str]:
+def read_table(path: Path) -> tuple[TomlTable, str]:
     """What a description holds, and the SHA-256 of the file. Raises MethodError where it cannot be read."""
     try:
         content = path.read_bytes()
@@ -90,10 +90,10 @@ def read_table(path: Path) -> tuple[Table, str]:
         raise MethodError(f"{path}: the description cannot be read ({error.strerror}).") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MethodError(f"{path}: expected a TOML file in UTF-8, found: {error}.") from error
-    return Table(keys, str(path)), hashlib.sha256(content).hexdigest()
+    return TomlTable(keys, str(path)), hashlib.sha256(content).hexdigest()
 
 
-class Table:
+class TomlTable:
     """A table of the file whose keys are taken one by one, so that one that nobody takes is told."""
 
     def __init__(self, keys: Mapping[str, Any], where: str) -> None:
@@ -128,12 +128,12 @@ class Table:
     def texts(self, key: str, expected: str, default: Any = _REQUIRED) -> tuple[str, ...]:
         return tuple(self.take(key, expected, lambda v: is_list(v, str) and all(v), default))
 
-    def tables(self, key: str) -> list[Table]:
+    def tables(self, key: str) -> list[TomlTable]:
         found = self.take(key, f"[[{key}]] tables", lambda v: is_list(v, dict), [])
-        return [Table(each, f"{self.where}: {key} {number}") for number, each in enumerate(found, start=1)]
+        return [TomlTable(each, f"{self.where}: {key} {number}") for number, each in enumerate(found, start=1)]
 
-    def table(self, key: str) -> Table:
-        return Table(self.take(key, f"a table [{key}]", lambda v: isinstance(v, dict), {}), f"{self.where}: {key}")
+    def table(self, key: str) -> TomlTable:
+        return TomlTable(self.take(key, f"a table [{key}]", lambda v: isinstance(v, dict), {}), f"{self.where}: {key}")
 
     def finish(self) -> None:
         """Raise MethodError for a key that nobody took."""
@@ -155,7 +155,7 @@ def is_name(value: object) -> bool:
     return isinstance(value, str) and NAME.fullmatch(value) is not None and len(value) <= LONGEST_NAME
 
 
-def _describe(table: Table, path: Path, digest: str, kind: type[D]) -> D:
+def _describe(table: TomlTable, path: Path, digest: str, kind: type[D]) -> D:
     name = table.take("name", "small letters, digits and hyphens", is_name)
     fits_version = f"a text of at most {LONGEST_VERSION} letters"
     rate = table.take("rate_hz", "a rate in hertz", lambda v: _is_number(v, LOWEST_RATE_HZ, HIGHEST_RATE_HZ), None)
@@ -211,23 +211,23 @@ def _folder(source: Path, text: str) -> Path:
     return folder
 
 
-def _environment(table: Table) -> dict[str, str]:
+def _environment(table: TomlTable) -> dict[str, str]:
     return {key: table.text(key, "a text") for key in list(table.keys)}
 
 
-def _limits(table: Table) -> Limits:
-    usual = Limits()
-    values = {each.name: table.number(each.name, 1, 1e7, getattr(usual, each.name)) for each in fields(Limits)}
+def _limits(table: TomlTable) -> CommandLimits:
+    usual = CommandLimits()
+    values = {each.name: table.number(each.name, 1, 1e7, getattr(usual, each.name)) for each in fields(CommandLimits)}
     table.finish()
-    return Limits(**values)
+    return CommandLimits(**values)
 
 
-def _word(table: Table) -> str:
+def _word(table: TomlTable) -> str:
     fits = re.compile(r"[a-z][a-z0-9_]*").fullmatch
     return str(table.take("name", "small letters, digits and _", lambda v: isinstance(v, str) and bool(fits(v))))
 
 
-def _parameter(table: Table) -> Parameter:
+def _parameter(table: TomlTable) -> Parameter:
     name = _word(table)
     low, high = table.number("low", -1e12, 1e12), table.number("high", -1e12, 1e12)
     if low >= high:
@@ -252,7 +252,7 @@ def _is_gap(value: object, low: float, high: float) -> bool:
     return bool(value[0] < value[1] and value[1] - value[0] < high - low)
 
 
-def _option(table: Table) -> Option:
+def _option(table: TomlTable) -> Option:
     name = _word(table)
     default = table.take(
         "default", "true, false, a number or a text", lambda v: isinstance(v, bool | int | float | str)

@@ -33,7 +33,7 @@ SYSTEM_FOLDERS = tuple(confinement.OPENED["system_folders"])
 
 
 @dataclass(frozen=True)
-class Limits:
+class CommandLimits:
     """What one call of a command may use.
 
     time_limit_s: by the clock. memory_mb: of all its processes. file_size_mb: of each file. disk_mb: of all files that
@@ -63,14 +63,14 @@ class CommandCall:
     reads: tuple[Path, ...] = ()
     stdin: Path | None = None
     stdout: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: CommandLimits = field(default_factory=CommandLimits)
     needs_gpu: bool = False
     threads: int = 1
     own_variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandOutcome:
     """How a command ended.
 
     end: exit, signal, time, memory, processes, disk, unmeasured, stopped, left-running or refused (it was never
@@ -86,7 +86,7 @@ class Outcome:
     peak_mb: float
     wall_s: float
 
-    def failure(self, limits: Limits) -> str:
+    def failure(self, limits: CommandLimits) -> str:
         """Why it failed, with the last lines that it printed; empty where it did not."""
         if self.end == "exit" and self.status == 0:
             return ""
@@ -126,7 +126,7 @@ def find_missing_protections() -> tuple[str, ...]:
 
 def run_confined(
     task: CommandCall, *, allow_limited: bool = False, should_stop: Callable[[], bool] | None = None
-) -> Outcome:
+) -> CommandOutcome:
     """Run a command to its end, or to the first limit that it breaks; all its processes have ended then.
 
     Args:
@@ -154,10 +154,10 @@ def run_confined(
     finally:
         _end(process)
     if is_stopped and process.returncode == -signal.SIGTERM:  # before it watched, so nothing was started
-        return Outcome("stopped", None, "", "", cut=False, peak_mb=0.0, wall_s=0.0)
+        return CommandOutcome("stopped", None, "", "", cut=False, peak_mb=0.0, wall_s=0.0)
     if process.returncode or not printed:
         raise MethodError(f"The process that watches a command ended unexpectedly.{last_lines(complaints)}")
-    return Outcome(**json.loads(printed))
+    return CommandOutcome(**json.loads(printed))
 
 
 _SUPERVISE = (

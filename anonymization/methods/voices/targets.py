@@ -80,7 +80,7 @@ DEFAULT_SELECTION = "random"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceUtterance:
     """An utterance that is to get a target: whose it is, and by which rules."""
 
     utterance: str
@@ -99,7 +99,7 @@ def find_selection(name: str) -> Selection:
 
 
 def plan_targets(
-    sources: Sequence[Source],
+    sources: Sequence[SourceUtterance],
     targets: Iterable[Target],
     selection: str,
     *,
@@ -146,7 +146,7 @@ def plan_targets(
     return assigned
 
 
-def _population(sources: Iterable[Source]) -> dict[str, dict[str, str]]:
+def _population(sources: Iterable[SourceUtterance]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for each in sources:
         if each.role != "training":
@@ -160,7 +160,7 @@ class _Draws:
     def __init__(self, rule: Selection, pool: Sequence[Target], seed: int) -> None:
         self._rule, self._pool, self._seed = rule, pool, seed
 
-    def for_utterance(self, source: Source) -> str:
+    def for_utterance(self, source: SourceUtterance) -> str:
         """By its own key, by its speaker's, or by the seed alone, as the scope of the selection says."""
         if self._rule.scope == "all":
             text = f"{self._seed:d}|constant"

@@ -47,7 +47,7 @@ WITHDRAWN = "the submission was withdrawn before it was evaluated"
 ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 
 
-class Extent(StrEnum):
+class ReadExtent(StrEnum):
     """How much of a submission's numbers to read."""
 
     RANKED = "ranked"  # averages, the sets whose attacks they rest on, and the data sets of gates and of languages
@@ -55,7 +55,7 @@ class Extent(StrEnum):
 
 
 def read_objective_values(
-    submissions: Iterable[Submission], *, extent: Extent = Extent.ALL, as_of: datetime | None = None
+    submissions: Iterable[Submission], *, extent: ReadExtent = ReadExtent.ALL, as_of: datetime | None = None
 ) -> dict[int, ObjectiveValues]:
     """The numbers of every submission given, by primary key, in two queries whatever their number.
 
@@ -79,7 +79,7 @@ def read_objective_values(
     again = _find_again(others, asked)
     others = {pk: one for pk, one in others.items() if pk not in again}
     read = [again.get(one.pk, one) for one in runs.values()]
-    wanted = _needed(editions.values(), others) if extent is Extent.RANKED else Q()
+    wanted = _needed(editions.values(), others) if extent is ReadExtent.RANKED else Q()
     numbers = dict(read_numbers(read, wanted))
     required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items()}
     tracks = _read_tracks(editions, others.values())
@@ -195,7 +195,7 @@ def _missing(
     run: EvaluationRun | None,
     required: Iterable[tuple[NumberIdentity, bool]],
     numbers: Mapping[NumberIdentity, Number],
-    extent: Extent,
+    extent: ReadExtent,
     reason: str = NOT_EVALUATED,
 ) -> tuple[Missing, ...]:
     """From the result of the run's job where it says so, else what is not among the numbers.
@@ -207,7 +207,7 @@ def _missing(
     said = run.job.result.get("missing") if run.job else None
     if said is not None:
         return read_missing(said)
-    if extent is Extent.RANKED:
+    if extent is ReadExtent.RANKED:
         return ()
     absent = ((one, is_ranked) for one, is_ranked in required if one not in numbers)
     return tuple(Missing(number_words(one), NOT_COMPUTED, is_ranked) for one, is_ranked in absent)

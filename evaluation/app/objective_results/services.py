@@ -19,7 +19,7 @@ from evaluation.app.audio_measures.selectors import list_finished_runs
 from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective_results.selectors import (
-    Extent,
+    ReadExtent,
     det_key,
     estimator_of,
     exposure_key,
@@ -173,7 +173,7 @@ def describe_averages(submission: Submission) -> list[str]:
     """The averages that rank a system, such as ``EER (Kaldi), semi-informed attacker: 22.5 % (22.1 to 22.9)``."""
     edition = edition_of(submission)
     policy = make_policy(edition.recipe, edition.track)
-    values = read_objective_values([submission], extent=Extent.RANKED)[submission.pk]
+    values = read_objective_values([submission], extent=ReadExtent.RANKED)[submission.pk]
     attack, decides, lines = AttackModel(policy.attack_model), policy.privacy, []
     found = [values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)]
     found += [values.average(one.metric, one.estimator, split=policy.split) for one in policy.utilities]

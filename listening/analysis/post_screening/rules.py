@@ -14,7 +14,7 @@ ranks would hide who used two points of the scale.
 - P.913: ITU-T P.913, clause on screening by correlation; BT.500: ITU-R BT.500, annex on observer screening, as
   implemented by SUREAL.
 
-Conventions: a rule gives one `Finding` for each listener, or for each listener and task; `value` is what it looked at
+Conventions: a rule gives a `ScreeningFinding` for each listener, or listener and task; `value` is what it looked at
 and `limit` from where it catches; where nothing can be said the value is NaN and the note says why.
 """
 
@@ -51,7 +51,7 @@ Gold = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ScreeningFinding:
     """`task` is empty where a rule looks at all tasks together."""
 
     listener: str
@@ -95,7 +95,7 @@ class Panel:
         return (highest - lowest) / 4
 
 
-def low_variance(panel: Panel) -> Iterator[Finding]:
+def low_variance(panel: Panel) -> Iterator[ScreeningFinding]:
     """P.808: variance of the ratings of a session under 0.1 on five points. Of several sessions the least counts."""
     ratings = panel.scored.ratings
     for task in panel.scored.tasks:
@@ -107,12 +107,14 @@ def low_variance(panel: Panel) -> Iterator[Finding]:
             variances = [float(one.var()) for one in sessions if one.size >= LEAST_RATINGS]
             name = str(panel.listeners[place])
             if not variances:
-                yield Finding(name, task, np.nan, limit, False, f"Fewer than {LEAST_RATINGS} ratings in a session.")
+                yield ScreeningFinding(
+                    name, task, np.nan, limit, False, f"Fewer than {LEAST_RATINGS} ratings in a session."
+                )
             else:
-                yield Finding(name, task, min(variances), limit, min(variances) < limit)
+                yield ScreeningFinding(name, task, min(variances), limit, min(variances) < limit)
 
 
-def disagrees(panel: Panel) -> Iterator[Finding]:
+def disagrees(panel: Panel) -> Iterator[ScreeningFinding]:
     """Agreement with the others (`measure_agreement`) under 0.3 *and* under min(0.7, mean − SD) of everybody.
 
     P.913 leaves out below min(0.7, mean r − SD r) alone. That is meant for laboratories, where r is above 0.9: with few
@@ -134,15 +136,15 @@ def disagrees(panel: Panel) -> Iterator[Finding]:
             name = str(panel.listeners[place])
             if not np.isfinite(of_panel) or not told[place]:
                 why = _why_no_agreement(int(numbers[place]), int(cells[place]), is_told=bool(told[place]))
-                yield Finding(name, task, np.nan, limit, False, why)
+                yield ScreeningFinding(name, task, np.nan, limit, False, why)
                 continue
             value = float(found[place])
             is_between = limit <= value < of_panel
             remark = f"Under {of_panel:.2f}, the limit of P.913, which takes one in six of any panel."
-            yield Finding(name, task, value, limit, value < limit, remark if is_between else "")
+            yield ScreeningFinding(name, task, value, limit, value < limit, remark if is_between else "")
 
 
-def gold_missed(panel: Panel) -> Iterator[Finding]:
+def gold_missed(panel: Panel) -> Iterator[ScreeningFinding]:
     """P.808: control trials rated off their known answer by more than one point of five; caught with more than half.
 
     A range given by the organizer stands as it is. Where the right answer is not among the inputs, the median of at
@@ -154,10 +156,10 @@ def gold_missed(panel: Panel) -> Iterator[Finding]:
         if own := trials.get(name, {}):
             share = sum(own.values()) / len(own)
             remark = "Right answers are not known; the median of the other listeners is used."
-            yield Finding(name, "", share, GOLD_SHARE, share > GOLD_SHARE, remark if name in by_median else "")
+            yield ScreeningFinding(name, "", share, GOLD_SHARE, share > GOLD_SHARE, remark if name in by_median else "")
         else:
             why = "Right answers are not known, and too few others rated." if name in had else "No control trials."
-            yield Finding(name, "", np.nan, GOLD_SHARE, False, why)
+            yield ScreeningFinding(name, "", np.nan, GOLD_SHARE, False, why)
 
 
 def _control_trials(panel: Panel) -> tuple[dict[str, dict[tuple[str, str], bool]], set[str]]:
@@ -193,7 +195,7 @@ def count_missed_controls(ratings: Ratings, scale: Scale, settings: Settings, go
     return {"control_trials": len(looked_at), "controls_missed": sum(looked_at)} if looked_at else {}
 
 
-def bridge_outlier(panel: Panel) -> Iterator[Finding]:
+def bridge_outlier(panel: Panel) -> Iterator[ScreeningFinding]:
     """BT.500 on the bridge set, all tasks together: more than 5 % of ratings far off, on both sides of the others.
 
     Of each item mean, standard deviation and kurtosis b over listeners; far off is 2 SD if 2 ≤ b ≤ 4, else √20 SD. With
@@ -211,16 +213,18 @@ def bridge_outlier(panel: Panel) -> Iterator[Finding]:
         if not rated[place]:
             few = f"No item of the bridge set has {LEAST_RATERS} listeners."
             why = few if has_bridge[place] else "No ratings of a bridge set."
-            yield Finding(name, "", np.nan, OUTLIER_SHARE, False, why)
+            yield ScreeningFinding(name, "", np.nan, OUTLIER_SHARE, False, why)
             continue
         share = outside / int(rated[place])
         is_both = outside > 0 and abs(int(above[place] - below[place])) / outside < ONE_SIDED
         remark = f"One-sided: {above[place]} above and {below[place]} below the others."
         is_off = share > OUTLIER_SHARE
-        yield Finding(name, "", share, OUTLIER_SHARE, is_off and is_both, remark if is_off and not is_both else "")
+        yield ScreeningFinding(
+            name, "", share, OUTLIER_SHARE, is_off and is_both, remark if is_off and not is_both else ""
+        )
 
 
-def vote_outliers(panel: Panel) -> Iterator[Finding]:
+def vote_outliers(panel: Panel) -> Iterator[ScreeningFinding]:
     """P.808: ratings at |z| ≥ 3.29 among more than five of an item. The toolkit drops them; here, listeners with > 5 %.
 
     z uses the standard deviation with n in the denominator, as the toolkit does, so that |z| is at most √(n − 1) and an
@@ -238,13 +242,13 @@ def vote_outliers(panel: Panel) -> Iterator[Finding]:
             name = str(panel.listeners[place])
             if most <= OUTLIER_Z**2 + 1:
                 why = f"No item has more than {most} ratings, so |z| cannot reach {OUTLIER_Z}."
-                yield Finding(name, task, np.nan, OUTLIER_SHARE, False, why)
+                yield ScreeningFinding(name, task, np.nan, OUTLIER_SHARE, False, why)
             elif judged[place] < LEAST_JUDGED:
                 why = f"Fewer than {LEAST_JUDGED} ratings of items with more than {LEAST_VOTES - 1}."
-                yield Finding(name, task, np.nan, OUTLIER_SHARE, False, why)
+                yield ScreeningFinding(name, task, np.nan, OUTLIER_SHARE, False, why)
             else:
                 share = float(far[place] / judged[place])
-                yield Finding(name, task, share, OUTLIER_SHARE, share > OUTLIER_SHARE)
+                yield ScreeningFinding(name, task, share, OUTLIER_SHARE, share > OUTLIER_SHARE)
 
 
 def bt500_counts(item: Ints, listener: Ints, rating: Floats, counts: Flags, listeners: int) -> tuple[Ints, Ints, Ints]:
@@ -324,7 +328,7 @@ class Rule:
     source: str
     looks_at: str
     threshold: str
-    find: Callable[[Panel], Iterable[Finding]]
+    find: Callable[[Panel], Iterable[ScreeningFinding]]
 
 
 _FINDERS = {

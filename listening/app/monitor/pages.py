@@ -22,7 +22,7 @@ from common.tables import Cell, Column, Table, number_columns
 from listening.app.models import ExclusionRule, Flag, Item, Session, Study
 from listening.app.monitor import selectors, services
 from listening.app.monitor.exports import ABOUT, LOCK_NOTICE, PAYMENTS, TABLES, is_locked, notices
-from listening.app.monitor.selectors import Line
+from listening.app.monitor.selectors import SessionLine
 from listening.app.studies.forms import or_errors
 from listening.app.studies.pages import BADGES as STUDY_BADGES
 from listening.app.studies.pages import language_name, plain_table
@@ -40,7 +40,7 @@ PLAYED = (
     Column("notes", "Notes", kind="text"),
 )
 # What the list of sessions shows, and which lines these are; who is flagged is asked of the database.
-SHOWS: Mapping[str, tuple[str, Callable[[Line], bool]]] = {
+SHOWS: Mapping[str, tuple[str, Callable[[SessionLine], bool]]] = {
     "active": ("under way", lambda line: line.session.state == State.ACTIVE),
     "stalled": ("stalled", lambda line: line.is_stalled),
     "finished": ("finished", lambda line: line.session.state == State.FINISHED),
@@ -165,7 +165,7 @@ def _clips_table(found: Any) -> Table:
     return plain_table("Recordings by what evaluators say is wrong with them", columns, rows)
 
 
-def _sessions_table(request: HttpRequest, study: Study, lines: list[Line], trials: int) -> Table:
+def _sessions_table(request: HttpRequest, study: Study, lines: list[SessionLine], trials: int) -> Table:
     """A page of the sessions; links keep their focus by their id."""
     columns = [
         Column("session", "Session"),
@@ -209,7 +209,7 @@ def _sessions_table(request: HttpRequest, study: Study, lines: list[Line], trial
     return plain_table("Each session of the study", columns, rows, styles="strip dense")
 
 
-def _block_cell(request: HttpRequest, line: Line) -> Cell:
+def _block_cell(request: HttpRequest, line: SessionLine) -> Cell:
     """The block of a session, until when it is kept for its evaluator, and the button that frees it before."""
     session, until = line.session, line.place_until
     if session.block is None or until is None:
@@ -222,7 +222,7 @@ def _block_cell(request: HttpRequest, line: Line) -> Cell:
     return Cell(drawing=drawing)
 
 
-def ask_to_free(line: Line) -> dict[str, str]:
+def ask_to_free(line: SessionLine) -> dict[str, str]:
     """The button that ends a stalled session and so frees its place, with its question."""
     session = line.session
     answers = f"{line.answered} answered trial{' is' if line.answered == 1 else 's are'} kept as partial"
@@ -407,7 +407,7 @@ def export_page(study: Study) -> dict[str, Any]:
     }
 
 
-def _shown(study: Study, lines: list[Line], show: str) -> list[Line]:
+def _shown(study: Study, lines: list[SessionLine], show: str) -> list[SessionLine]:
     if show == "flagged":
         flagged = set(Flag.objects.filter(session__study=study, data__holds=True).values_list("session", flat=True))
         return [line for line in lines if line.session.pk in flagged]

@@ -69,16 +69,16 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FlagFinding:
     """A rule that found something: a kind of `Flag` and the numbers it rests on, never the ratings themselves."""
 
     kind: str
     data: dict[str, Any]
 
 
-def findings(record: Record) -> list[Finding]:
+def findings(record: Record) -> list[FlagFinding]:
     """Everything that the rules find, in the order of `RULES`."""
-    return [Finding(kind, data) for kind, rule in RULES.items() if (data := rule(record))]
+    return [FlagFinding(kind, data) for kind, rule in RULES.items() if (data := rule(record))]
 
 
 def straight_lining(record: Record) -> dict[str, Any]:

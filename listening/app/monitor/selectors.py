@@ -211,7 +211,7 @@ LEFT = (State.EXPIRED, State.WITHDRAWN, State.SCREENED_OUT, State.FAILED_ATTENTI
 
 
 @dataclass
-class Line:
+class SessionLine:
     """A session as the monitor shows it. `step`: where it is, or where it was when it ended. `flags`: in words."""
 
     session: Session
@@ -268,7 +268,7 @@ class FlagCount(NamedTuple):
     sessions: int
 
 
-def build_monitor(study: Study, lines: Sequence[Line], now: datetime) -> SimpleNamespace:
+def build_monitor(study: Study, lines: Sequence[SessionLine], now: datetime) -> SimpleNamespace:
     """All numbers of the study at once.
 
     Args:
@@ -294,7 +294,7 @@ def build_monitor(study: Study, lines: Sequence[Line], now: datetime) -> SimpleN
 # Sessions ------------------------------------------------------------------------------------------
 
 
-def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[Line]:
+def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[SessionLine]:
     """Every session but previews, the newest first, or only one: three queries. Flags come with `with_flags`."""
     sessions = study.sessions.filter(is_preview=False).annotate(is_excluded=standing_exclusion())
     if only is not None:
@@ -303,7 +303,7 @@ def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[
     answered = _answered(study)
     left_at = _left_at(study)
     return [
-        Line(
+        SessionLine(
             session=one,
             step=_step_of(one, left_at.get(one.pk, {})),
             answered=answered.get(one.pk) or left_at.get(one.pk, {}).get("trials", 0),
@@ -313,12 +313,12 @@ def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[
     ]
 
 
-def find_line(session: Session, now: datetime) -> Line:
+def find_line(session: Session, now: datetime) -> SessionLine:
     """One session with its flags, as in `list_lines`."""
     return with_flags(list_lines(session.study, now, only=session.pk))[0]
 
 
-def with_flags(lines: list[Line]) -> list[Line]:
+def with_flags(lines: list[SessionLine]) -> list[SessionLine]:
     """The same lines with their flags: one query."""
     of_session = defaultdict(list)
     for flag in Flag.objects.filter(session__in=[line.session.pk for line in lines]):
@@ -371,7 +371,7 @@ def _last_step(session: Session) -> str:
 # Numbers -------------------------------------------------------------------------------------------
 
 
-def _counts(lines: Sequence[Line]) -> Counts:
+def _counts(lines: Sequence[SessionLine]) -> Counts:
     states = Counter(line.session.state for line in lines)
     return Counts(
         starts=len(lines),
@@ -395,7 +395,7 @@ def _blocks(study: Study, now: datetime) -> SimpleNamespace:
     return SimpleNamespace(**study.blocks.aggregate(total=Count("pk"), **counts))
 
 
-def _times(lines: Sequence[Line], trials: int) -> SimpleNamespace:
+def _times(lines: Sequence[SessionLine], trials: int) -> SimpleNamespace:
     """Medians over finished sessions, None before there is one; `trial_s`: per trial."""
     done: list[Any] = [line.session for line in lines if line.session.state == State.FINISHED and line.session.ended_at]
     spans = {
@@ -411,7 +411,7 @@ def _times(lines: Sequence[Line], trials: int) -> SimpleNamespace:
     )
 
 
-def _stages(study: Study, lines: Sequence[Line], trials: int) -> list[Stage]:
+def _stages(study: Study, lines: Sequence[SessionLine], trials: int) -> list[Stage]:
     """The pages of a session in their order, the trials in a few equal groups."""
     size = max(1, ceil(trials / GROUPS_OF_TRIALS))
     starts = range(1, max(trials, 1) + 1, size)

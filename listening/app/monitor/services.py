@@ -23,7 +23,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 
 from listening.app import models
 from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
-from listening.app.monitor.rules import Finding, Record, Timing, findings
+from listening.app.monitor.rules import FlagFinding, Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
 from listening.app.sessions.attention import missed_of_gold
 from listening.app.sessions.block_leases import end_session, release_block
@@ -386,7 +386,7 @@ def _notes(keys: Sequence[int]) -> dict[int, list[frozenset[str]]]:
 # What is written -----------------------------------------------------------------------------------
 
 
-def _write(found: dict[int, list[Finding]]) -> None:
+def _write(found: dict[int, list[FlagFinding]]) -> None:
     """Nothing is written about who withdrew meanwhile: the rows are held until the flags are there."""
     flagged = Session.objects.select_for_update(no_key=True).filter(pk__in=[pk for pk, told in found.items() if told])
     there = set(flagged.exclude(state=Session.State.WITHDRAWN).order_by("pk").values_list("pk", flat=True))

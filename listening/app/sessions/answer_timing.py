@@ -29,22 +29,22 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TimingVerdict:
     """`wait_s` is 0 where the answer may come now; `heard_at`: earliest end of listening, None if it cannot be."""
 
     wait_s: float
     heard_at: datetime | None
 
 
-def judge(clips: Sequence[Clip], *, since: datetime, now: datetime) -> Verdict:
+def judge(clips: Sequence[Clip], *, since: datetime, now: datetime) -> TimingVerdict:
     """Whether somebody who listened since then can have heard all of these clips by now."""
     if any(clip.complete_at is None for clip in clips):
-        return Verdict(FETCH_FIRST_S, None)
+        return TimingVerdict(FETCH_FIRST_S, None)
     heard_at = since
     for first_at, seconds in sorted((clip.first_at or since, clip.seconds) for clip in clips):
         heard_at = max(heard_at, first_at) + timedelta(seconds=seconds)
     wait_s = (heard_at - now).total_seconds() - TOLERANCE_S
-    return Verdict(max(0.0, wait_s), heard_at)
+    return TimingVerdict(max(0.0, wait_s), heard_at)
 
 
 def next_since(heard_at: datetime, *, is_late: bool, now: datetime) -> datetime:

@@ -22,7 +22,14 @@ from listening.app.studies.planning import (
     plan_extension,
 )
 from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS
-from listening.app.studies.selectors import Pool, heard_submissions, lock_study, make_pool, require_state, set_problems
+from listening.app.studies.selectors import (
+    StimulusPool,
+    heard_submissions,
+    lock_study,
+    make_pool,
+    require_state,
+    set_problems,
+)
 from listening.app.studies.stored_design import build_certificate, list_failures, read_rows
 from listening.design.requirements import DesignError, Progress
 from portal.core import audit
@@ -127,7 +134,7 @@ def clear_design(study: Study) -> None:
 # Rows --------------------------------------------------------------------------------------------
 
 
-def _write_design(study: Study, planned: PlannedDesign, pool: Pool, *, wave: int, first_number: int) -> None:
+def _write_design(study: Study, planned: PlannedDesign, pool: StimulusPool, *, wave: int, first_number: int) -> None:
     """Items with their samples and stimuli that are not there yet, then blocks and trials; few queries, many rows."""
     systems: Mapping[str, StudySystem] = {one.code: one for one in study.systems.all()}
     held = set(study.items.values_list("key", flat=True))
@@ -158,7 +165,7 @@ def _write_design(study: Study, planned: PlannedDesign, pool: Pool, *, wave: int
 
 
 def _stimuli(
-    study: Study, items: Iterable[PlannedItem], pool: Pool, systems: Mapping[str, StudySystem]
+    study: Study, items: Iterable[PlannedItem], pool: StimulusPool, systems: Mapping[str, StudySystem]
 ) -> dict[tuple[str, str], Stimulus]:
     """The stimulus of each (system, utterance); one whose recording has changed is made again."""
     wanted = sorted({(system, utterance) for one in items for _, system, utterance in one.samples})
@@ -192,7 +199,7 @@ def _make_plan(study: Study) -> dict[str, Any]:
     return {name: getattr(study, name) for name in sorted(PLAN_FIELDS - {"systems", "data_sets"})}
 
 
-def _certify(study: Study, pool: Pool) -> None:
+def _certify(study: Study, pool: StimulusPool) -> None:
     """Put the certificate of the rows on the study.
 
     Raises:

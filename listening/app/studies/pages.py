@@ -23,7 +23,7 @@ from listening.app.models import Item, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.interface_words import count_missing, ships_words
-from listening.app.studies.planning import TRIED_IN_REQUEST_S, Verdict, judge_plan, plan_problems
+from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
@@ -109,7 +109,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     is_busy = _is_busy(study)
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
     places = blocks["made"] or study.evaluators
-    verdict = judge_plan(study) if is_undesigned and not is_busy else Verdict([], is_tried=False)
+    verdict = judge_plan(study) if is_undesigned and not is_busy else PlanVerdict([], is_tried=False)
     link, note = evaluator_link(study, request)
     return {
         "study": study,
@@ -145,7 +145,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _explain_smallness(study: Study, places: int, verdict: Verdict) -> list[str]:
+def _explain_smallness(study: Study, places: int, verdict: PlanVerdict) -> list[str]:
     """What the results of a study could not say because it has too few evaluators or ratings of each item."""
     items = study.items.filter(purpose=Item.Purpose.SCORED).annotate(ratings=Count("trials"))
     most = items.aggregate(most=Max("ratings"))["most"]
@@ -475,7 +475,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
         submissions = list(given.get("systems", submissions))
         data_sets = list(given.get("data_sets", data_sets))
     if form_problems:
-        verdict = Verdict(form_problems, is_tried=True)
+        verdict = PlanVerdict(form_problems, is_tried=True)
     else:
         verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, seconds=seconds)
     page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}

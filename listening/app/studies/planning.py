@@ -26,7 +26,7 @@ from django.db.models import Count, Max
 from listening.app.models import Item, Study
 from listening.app.studies import stored_design
 from listening.app.studies.rules import NUMBERS, PLAN_FIELDS, has_pairs, plan_number_problems, right_ratings
-from listening.app.studies.selectors import Pool, heard_submissions, make_pool, name_codes, set_problems
+from listening.app.studies.selectors import StimulusPool, heard_submissions, make_pool, name_codes, set_problems
 from listening.design.allocation import allocate, extend
 from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, DesignError, PoolUtterance, Progress
@@ -84,7 +84,7 @@ def limit_time(seconds: float) -> Progress:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PlanVerdict:
     """Whether a design can be made of a plan.
 
     Attributes:
@@ -99,7 +99,7 @@ class Verdict:
 
 
 def plan_design(
-    study: Study, codes: tuple[str, ...], pool: Pool, *, progress: Progress | None = None, shuffles: bool = True
+    study: Study, codes: tuple[str, ...], pool: StimulusPool, *, progress: Progress | None = None, shuffles: bool = True
 ) -> PlannedDesign:
     """What a study with these systems and recordings presents to whom.
 
@@ -129,7 +129,7 @@ def plan_extension(rows: stored_design.DesignRows, blocks: int, wave: int) -> Pl
 
 
 def choose_trials(
-    study: Study, codes: tuple[str, ...], pool: Pool
+    study: Study, codes: tuple[str, ...], pool: StimulusPool
 ) -> tuple[tuple[PlannedItem, ...], tuple[Candidate, ...]]:
     """The controls of a study of ratings, and its candidates from the recordings that are left.
 
@@ -188,7 +188,7 @@ def judge_plan(
     systems: Iterable[Submission] | None = None,
     data_sets: Iterable[DataSet] | None = None,
     seconds: float = 0,
-) -> Verdict:
+) -> PlanVerdict:
     """Whether a design can be made of a plan, tried with the study's own seed where the time allows.
 
     A verdict is kept for an hour.
@@ -205,9 +205,9 @@ def judge_plan(
     problems += [] if submissions else [NO_SYSTEMS]
     problems += set_problems(chosen)
     if problems:
-        return Verdict(problems, is_tried=True)
+        return PlanVerdict(problems, is_tried=True)
     key = _fingerprint(study, submissions, chosen)
-    found: Verdict | None = cache.get(key)
+    found: PlanVerdict | None = cache.get(key)
     if found is None:
         is_large = study.form == Study.Form.RATING and _is_large(study)
         counts = is_large or (study.form == Study.Form.RATING and not seconds)
@@ -226,14 +226,14 @@ def keep_verdict(
     study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet], why: list[str]
 ) -> None:
     """Remember why making the design failed, for the planner."""
-    cache.set(_fingerprint(study, submissions, chosen), Verdict(why, is_tried=True), VERDICT_KEPT_S)
+    cache.set(_fingerprint(study, submissions, chosen), PlanVerdict(why, is_tried=True), VERDICT_KEPT_S)
 
 
 def _is_large(study: Study) -> bool:
     return study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST
 
 
-def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool, seconds: float) -> Verdict:
+def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds: float) -> PlanVerdict:
     is_rating = study.form == Study.Form.RATING
     is_once = False
     try:
@@ -245,10 +245,10 @@ def _try_plan(study: Study, codes: tuple[str, ...], pool: Pool, seconds: float) 
             if study.form == Study.Form.TRANSCRIPTION:
                 is_once = len(made.items) == sum(map(len, made.blocks))
     except DesignError as error:
-        return Verdict(error.problems, is_tried=True)
+        return PlanVerdict(error.problems, is_tried=True)
     except OutOfTime:
-        return Verdict([], is_tried=False, is_heard_once=is_once)
-    return Verdict([], is_tried=bool(seconds) or not is_rating, is_heard_once=is_once)
+        return PlanVerdict([], is_tried=False, is_heard_once=is_once)
+    return PlanVerdict([], is_tried=bool(seconds) or not is_rating, is_heard_once=is_once)
 
 
 def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:
@@ -374,7 +374,9 @@ def _candidate_item(one: Candidate) -> PlannedItem:
     return PlannedItem(one.key, Item.Purpose.SCORED, one.system, one.is_target, samples)
 
 
-def _plan_unrated(study: Study, codes: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0) -> PlannedDesign:
+def _plan_unrated(
+    study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
+) -> PlannedDesign:
     """The boards or the transcriptions of a wave."""
     asked = (study, codes, pool, evaluators, wave)
     if study.form == Study.Form.LINKABILITY:

@@ -173,7 +173,7 @@ def require_state(study: Study, states: Iterable[str], action: str) -> None:
 
 
 @dataclass(frozen=True)
-class Recording:
+class OriginalRecording:
     """An original recording: the key of its row, and of its file."""
 
     utterance: int
@@ -183,11 +183,11 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Pool:
+class StimulusPool:
     """`recordings`: originals by name of the utterance. `versions`: files of systems by code and utterance."""
 
     utterances: tuple[PoolUtterance, ...]
-    recordings: Mapping[str, Recording]
+    recordings: Mapping[str, OriginalRecording]
     versions: Mapping[tuple[str, str], str]
 
     def audio_of(self, system: str, name: str) -> str:
@@ -279,7 +279,7 @@ def mean_length(data_sets: Iterable[DataSet]) -> float:
 _OF_RECORDINGS = ("name", "speaker__name", "speaker__gender", "pk", "audio", "transcript", "duration_s")
 
 
-def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -> Pool:
+def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -> StimulusPool:
     """Everything that may be heard, in the order of names.
 
     Args:
@@ -296,7 +296,7 @@ def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -
     nobody: frozenset[str] = frozenset()
     having = {name: frozenset(found) for name, found in of_name.items()}
     named = _named_in_lists(chosen)
-    recordings: dict[str, Recording] = {}
+    recordings: dict[str, OriginalRecording] = {}
     utterances: dict[str, PoolUtterance] = {}
     heard = Utterance.objects.filter(data_sets__in=chosen).exclude(audio="").order_by()
     of_set: dict[int, list[Any]] = {}
@@ -309,7 +309,7 @@ def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -
         for name, speaker, gender, *recording in of_set.get(data_set.pk, []):
             if allowed is not None and (name if is_trial else speaker) not in allowed:
                 continue
-            recordings[name] = Recording(*recording)
+            recordings[name] = OriginalRecording(*recording)
             utterances[name] = PoolUtterance(
                 key=name,
                 speaker=speaker,
@@ -317,7 +317,7 @@ def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -
                 role="trial" if is_trial else "enrolment",
                 systems=having.get(name, nobody) if is_trial else nobody,
             )
-    return Pool(tuple(utterances[name] for name in sorted(utterances)), recordings, versions)
+    return StimulusPool(tuple(utterances[name] for name in sorted(utterances)), recordings, versions)
 
 
 def _named_in_lists(data_sets: list[DataSet]) -> dict[int, set[str] | None]:

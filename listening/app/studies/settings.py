@@ -86,7 +86,7 @@ class Screening:
 
 
 @dataclass(frozen=True)
-class Choice:
+class AnswerChoice:
     """One answer to choose; `labels` by language."""
 
     value: str
@@ -100,7 +100,7 @@ class Question:
     name: str
     kind: str
     labels: Mapping[str, str]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[AnswerChoice, ...] = ()
     is_required: bool = True
     lowest: int = 0
     highest: int = 1_000_000
@@ -203,7 +203,7 @@ def _question(given: Any, place: int, problems: Problems) -> Question | None:
     return None if len(problems) > before else Question(str(name), str(kind), labels, choices, required, *limits)
 
 
-def _choices(given: Any, where: str, problems: Problems) -> tuple[Choice, ...]:
+def _choices(given: Any, where: str, problems: Problems) -> tuple[AnswerChoice, ...]:
     is_list = isinstance(given, list | tuple) and len(given) <= CHOICES_AT_MOST
     if not problems.unless(is_list, f"{where}: expected a list of at most {CHOICES_AT_MOST} choices."):
         return ()
@@ -212,7 +212,7 @@ def _choices(given: Any, where: str, problems: Problems) -> tuple[Choice, ...]:
         value = one.get("value") if isinstance(one, Mapping) else None
         is_value = isinstance(value, str) and 0 < len(value) <= 60
         if problems.unless(is_value, f"{where}, choice {place}: expected a value of 1 to 60 characters."):
-            found.append(Choice(str(value), _labels(one.get("labels"), f"{where}, choice {place}", problems)))
+            found.append(AnswerChoice(str(value), _labels(one.get("labels"), f"{where}, choice {place}", problems)))
     problems += [f"{where}: there are two choices {value!r}." for value in _twice(one.value for one in found)]
     return tuple(found)
 

@@ -19,7 +19,7 @@ from typing import Any
 from evaluation.metrics.word_errors import normalise_transcript
 from listening.app.models import Item, Study, Trial
 from listening.app.studies.rules import has_pairs, right_ratings
-from listening.app.studies.selectors import Pool, PresentedItem, heard_submissions, make_pool, presented_items
+from listening.app.studies.selectors import PresentedItem, StimulusPool, heard_submissions, make_pool, presented_items
 from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
@@ -44,7 +44,7 @@ class DesignRows:
     systems: tuple[str, ...]
     items: dict[str, PresentedItem]
     blocks: tuple[BlockRow, ...]
-    pool: Pool = field(repr=False)
+    pool: StimulusPool = field(repr=False)
 
     def scored_of(self, block: BlockRow) -> tuple[str, ...]:
         """Keys of the scored items of a block in their order."""
@@ -56,7 +56,7 @@ class DesignRows:
         return [counts[wave] for wave in sorted(counts)]
 
 
-def read_rows(study: Study, pool: Pool | None = None) -> DesignRows:
+def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
     """The design of a study in four queries, besides those of its pool where none is given."""
     systems = heard_submissions(study)
     if pool is None:
@@ -133,7 +133,7 @@ def read_relaxations(study: Study) -> dict[str, bool]:
 
 
 def board_request(
-    study: Study, systems: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0
+    study: Study, systems: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
 ) -> unrated.BoardRequest:
     """What a study of boards asks for."""
     seed = study.seed + wave
@@ -142,7 +142,7 @@ def board_request(
 
 
 def transcription_request(
-    study: Study, systems: tuple[str, ...], pool: Pool, evaluators: int, wave: int = 0
+    study: Study, systems: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
 ) -> unrated.TranscriptionRequest:
     """What a study of transcriptions asks for."""
     return unrated.TranscriptionRequest(

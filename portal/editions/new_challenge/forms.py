@@ -147,7 +147,7 @@ def start_problems(corpus: Corpus | None, protocol: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Section:
+class FormSection:
     """A part of the form; `more`: fields that hardly anybody changes."""
 
     key: str
@@ -317,7 +317,7 @@ class ChallengeForm(EditionForm):
 
     # What the page shows -----------------------------------------------------------------------------
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[FormSection]:
         """The parts of the form after the first step, without the text of a proposed recipe."""
         weights = [name for name in self.fields if name.startswith(WEIGHT)]
         if self.is_proposed:
@@ -328,9 +328,9 @@ class ChallengeForm(EditionForm):
         shown = ("title", "description", *dates, "shares_data", "is_listed")
         yield self._section("dates", "Name, dates and people", shown, LIMITS)
 
-    def _section(self, key: str, title: str, names: tuple[str, ...], more: tuple[str, ...] = ()) -> Section:
+    def _section(self, key: str, title: str, names: tuple[str, ...], more: tuple[str, ...] = ()) -> FormSection:
         found = [[self[name] for name in part if name in self.fields] for part in (names, more)]
-        return Section(key, title, *found)
+        return FormSection(key, title, *found)
 
     def shown_recipe(self) -> Recipe | None:
         """The recipe as the form has it now; None where it cannot be read yet."""

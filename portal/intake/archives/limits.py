@@ -36,7 +36,7 @@ LARGEST_DOCUMENT_BYTES = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may hold.
 
     Attributes:
@@ -58,7 +58,7 @@ class Limits:
     path_characters: int = 400
 
     @classmethod
-    def for_archives(cls, largest_bytes: int) -> Limits:
+    def for_archives(cls, largest_bytes: int) -> ArchiveLimits:
         """What is usual, or as much more as an edition takes archives of up to `largest_bytes`."""
         return cls(total_bytes=max(cls.total_bytes, UNPACKED_BYTES_FOR_PACKED * largest_bytes))
 
@@ -112,7 +112,7 @@ class Meter:
         name: of the archive, for sentences.
     """
 
-    def __init__(self, name: str, limits: Limits) -> None:
+    def __init__(self, name: str, limits: ArchiveLimits) -> None:
         self.name = name
         self.limits = limits
         self.delivered = 0
@@ -157,13 +157,13 @@ class Meter:
         check_ratio(self._member, self._member_delivered, packed - self._packed_before + READ_BYTES, self.limits)
 
 
-def check_member_count(name: str, members: int, limits: Limits) -> None:
+def check_member_count(name: str, members: int, limits: ArchiveLimits) -> None:
     """Refuse an archive of too many members."""
     if members > limits.members:
         refuse("too-many-members", name, limit=limits.members, members=members)
 
 
-def check_ratio(file: str, delivered: int, packed: int, limits: Limits) -> None:
+def check_ratio(file: str, delivered: int, packed: int, limits: ArchiveLimits) -> None:
     """Refuse what unpacks to far more than speech and text ever do."""
     if delivered > limits.ratio_floor_bytes and delivered > limits.ratio * packed:
         sizes = {"delivered": format_size(delivered), "packed": format_size(max(packed, 0))}

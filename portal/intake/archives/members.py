@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from common.problems import Problem
-from portal.intake.archives.limits import Limits, refuse
+from portal.intake.archives.limits import ArchiveLimits, refuse
 from portal.intake.problem_codes import describe
 
 DRAIN_BYTES = 2**18
@@ -156,7 +156,7 @@ def decode(raw: bytes) -> RawName:
         return RawName(raw.decode(FALLBACK), is_guessed=True)
 
 
-def safe_path(text: str, limits: Limits) -> str:
+def safe_path(text: str, limits: ArchiveLimits) -> str:
     """The path of a member without ``.`` and empty parts; empty for the folder that the archive itself is.
 
     Raises:

@@ -28,13 +28,13 @@ from typing import BinaryIO
 
 from common.problems import Problem, Severity
 from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, PlainReader, Reader, open_packed
-from portal.intake.archives.limits import ArchiveRefused, Limits, Member, Meter, refuse
+from portal.intake.archives.limits import ArchiveLimits, ArchiveRefused, Member, Meter, refuse
 from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, is_dropping, safe_path
 from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
 from portal.intake.archives.zips import zip_entries
 from portal.intake.problem_codes import describe
 
-__all__ = ["ArchiveRefused", "Limits", "Member", "read_archive"]
+__all__ = ["ArchiveLimits", "ArchiveRefused", "Member", "read_archive"]
 _ZIP, _EMPTY_ZIP, _SPLIT_ZIP = b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"
 # First bytes of archives and packed files, by the name that a sentence gives them.
 _SIGNATURES = {
@@ -57,7 +57,7 @@ _HEAD_BYTES = BLOCK
 
 
 def read_archive(
-    source: Path, *, name: str, limits: Limits, report: Callable[[Problem], None]
+    source: Path, *, name: str, limits: ArchiveLimits, report: Callable[[Problem], None]
 ) -> Iterator[tuple[Member, BinaryIO]]:
     """Each file of an archive with a stream of its bytes, in the order in which they lie in it.
 
@@ -158,7 +158,7 @@ def _article(kind: str) -> str:
 
 
 def read_folder(
-    source: Path, *, limits: Limits, report: Callable[[Problem], None]
+    source: Path, *, limits: ArchiveLimits, report: Callable[[Problem], None]
 ) -> Iterator[tuple[Member, BinaryIO]]:
     """Each file below a folder with a stream of its bytes, by path, as `read_archive` does for an archive.
 

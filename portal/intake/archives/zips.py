@@ -32,7 +32,7 @@ from portal.intake.archives.decompression import (
 from portal.intake.archives.limits import (
     LARGEST_DICTIONARY_BYTES,
     READ_BYTES,
-    Limits,
+    ArchiveLimits,
     Meter,
     check_member_count,
     check_ratio,
@@ -122,7 +122,7 @@ class ZipDirectory:
         ArchiveRefused: anything in the list is hostile or does not agree with the rest of the file.
     """
 
-    def __init__(self, file: BinaryIO, size: int, name: str, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, size: int, name: str, limits: ArchiveLimits) -> None:
         self._file, self._name, self._limits = file, name, limits
         self._place = _find(file, size, name)
         check_member_count(name, self._place.entries, limits)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from common.problems import Problem, ProblemList
 from common.progress import Progress
-from portal.intake.archives.limits import ArchiveRefused, Limits
+from portal.intake.archives.limits import ArchiveLimits, ArchiveRefused
 from portal.intake.archives.reading import read_archive
 from portal.intake.corpora.reading import detect_layout
 from portal.intake.documents import write_document
@@ -41,7 +41,7 @@ def unpack_corpus(
         OSError: such as for a disk that would have less free.
     """
     found, size, is_whole = ProblemList(), source.stat().st_size, True
-    limits = replace(Limits.for_archives(size), members=MOST_FILES)
+    limits = replace(ArchiveLimits.for_archives(size), members=MOST_FILES)
     total = max(1, size // _MEGABYTE)
     try:
         for member, stream in read_archive(source, name=name, limits=limits, report=found.add):

@@ -22,10 +22,10 @@ from portal.intake.corpora.draft import (
     DraftSpeaker,
     DraftTrialList,
     DraftUtterance,
+    FilePlace,
     Gender,
     Layout,
     Origin,
-    Place,
     Role,
 )
 
@@ -124,7 +124,7 @@ class _TrialLists:
 
     speakers: Mapping[str, str]
     genders: Mapping[str, Gender]
-    listing: Place
+    listing: FilePlace
     problems: ProblemList
 
     def product(self, enrolment: DraftDataSet, trial: DraftDataSet) -> DraftTrialList:
@@ -158,18 +158,18 @@ class _TrialLists:
             if each.target is not (speaker == each.model):
                 right, stated = ("nontarget", "target") if each.target else ("target", "nontarget")
                 named = each._asdict() | {"speaker": speaker, "right": right, "stated": stated}
-                self.problems.add(Place(file, line).problem("contradicting-target", **named))
+                self.problems.add(FilePlace(file, line).problem("contradicting-target", **named))
             elif each.model in models and self.genders.get(each.model) != self.genders.get(speaker):
                 crossed[f"{each.model} against {speaker}"].append(line)
         for kind, tally in (("unknown-model", unknown_models), ("unknown-utterance/trials", unknown_utterances)):
             for name, lines in tally.items():
                 told = f"{len(lines)} line{'s' if len(lines) > 1 else ''}"
-                here = Place(file, lines[0])
+                here = FilePlace(file, lines[0])
                 self.problems.add(here.problem(kind, enrolment_set=enrolment.name, name=name, lines=told))
         if crossed:
             pair, lines = next(iter(crossed.items()))
             number = sum(map(len, crossed.values()))
-            self.problems.add(Place(file, lines[0]).problem("mixed-gender-trials", number=number, pair=pair))
+            self.problems.add(FilePlace(file, lines[0]).problem("mixed-gender-trials", number=number, pair=pair))
         targets = sum(each.target for each in parsed.content)
         return _trial_list(enrolment, trial, "given", targets, len(parsed.content) - targets, parsed.content)
 
@@ -204,11 +204,11 @@ def finish_draft(
     checked: tuple[tuple[DraftSpeaker, ...], tuple[DraftUtterance, ...]],
     data_sets: Sequence[DraftDataSet],
     *,
-    listing: Place,
+    listing: FilePlace,
     licence: str,
     problems: ProblemList,
     synthetic: bool = False,
-    given: Mapping[str, tuple[Place, Parsed[tuple[Trial, ...]] | None]] | None = None,
+    given: Mapping[str, tuple[FilePlace, Parsed[tuple[Trial, ...]] | None]] | None = None,
 ) -> CorpusDraft:
     """The draft of a corpus with its trial lists.
 

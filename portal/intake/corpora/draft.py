@@ -176,7 +176,7 @@ def trial_pairs(draft: CorpusDraft, trial_list: DraftTrialList) -> Iterator[Tria
                 yield Trial(model, name, model == speaker)
 
 
-class Place(NamedTuple):
+class FilePlace(NamedTuple):
     """Where something was read: a file and, where lines mean something, a line from 1."""
 
     file: str
@@ -208,9 +208,9 @@ class SourceRow:
     transcript: str
     audio: Path | None
     file: str
-    place: Place
-    gender_place: Place
-    transcript_place: Place
+    place: FilePlace
+    gender_place: FilePlace
+    transcript_place: FilePlace
     duration_s: float | None = None
     told: frozenset[str] = frozenset()
 
@@ -224,7 +224,7 @@ class SpeakerList:
     """
 
     is_read: bool
-    genders: dict[str, tuple[str, Place]] = field(default_factory=dict)
+    genders: dict[str, tuple[str, FilePlace]] = field(default_factory=dict)
     faulty: set[str] = field(default_factory=set)
 
     def told(self, speaker: str) -> frozenset[str]:
@@ -277,7 +277,7 @@ def _utterance(row: SourceRow) -> DraftUtterance:
     return DraftUtterance(row.utterance, row.speaker, transcript, row.audio, row.duration_s, row.file)
 
 
-def check_name(kind: str, name: str, place: Place, problems: ProblemList) -> None:
+def check_name(kind: str, name: str, place: FilePlace, problems: ProblemList) -> None:
     """Names become names of files and parts of addresses."""
     if not name:
         problems.add(place.problem(f"no-{kind}"))
@@ -287,7 +287,7 @@ def check_name(kind: str, name: str, place: Place, problems: ProblemList) -> Non
 
 def _gender(speaker: str, rows: list[SourceRow], problems: ProblemList) -> Gender | None:
     """The gender that most places give, the first of as many; every other place is the one that is wrong."""
-    places: dict[Gender, dict[Place, str]] = {}
+    places: dict[Gender, dict[FilePlace, str]] = {}
     for row in rows:
         gender = GENDERS.get(row.gender.lower())
         if gender:
@@ -318,7 +318,7 @@ def _check_transcript(row: SourceRow, problems: ProblemList) -> None:
         problems.add(row.transcript_place.problem("transcript-not-normalised", transcript=transcript))
 
 
-def note_stray_files(stray: Iterable[str], listing: Place, problems: ProblemList) -> None:
+def note_stray_files(stray: Iterable[str], listing: FilePlace, problems: ProblemList) -> None:
     """One note on audio that lies in the folder but is in no listing."""
     names = list(stray)
     if names:

@@ -20,8 +20,8 @@ from evaluation.formats.kaldi import Parsed, Trial
 from portal.intake.corpora.data_sets import data_set, finish_draft
 from portal.intake.corpora.draft import (
     CorpusDraft,
+    FilePlace,
     Layout,
-    Place,
     Role,
     SourceRow,
     check_rows,
@@ -49,7 +49,7 @@ class KaldiSet:
     name: str
     role: Role
     utterances: tuple[str, ...]
-    place: Place
+    place: FilePlace
     trials: Parsed[tuple[Trial, ...]] | None = None
 
 
@@ -79,15 +79,15 @@ def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, with
     """
     directories = find_directories(folder)
     if not directories:
-        problem = Place(".").problem("no-kaldi-directory", shape=SHAPE)
+        problem = FilePlace(".").problem("no-kaldi-directory", shape=SHAPE)
         return empty_draft(Layout.KALDI, (problem,))
     root = audio_root or folder
     if not without_audio and not root.is_dir():
-        problem = Place(str(root)).problem("missing-folder/audio")
+        problem = FilePlace(str(root)).problem("missing-folder/audio")
         return empty_draft(Layout.KALDI, (problem,))
     problems = ProblemList()
     for directory in _half_directories(directories):
-        problems.add(Place(f"{directory.name}/utt2spk").problem("missing-file/utt2spk"))
+        problems.add(FilePlace(f"{directory.name}/utt2spk").problem("missing-file/utt2spk"))
     index = None if without_audio else AudioIndex(root)
     rows: dict[str, SourceRow] = {}
     sets: list[KaldiSet] = []
@@ -100,7 +100,7 @@ def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, with
     if index:
         used = {row.audio for row in rows.values()}
         stray = [file for file in index.files if root / file not in used]
-        note_stray_files(stray, Place("."), problems)
+        note_stray_files(stray, FilePlace("."), problems)
     data_sets = {each.name: data_set(each.name, each.role, each.utterances) for each in sets}
     return finish_draft(
         Layout.KALDI,
@@ -112,7 +112,7 @@ def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, with
             audio_place=f" below the folder of the {'audio files' if audio_root else 'corpus'}",
         ),
         list(data_sets.values()),
-        listing=Place("."),
+        listing=FilePlace("."),
         licence=stated_licence(folder),
         problems=problems,
         given={each.name: (each.place, each.trials) for each in sets},
@@ -221,8 +221,8 @@ class _Directory:
         self._problems.keep(parsed.problems)
         return parsed
 
-    def _place(self, file: str, line: int | None = None) -> Place:
-        return Place(f"{self._base}{file}", line)
+    def _place(self, file: str, line: int | None = None) -> FilePlace:
+        return FilePlace(f"{self._base}{file}", line)
 
     def _tell(self, kind: str, file: str, line: int | None = None, /, **values: Any) -> None:
         self._problems.add(self._place(file, line).problem(kind, **values))
@@ -235,7 +235,7 @@ def _told(faulty: Mapping[str, set[str] | None], utterance: str, speaker: str) -
     )
 
 
-def _find_audio(index: AudioIndex, stated: str, place: Place, problems: ProblemList) -> Path | None:
+def _find_audio(index: AudioIndex, stated: str, place: FilePlace, problems: ProblemList) -> Path | None:
     found = index.matches(stated) if stated else []
     if len(found) > 1:
         problems.add(place.problem("ambiguous-file", stated=stated, found=" and ".join(found[:3])))

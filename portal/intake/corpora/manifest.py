@@ -23,9 +23,9 @@ from portal.intake.corpora.draft import (
     CorpusDraft,
     DraftDataSet,
     DraftUtterance,
+    FilePlace,
     Gender,
     Layout,
-    Place,
     Role,
     SourceRow,
     check_rows,
@@ -46,7 +46,7 @@ _MARKS: Mapping[str, Role] = {"_enrol": "enrolment", "_trial": "trial", "_train"
 _ROLES = {word: role for role, words in _WORDS.items() for word in words.split()}
 _TRUTHS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
 
-Line = tuple[Place, Mapping[str, str]]
+Line = tuple[FilePlace, Mapping[str, str]]
 
 
 def find_manifest(folder: Path) -> Path | None:
@@ -62,14 +62,14 @@ def read_manifest(folder: Path, *, enrolment_share: float) -> CorpusDraft:
     """Read the manifest of `folder` without opening any audio."""
     path = find_manifest(folder)
     if path is None:
-        problem = Place(".").problem("no-manifest", shape=SHAPE)
+        problem = FilePlace(".").problem("no-manifest", shape=SHAPE)
         return empty_draft(Layout.MANIFEST, (problem,))
     problems = ProblemList()
     lines = _read_lines(path, problems)
     audio = set(audio_files(folder)) if lines else set()
     rows = [_row(folder, audio, line, problems) for line in lines]
     if lines:
-        note_stray_files(sorted(audio - {row.file for row in rows}), Place(path.name), problems)
+        note_stray_files(sorted(audio - {row.file for row in rows}), FilePlace(path.name), problems)
     checked = check_rows(rows, problems)
     genders = {speaker.name: speaker.gender for speaker in checked[0]}
     data_sets = _data_sets(_corpus_name(folder), lines, checked[1], genders, enrolment_share, problems)
@@ -79,7 +79,7 @@ def read_manifest(folder: Path, *, enrolment_share: float) -> CorpusDraft:
         Layout.MANIFEST,
         checked,
         data_sets,
-        listing=Place(path.name),
+        listing=FilePlace(path.name),
         licence="; ".join(licences),
         problems=problems,
         synthetic=any(synthetic),
@@ -104,24 +104,24 @@ def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
             values.update(zip(header, (field.strip() for field in fields), strict=True))
             lines.append((place, values))
     if not lines and not text_problems:
-        problems.add(Place(path.name).problem("empty-file"))
+        problems.add(FilePlace(path.name).problem("empty-file"))
     return lines
 
 
-def _records(name: str, text: str, problems: ProblemList) -> Iterator[tuple[Place, list[str]]]:
+def _records(name: str, text: str, problems: ProblemList) -> Iterator[tuple[FilePlace, list[str]]]:
     """The CSV's records, each with the line it begins in; blank lines are left out."""
     reader = csv.reader(io.StringIO(text), strict=True)
     begin = 1
     try:
         for fields in reader:
             if any(fields):
-                yield Place(name, begin), fields
+                yield FilePlace(name, begin), fields
             begin = reader.line_num + 1
     except csv.Error as error:
-        problems.add(Place(name, begin).problem("malformed-line/csv", error=error))
+        problems.add(FilePlace(name, begin).problem("malformed-line/csv", error=error))
 
 
-def _check_header(place: Place, header: Sequence[str], problems: ProblemList) -> bool:
+def _check_header(place: FilePlace, header: Sequence[str], problems: ProblemList) -> bool:
     missing = [column for column in REQUIRED if column not in header]
     twice = sorted({column for column in header if header.count(column) > 1})
     if missing:
@@ -157,7 +157,7 @@ def _leaves_folder(stated: str) -> bool:
     return is_of_windows or "://" in stated or path.is_absolute() or ".." in path.parts
 
 
-def _duration(place: Place, written: str, problems: ProblemList) -> float | None:
+def _duration(place: FilePlace, written: str, problems: ProblemList) -> float | None:
     if not written:
         return None
     try:
@@ -170,7 +170,7 @@ def _duration(place: Place, written: str, problems: ProblemList) -> float | None
     return None
 
 
-def _is_synthetic(place: Place, written: str, problems: ProblemList) -> bool:
+def _is_synthetic(place: FilePlace, written: str, problems: ProblemList) -> bool:
     if written.lower() not in _TRUTHS:
         problems.add(place.problem("unknown-word", written=written))
         return True
@@ -197,7 +197,7 @@ def _data_sets(
         if values["utterance_id"]:
             members[values["corpus"] or folder_name].setdefault(values["utterance_id"], line)
     sets: list[DraftDataSet] = []
-    roles: dict[str, tuple[Role, Place]] = {}
+    roles: dict[str, tuple[Role, FilePlace]] = {}
     for corpus in sorted(members):
         given = [line for line in members[corpus].values() if line[1]["role"] or line[1]["data_set"]]
         if given:
@@ -209,7 +209,7 @@ def _data_sets(
 
 
 def _one_of_each_name(
-    sets: Sequence[DraftDataSet], roles: Mapping[str, tuple[Role, Place]], problems: ProblemList
+    sets: Sequence[DraftDataSet], roles: Mapping[str, tuple[Role, FilePlace]], problems: ProblemList
 ) -> list[DraftDataSet]:
     """A data set may have utterances of several corpora."""
     merged: dict[str, DraftDataSet] = {}
@@ -227,7 +227,7 @@ def _given_sets(
     corpus: str,
     lines: Sequence[Line],
     genders: Mapping[str, Gender],
-    roles: dict[str, tuple[Role, Place]],
+    roles: dict[str, tuple[Role, FilePlace]],
     problems: ProblemList,
 ) -> list[DraftDataSet]:
     """Sets from the columns data_set and role; one of the two is enough, if it is always given.
@@ -252,7 +252,7 @@ def _given_sets(
     return [data_set(name, roles[name][0], names[name]) for name in sorted(names)]
 
 
-def _role(place: Place, values: Mapping[str, str], problems: ProblemList) -> Role | None:
+def _role(place: FilePlace, values: Mapping[str, str], problems: ProblemList) -> Role | None:
     written = values["role"].lower()
     guessed = (role for mark, role in _MARKS.items() if mark in values["data_set"].lower())
     role = _ROLES.get(written) if written else next(guessed, None)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from common.problems import Problem
 from portal.intake.corpora import kaldi_directories, manifest, trees
-from portal.intake.corpora.draft import CorpusDraft, DraftUtterance, Layout, Place, empty_draft
+from portal.intake.corpora.draft import CorpusDraft, DraftUtterance, FilePlace, Layout, empty_draft
 from portal.intake.expectation import CHALLENGE_RATE_HZ
 from portal.intake.speech import LONG_S, LONGEST_S, SHORTEST_S
 from speech.audio.files import AudioError, AudioFacts, inspect_audio
@@ -77,7 +77,7 @@ def read_corpus(
     try:
         return _read(folder, layout, audio_root, without_audio, enrolment_share)
     except OSError as error:
-        place = Place(str(error.filename or folder))
+        place = FilePlace(str(error.filename or folder))
         return empty_draft(layout, (place.problem("not-readable/corpus", reason=error.strerror),))
 
 
@@ -103,7 +103,7 @@ def _read(
 
 
 def _not_a_corpus(folder: Path, layout: Layout | None, kind: str, found: str) -> CorpusDraft:
-    return empty_draft(layout, (Place(str(folder)).problem(kind, shapes=_SHAPES, found=found),))
+    return empty_draft(layout, (FilePlace(str(folder)).problem(kind, shapes=_SHAPES, found=found),))
 
 
 def _content(folder: Path) -> str:
@@ -146,7 +146,7 @@ def check_utterance_audio(
     utterance: DraftUtterance, facts: AudioFacts, expected_rate: int = CHALLENGE_RATE_HZ, resample: bool = False
 ) -> list[Problem]:
     """Whether a file that decodes is fit for the challenge: rate, channels, length, level."""
-    place = Place(utterance.file or utterance.name)
+    place = FilePlace(utterance.file or utterance.name)
     problems = []
     if facts.rate_hz != expected_rate and not resample:
         problems.append(place.problem("wrong-rate", rate_hz=expected_rate, found_hz=facts.rate_hz))
@@ -158,7 +158,7 @@ def check_utterance_audio(
     return problems
 
 
-def _check_duration(utterance: DraftUtterance, duration_s: float, place: Place) -> list[Problem]:
+def _check_duration(utterance: DraftUtterance, duration_s: float, place: FilePlace) -> list[Problem]:
     bounds = (
         (duration_s < SHORTEST_S, "too-short/corpus", SHORTEST_S),
         (SHORTEST_S <= duration_s < SHORT_S, "short", SHORT_S),
@@ -182,7 +182,7 @@ def check_duplicates(sha256_by_utterance: Mapping[str, str]) -> list[Problem]:
     for utterance in sorted(sha256_by_utterance):
         groups[sha256_by_utterance[utterance]].append(utterance)
     return [
-        Place(names[0]).problem("same-audio", names=", ".join(names[:5]) + (" …" if len(names) > 5 else ""))
+        FilePlace(names[0]).problem("same-audio", names=", ".join(names[:5]) + (" …" if len(names) > 5 else ""))
         for names in groups.values()
         if len(names) > 1
     ]

@@ -23,8 +23,8 @@ from portal.intake.corpora.data_sets import finish_draft, split_into_sets, train
 from portal.intake.corpora.draft import (
     CorpusDraft,
     DraftDataSet,
+    FilePlace,
     Layout,
-    Place,
     SourceRow,
     SpeakerList,
     check_rows,
@@ -53,7 +53,7 @@ def read_librispeech(folder: Path, *, enrolment_share: float) -> CorpusDraft:
     """Read the tree below `folder` without opening any audio."""
     root = find_librispeech(folder)
     if root is None:
-        problem = Place(".").problem("not-librispeech", shape=LIBRISPEECH_SHAPE)
+        problem = FilePlace(".").problem("not-librispeech", shape=LIBRISPEECH_SHAPE)
         return empty_draft(Layout.LIBRISPEECH, (problem,))
     problems = ProblemList()
     rows = _rows(folder, root, problems)
@@ -72,7 +72,7 @@ def read_librispeech(folder: Path, *, enrolment_share: float) -> CorpusDraft:
         Layout.LIBRISPEECH,
         checked,
         data_sets,
-        listing=Place(_LIBRISPEECH_SPEAKERS),
+        listing=FilePlace(_LIBRISPEECH_SPEAKERS),
         licence=stated_licence(root),
         problems=problems,
     )
@@ -84,14 +84,14 @@ def _subset(root: Path, folder: Path, row: SourceRow) -> str:
 
 def _rows(folder: Path, root: Path, problems: ProblemList) -> list[SourceRow]:
     speakers = _read_librispeech_speakers(folder, root / _LIBRISPEECH_SPEAKERS, problems)
-    transcripts: dict[str, tuple[str, Place]] = {}
+    transcripts: dict[str, tuple[str, FilePlace]] = {}
     for path in sorted(root.glob("*/*/*/*.trans.txt")):
         name = path.relative_to(folder).as_posix()
         parsed = read_text(path, name)
         problems.keep(parsed.problems)
         chapter = name.rpartition("/")[0]
         for (utterance, words), line in zip(parsed.content.items(), parsed.lines, strict=True):
-            transcripts[f"{chapter}/{utterance}"] = words, Place(name, line)
+            transcripts[f"{chapter}/{utterance}"] = words, FilePlace(name, line)
     rows, stray, heard = [], [], set()
     for file in audio_files(root):
         key = (root / file).relative_to(folder).with_suffix("").as_posix()
@@ -100,22 +100,22 @@ def _rows(folder: Path, root: Path, problems: ProblemList) -> list[SourceRow]:
         elif key not in heard:
             heard.add(key)
             name = (root / file).relative_to(folder).as_posix()
-            transcript = transcripts.get(key, ("", Place(name)))
-            rows.append(_librispeech_row(name, root / file, transcript, Place(name), speakers))
+            transcript = transcripts.get(key, ("", FilePlace(name)))
+            rows.append(_librispeech_row(name, root / file, transcript, FilePlace(name), speakers))
     for key, transcript in transcripts.items():
         if key not in heard:
             rows.append(_librispeech_row(f"{key}.flac", None, transcript, transcript[1], speakers))
-    note_stray_files(stray, Place("."), problems)
+    note_stray_files(stray, FilePlace("."), problems)
     _check_folders(rows, problems)
     return rows
 
 
 def _librispeech_row(
-    name: str, audio: Path | None, transcript: tuple[str, Place], place: Place, speakers: SpeakerList
+    name: str, audio: Path | None, transcript: tuple[str, FilePlace], place: FilePlace, speakers: SpeakerList
 ) -> SourceRow:
     path = PurePosixPath(name)
     speaker = path.parts[-3]
-    gender, gender_place = speakers.genders.get(speaker, ("", Place(_LIBRISPEECH_SPEAKERS)))
+    gender, gender_place = speakers.genders.get(speaker, ("", FilePlace(_LIBRISPEECH_SPEAKERS)))
     named, places = (path.stem, speaker, gender, transcript[0]), (place, gender_place, transcript[1])
     return SourceRow(*named, audio, name, *places, told=speakers.told(speaker))
 
@@ -138,7 +138,7 @@ def _read_librispeech_speakers(folder: Path, path: Path, problems: ProblemList) 
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith(";"):
             continue
-        place = Place(file, number)
+        place = FilePlace(file, number)
         fields = [field.strip() for field in line.split("|", 4)]
         if len(fields) < 3:
             speakers.faulty.add(fields[0])
@@ -171,7 +171,7 @@ def read_vctk(folder: Path, *, enrolment_share: float) -> CorpusDraft:
     root = find_vctk(folder)
     audio_folder = root and _audio_folder(root)
     if root is None or audio_folder is None:
-        problem = Place(".").problem("not-vctk", shape=VCTK_SHAPE)
+        problem = FilePlace(".").problem("not-vctk", shape=VCTK_SHAPE)
         return empty_draft(Layout.VCTK, (problem,))
     problems = ProblemList()
     chosen = _choose_microphone(folder, audio_folder, problems)
@@ -188,7 +188,12 @@ def read_vctk(folder: Path, *, enrolment_share: float) -> CorpusDraft:
         common=common if len(common) < len(checked[1]) else (),
     )
     return finish_draft(
-        Layout.VCTK, checked, data_sets, listing=Place(_VCTK_SPEAKERS), licence=stated_licence(root), problems=problems
+        Layout.VCTK,
+        checked,
+        data_sets,
+        listing=FilePlace(_VCTK_SPEAKERS),
+        licence=stated_licence(root),
+        problems=problems,
     )
 
 
@@ -209,12 +214,12 @@ def _choose_microphone(folder: Path, audio_folder: Path, problems: ProblemList) 
             continue
         key = match["speaker"], match["sentence"]
         choices.setdefault(key, {}).setdefault(match["microphone"] or "", path)
-    note_stray_files(stray, Place(audio_folder.relative_to(folder).as_posix()), problems)
+    note_stray_files(stray, FilePlace(audio_folder.relative_to(folder).as_posix()), problems)
     chosen = []
     for microphones in choices.values():
         best = "mic2" if "mic2" in microphones else min(microphones)
         if best not in ("mic2", ""):
-            place = Place(microphones[best].relative_to(folder).as_posix())
+            place = FilePlace(microphones[best].relative_to(folder).as_posix())
             problems.add(place.problem("other-microphone", microphone=best))
         chosen.append(microphones[best])
     return chosen
@@ -224,15 +229,15 @@ def _vctk_row(folder: Path, root: Path, audio: Path, speakers: SpeakerList, prob
     speaker, sentence = audio.stem.split("_")[:2]
     file = audio.relative_to(folder).as_posix()
     path = root / "txt" / speaker / f"{speaker}_{sentence}.txt"
-    place = Place(path.relative_to(folder).as_posix())
+    place = FilePlace(path.relative_to(folder).as_posix())
     transcript, told = "", speakers.told(speaker)
     if path.is_file():
         transcript, text_problems = read_text_file(path, place.file)
         problems.keep(text_problems)
         told |= {"transcript"} if has_errors(text_problems) else frozenset()
-    gender, gender_place = speakers.genders.get(speaker, ("", Place(_VCTK_SPEAKERS)))
+    gender, gender_place = speakers.genders.get(speaker, ("", FilePlace(_VCTK_SPEAKERS)))
     return SourceRow(
-        audio.stem, speaker, gender, transcript.strip(), audio, file, Place(file), gender_place, place, told=told
+        audio.stem, speaker, gender, transcript.strip(), audio, file, FilePlace(file), gender_place, place, told=told
     )
 
 
@@ -241,7 +246,7 @@ def _warn_of_missing_audio(folder: Path, root: Path, rows: list[SourceRow], prob
     heard = {"_".join(row.utterance.split("_")[:2]) for row in rows}
     for path in sorted((root / "txt").glob("*/*.txt")):
         if path.stem not in heard and _UTTERANCE.fullmatch(path.stem):
-            place = Place(path.relative_to(folder).as_posix())
+            place = FilePlace(path.relative_to(folder).as_posix())
             problems.add(place.problem("no-recording", sentence=path.stem))
 
 
@@ -257,8 +262,8 @@ def _read_vctk_speakers(folder: Path, path: Path, problems: ProblemList) -> Spea
             continue
         speaker = f"p{fields[0]}" if fields[0].isdigit() else fields[0]
         if len(fields) < 3:
-            problems.add(Place(file, number).problem("malformed-line/vctk", text=line.strip()[:50]))
+            problems.add(FilePlace(file, number).problem("malformed-line/vctk", text=line.strip()[:50]))
             speakers.faulty.add(speaker)
             continue
-        speakers.genders[speaker] = fields[2], Place(file, number)
+        speakers.genders[speaker] = fields[2], FilePlace(file, number)
     return speakers

@@ -16,7 +16,7 @@ import pytest
 from anonymization.methods.contract import CommandStopped, MethodError
 from anonymization.methods.external import confinement, sandbox
 from anonymization.methods.external.method import watching
-from anonymization.methods.external.sandbox import CommandCall, Limits, find_missing_protections, run_confined
+from anonymization.methods.external.sandbox import CommandCall, CommandLimits, find_missing_protections, run_confined
 from tests.anonymization.programs import items, make_command
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,7 +52,7 @@ def run(tmp_path, code, **limits):
     for folder in (own, work / "output", work / "home"):
         folder.mkdir(parents=True, exist_ok=True)
     (own / "program.py").write_text(code)
-    limits = Limits(**{"time_limit_s": WAIT_S, **limits})
+    limits = CommandLimits(**{"time_limit_s": WAIT_S, **limits})
     outcome = run_confined(
         CommandCall([sys.executable, "program.py"], own, work, (work / "output", work / "home"), limits=limits)
     )
@@ -185,7 +185,7 @@ def test_interpreter_beside_the_root_does_not_open_it(data, tmp_path):
     own.mkdir()
     code = f"import os; print(os.listdir({str(data)!r}))"
     task = CommandCall(["/bin/python3", "-c", code], own, tmp_path / "work", (tmp_path / "work",))
-    assert "PermissionError" in run_confined(task).failure(Limits())
+    assert "PermissionError" in run_confined(task).failure(CommandLimits())
 
 
 def test_what_root_keeps_from_others_is_closed(tmp_path):

@@ -13,7 +13,7 @@ from anonymization.methods.contract import (
 from anonymization.methods.voices.pseudo_speakers import Assignment
 from anonymization.methods.voices.targets import (
     SELECTIONS,
-    Source,
+    SourceUtterance,
     plan_targets,
     target_voice,
 )
@@ -24,7 +24,7 @@ GENDERS = {target.name: target.gender for target in TARGETS}
 
 def sources(speakers=6, utterances=5, *, role="training", level="utterance", split="train"):
     return [
-        Source(f"s{speaker}-{number}", f"s{speaker}", "fm"[speaker % 2], role, split, level)
+        SourceUtterance(f"s{speaker}-{number}", f"s{speaker}", "fm"[speaker % 2], role, split, level)
         for speaker in range(speakers)
         for number in range(utterances)
     ]
@@ -133,7 +133,7 @@ def test_runs_of_one_split_agree_when_they_know_its_population():
 @pytest.mark.parametrize("selection", ["random", "same-gender", "one-per-source"])
 def test_nobody_gets_their_own_voice(level, selection):
     rows = [
-        Source(f"{name}-{number}", name, gender, "trial", "dev", level)
+        SourceUtterance(f"{name}-{number}", name, gender, "trial", "dev", level)
         for name, gender in GENDERS.items()
         for number in range(30)
     ]

@@ -298,7 +298,7 @@ def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
     assert planning.plan_problems(study) == []
     systems = [one.submission for one in study.systems.order_by("-pk")]
     found = planning.judge_plan(study, systems=systems, data_sets=study.data_sets.all(), seconds=1)  # as the planner
-    assert found == planning.Verdict(["No allocation was found."], is_tried=True)
+    assert found == planning.PlanVerdict(["No allocation was found."], is_tried=True)
     assert planning.plan_problems(study) == ["No allocation was found."], "it was tried within the hour"
 
 
@@ -307,7 +307,7 @@ def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client
     monkeypatch.setattr(planning, "thread_time", lambda: float(next(ticks)))
     study = make_draft(make_heard_edition())
     client.force_login(study.created_by)
-    assert planning.judge_plan(study, seconds=1) == planning.Verdict([], is_tried=False, is_heard_once=True)
+    assert planning.judge_plan(study, seconds=1) == planning.PlanVerdict([], is_tried=False, is_heard_once=True)
     page = client.get(reverse("studies:planner", args=[study.name])).content.decode()
     assert "Whether they can be assigned is seen when the design is made." in page
     monkeypatch.setattr(planning, "allocate", lambda *_, **__: pytest.fail("a search that ended is not made again"))

@@ -21,7 +21,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from portal.intake.archives.reading import Limits
+from portal.intake.archives.reading import ArchiveLimits
 from tests.portal.hostile.packing import (
     BLOCK,
     WAV,
@@ -37,7 +37,7 @@ from tests.portal.hostile.packing import (
 )
 
 TEN_GB = 10 * 10**9
-WIDE = Limits(total_bytes=10**12, member_bytes=10**12)  # so that nothing but the ratio stops a bomb
+WIDE = ArchiveLimits(total_bytes=10**12, member_bytes=10**12)  # so that nothing but the ratio stops a bomb
 Content = bytes | Iterable[bytes]
 
 
@@ -49,7 +49,7 @@ class Hostile:
     build: Callable[[], Content]
     refused: bool = True
     handed_out: tuple[str, ...] | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
 
     def write(self, path: Path) -> None:
         content = self.build()
@@ -60,10 +60,10 @@ ARCHIVES: dict[str, Hostile] = {}
 
 
 def refused(
-    code: str, limits: Limits | None = None, name: str = ""
+    code: str, limits: ArchiveLimits | None = None, name: str = ""
 ) -> Callable[[Callable[[], Content]], Callable[[], Content]]:
     def register(build: Callable[[], Content]) -> Callable[[], Content]:
-        ARCHIVES[name or build.__name__] = Hostile(code, build, limits=limits or Limits())
+        ARCHIVES[name or build.__name__] = Hostile(code, build, limits=limits or ArchiveLimits())
         return build
 
     return register
@@ -517,7 +517,7 @@ def zip_same_data_twice() -> bytes:
     return zip_of(ZipEntry(b"x.wav"), ZipEntry(b"y.wav", start=0, packed=b"", packed_size=400))
 
 
-@refused("overlapping-entries", Limits(ratio=10**9, total_bytes=10**12))
+@refused("overlapping-entries", ArchiveLimits(ratio=10**9, total_bytes=10**12))
 def zip_quoted_overlap() -> list[bytes]:
     """Fifield's construction: each header is quoted as data by the entry before, and all end in one kernel."""
     kernel = ZipEntry(b"kernel.wav", b"", packed=zeros_deflated(21 * 2**20), size=21 * 2**20)
@@ -687,7 +687,7 @@ def long_name_bomb() -> bytes:
     return tar(tar_header("././@LongLink", 2**33, b"L"), bytes(BLOCK))
 
 
-@refused("too-many-members", Limits(ratio=10**9, members=20_000))
+@refused("too-many-members", ArchiveLimits(ratio=10**9, members=20_000))
 def tar_of_headers_without_end() -> bytes:
     return gzip.compress(pax_header(("comment", "x")) * 24_000, 1)
 
@@ -700,7 +700,7 @@ def tar_of_a_million_empty_folders() -> bytes:
     return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + one * 1000 + bytes(8)
 
 
-@refused("too-many-members", Limits(ratio=1000, members=20_000))
+@refused("too-many-members", ArchiveLimits(ratio=1000, members=20_000))
 def tar_of_very_many_empty_files() -> bytes:
     block = tar_header("000000.wav", form=tarfile.USTAR_FORMAT)
     names = (b"%06d.wav" % number for number in range(24_000))

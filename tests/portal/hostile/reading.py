@@ -16,7 +16,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from portal.intake.archives.reading import ArchiveRefused, Limits, read_archive
+from portal.intake.archives.reading import ArchiveLimits, ArchiveRefused, read_archive
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Reading:
     peak_bytes: int
 
 
-def read(path: Path, limits: Limits) -> Reading:
+def read(path: Path, limits: ArchiveLimits) -> Reading:
     """Read an archive to its end, as intake does, and measure."""
     before = _peak_bytes()
     begin = process_time()
@@ -62,7 +62,7 @@ class ReadingProcess:
         command = [sys.executable, "-m", "tests.portal.hostile.reading", str(folder)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def read(self, path: Path, limits: Limits) -> Reading:
+    def read(self, path: Path, limits: ArchiveLimits) -> Reading:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"path": str(path), "limits": asdict(limits)}) + "\n")
@@ -88,7 +88,7 @@ def main(folder: str) -> None:
         sys.stdout.flush()
         child = os.fork()
         if not child:
-            reading = read(Path(question["path"]), Limits(**question["limits"]))
+            reading = read(Path(question["path"]), ArchiveLimits(**question["limits"]))
             sys.stdout.write(json.dumps(asdict(reading)) + "\n")
             sys.stdout.flush()
             os._exit(0)

@@ -16,7 +16,7 @@ import soundfile
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from evaluation.protocols.recipes import FOLDER
-from portal.intake.archives.reading import Limits
+from portal.intake.archives.reading import ArchiveLimits
 from portal.intake.check import ArchiveCheck, FoundSpeech
 from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance, pcm_sha256
 from speech.audio.files import read_pcm16
@@ -80,7 +80,7 @@ def expect(originals: Mapping[str, np.ndarray], data_sets=None, **changes) -> Ex
         "audio_required": True,
         "scores_required": False,
         "description_required": False,
-        "limits": Limits(),
+        "limits": ArchiveLimits(),
     }
     return ExpectedSubmission(**(given | changes))
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.problems import Problem
-from portal.intake.archives.reading import ArchiveRefused, Limits, Member, read_archive
+from portal.intake.archives.reading import ArchiveLimits, ArchiveRefused, Member, read_archive
 from tests.portal.hostile.packing import WAV, ZipEntry, pax_header, tar, tar_file, tar_header, zip_of
 
 Tree = Mapping[str, bytes]
@@ -103,13 +103,13 @@ FORMATS: dict[str, Callable[[Tree], bytes]] = {
 SAMPLE = {"exp/a.wav": WAV * 40, "exp/é/b.txt": b"text\n" * 3000, "empty": b"", "x" * 90 + "/" + "y" * 120: b"long"}
 
 
-def read_all(path: Path, limits: Limits | None = None) -> tuple[dict[str, bytes], list[Problem]]:
+def read_all(path: Path, limits: ArchiveLimits | None = None) -> tuple[dict[str, bytes], list[Problem]]:
     problems: list[Problem] = []
-    archive = read_archive(path, name=path.name, limits=limits or Limits(), report=problems.append)
+    archive = read_archive(path, name=path.name, limits=limits or ArchiveLimits(), report=problems.append)
     return {member.path: stream.read() for member, stream in archive}, problems
 
 
-def refusal(content: bytes, path: Path, limits: Limits | None = None) -> str:
+def refusal(content: bytes, path: Path, limits: ArchiveLimits | None = None) -> str:
     path.write_bytes(content)
     with pytest.raises(ArchiveRefused) as caught:
         read_all(path, limits)
@@ -154,7 +154,7 @@ def test_sample_comes_out_in_its_order_whatever_was_read_of_it(form: str, tmp_pa
     for size in (0, 1, 1000):
         parts = [
             (member.path, member.size, stream.read(size))
-            for member, stream in read_archive(path, name="x", limits=Limits(), report=pytest.fail)
+            for member, stream in read_archive(path, name="x", limits=ArchiveLimits(), report=pytest.fail)
         ]
         assert parts == [(name, len(data), data[:size]) for name, data in SAMPLE.items()]
 
@@ -162,7 +162,7 @@ def test_sample_comes_out_in_its_order_whatever_was_read_of_it(form: str, tmp_pa
 def test_stream_gives_its_bytes_in_pieces_and_ends_with_its_file(tmp_path: Path) -> None:
     path = tmp_path / "team.tar"
     path.write_bytes(tar(tar_file("a", b"abcdef"), tar_file("b", b"second")))
-    archive = read_archive(path, name="x", limits=Limits(), report=pytest.fail)
+    archive = read_archive(path, name="x", limits=ArchiveLimits(), report=pytest.fail)
     member, stream = next(archive)
     assert member == Member("a", 6, 512)
     assert (stream.read(2), stream.read(0), stream.read(3), stream.read(), stream.read(5)) == (
@@ -181,7 +181,7 @@ def test_stream_gives_its_bytes_in_pieces_and_ends_with_its_file(tmp_path: Path)
 def test_position_grows_up_to_the_size_of_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "team.zip"
     path.write_bytes(pack_zip(zipfile.ZIP_STORED)({f"{number}.wav": WAV for number in range(50)}))
-    archive = read_archive(path, name="x", limits=Limits(), report=pytest.fail)
+    archive = read_archive(path, name="x", limits=ArchiveLimits(), report=pytest.fail)
     positions = [member.position for member, _ in archive]
     assert positions == sorted(set(positions))
     assert positions[0] == 0
@@ -218,13 +218,16 @@ def test_pax_header_of_all_and_comment_of_zip_are_passed_over(tmp_path: Path) ->
 def test_limits_hold_at_their_boundary(pack: Callable[[Tree], bytes], tmp_path: Path) -> None:
     path, tree = tmp_path / "team", {"a/x.wav": bytes(range(100)), "a/b/y.wav": bytes(range(50))}
     path.write_bytes(pack(tree))
-    assert read_all(path, Limits(members=2, total_bytes=150, member_bytes=100, depth=3, path_characters=9))[0] == tree
+    assert (
+        read_all(path, ArchiveLimits(members=2, total_bytes=150, member_bytes=100, depth=3, path_characters=9))[0]
+        == tree
+    )
     for limits, code in (
-        (Limits(members=1), "too-many-members"),
-        (Limits(total_bytes=149), "archive-too-large"),
-        (Limits(member_bytes=99), "member-too-large"),
-        (Limits(depth=2), "deep-path"),
-        (Limits(path_characters=8), "long-name"),
+        (ArchiveLimits(members=1), "too-many-members"),
+        (ArchiveLimits(total_bytes=149), "archive-too-large"),
+        (ArchiveLimits(member_bytes=99), "member-too-large"),
+        (ArchiveLimits(depth=2), "deep-path"),
+        (ArchiveLimits(path_characters=8), "long-name"),
     ):
         assert refusal(pack(tree), path, limits) == code
 
@@ -234,7 +237,7 @@ def test_small_files_may_pack_well_and_large_ones_may_not(form: str, tmp_path: P
     path, tree = tmp_path / "team", {"silence.wav": bytes(3 * 2**20)}
     path.write_bytes(FORMATS[form](tree))
     assert read_all(path)[0] == tree
-    assert refusal(path.read_bytes(), path, Limits(ratio_floor_bytes=2**20)) == "compression-bomb"
+    assert refusal(path.read_bytes(), path, ArchiveLimits(ratio_floor_bytes=2**20)) == "compression-bomb"
 
 
 def test_bomb_among_healthy_files_is_refused_by_its_own_ratio(tmp_path: Path) -> None:
@@ -242,9 +245,10 @@ def test_bomb_among_healthy_files_is_refused_by_its_own_ratio(tmp_path: Path) ->
     tree = {f"{number}.wav": noise[number:] for number in range(5)} | {"zeros": bytes(3 * 2**20)}
     for form in ("zip stored", "tar gnu"):
         (tmp_path / "team").write_bytes(FORMATS[form](tree))
-        assert read_all(tmp_path / "team", Limits(ratio_floor_bytes=2**20))[0] == tree
+        assert read_all(tmp_path / "team", ArchiveLimits(ratio_floor_bytes=2**20))[0] == tree
     assert (
-        refusal(FORMATS["zip deflated"](tree), tmp_path / "team", Limits(ratio_floor_bytes=2**20)) == "compression-bomb"
+        refusal(FORMATS["zip deflated"](tree), tmp_path / "team", ArchiveLimits(ratio_floor_bytes=2**20))
+        == "compression-bomb"
     )
 
 
@@ -281,7 +285,7 @@ def test_damage_raises_nothing_but_refusals(
     path.write_bytes(data if cut > 0.5 else data[: int(2 * cut * len(data))])
     sentence = ""
     try:
-        read_all(path, Limits(total_bytes=2**24, member_bytes=2**23))
+        read_all(path, ArchiveLimits(total_bytes=2**24, member_bytes=2**23))
     except ArchiveRefused as refused:
         sentence = refused.problem.sentence()
     assert not sentence or ": expected " in sentence

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from common.problems import Severity
-from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, Limits
+from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, ArchiveLimits
 from portal.intake.check import _in_order
 from portal.intake.contents import Content
 from portal.intake.expectation import ExpectedError, ExpectedSubmission, pcm_sha256
@@ -305,7 +305,7 @@ def test_hostile_archive_is_a_report_too(tmp_path):
 
 
 def test_limits_of_the_edition_hold(tmp_path):
-    report = checked(tmp_path, whole(), limits=Limits(members=3))
+    report = checked(tmp_path, whole(), limits=ArchiveLimits(members=3))
     assert [one.problem.code for one in report.findings] == ["too-many-members"]
 
 
@@ -362,7 +362,7 @@ def test_links_in_a_folder_are_followed_but_not_for_ever(tmp_path):
 
 
 def test_expectation_survives_its_file():
-    expected = expect(ORIGINALS, SETS, trial_counts={"one": (3, 40)}, limits=Limits(members=7))
+    expected = expect(ORIGINALS, SETS, trial_counts={"one": (3, 40)}, limits=ArchiveLimits(members=7))
     assert ExpectedSubmission.from_json(expected.to_json()) == expected
     assert ExpectedSubmission.from_json(expected.to_json().encode()).to_json() == expected.to_json()
 

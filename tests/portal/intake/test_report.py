@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.problems import Problem, Severity
-from portal.intake.report import TITLES, WHOLE_SUBMISSION, Counts, Finding, FindingList, IntakeReport, title_of
+from portal.intake.report import TITLES, WHOLE_SUBMISSION, Counts, FindingList, IntakeFinding, IntakeReport, title_of
 
 
 def problem(number, code="empty", severity=Severity.ERROR, count=1):
@@ -17,7 +17,7 @@ def problem(number, code="empty", severity=Severity.ERROR, count=1):
 
 
 def report_of(*findings):
-    return IntakeReport("T1.zip", "autumn", tuple(Finding(*one) for one in findings), Counts(files=3), ("u1",))
+    return IntakeReport("T1.zip", "autumn", tuple(IntakeFinding(*one) for one in findings), Counts(files=3), ("u1",))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from evaluation.app.objective_results.selectors import Extent, read_objective_values
+from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.values import Basis
 from listening.app.models import Study
@@ -337,7 +337,7 @@ def test_numbers_of_forty_systems_cost_two_queries(edition, django_assert_num_qu
         submissions.append(submission.pk)
     chosen = list(Submission.objects.filter(pk__in=submissions).select_related("system__edition"))
     with django_assert_num_queries(2):
-        found = read_objective_values(chosen, extent=Extent.RANKED)
+        found = read_objective_values(chosen, extent=ReadExtent.RANKED)
     averages = [one.average("eer", "kaldi", split="test") for one in found.values()]
     assert {round(one.value) for one in averages if one} == {20}
     assert len(found) == 40
