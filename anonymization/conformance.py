@@ -19,7 +19,6 @@ from functools import partial
 from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
@@ -35,6 +34,7 @@ from anonymization.methods.contract import (
     PseudoSpeaker,
     TargetPool,
     VoiceRequest,
+    find_missing_members,
     keeps_duration,
     plans_voices,
     takes_targets,
@@ -49,7 +49,6 @@ _NEAR, _NEAR_S = 0.25, 0.1
 # Two voices that differ by less than this part of their energy, at the best gain, are one.
 _DIFFERENCE = 0.01
 _FORK_LIMIT_S = 120.0
-_MEMBER = (property, FunctionType)
 _FORMANTS_HZ = ((600.0, 90.0), (1300.0, 110.0), (2600.0, 160.0), (3500.0, 220.0))
 _FULL_SCALE = 32767
 _BREACHES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -143,8 +142,7 @@ def _guarded(method: Anonymizer, what: str, check: Callable[[], Iterator[Problem
 
 
 def _check_description(method: Anonymizer) -> Iterator[Problem]:
-    if not isinstance(method, Anonymizer):
-        wanted = [each for each in _members() if not hasattr(method, each)]
+    if wanted := find_missing_members(method):
         yield _tell(method, "not-an-anonymizer", f"no {', '.join(wanted)}")
         return
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", str(method.name)):
@@ -320,11 +318,6 @@ def _check_worker(case: _Case) -> Iterator[Problem]:
         yield case.problem("worker", result)
     elif case.method.is_deterministic and not np.array_equal(result, case.run()):
         yield case.problem("worker:differs")
-
-
-def _members() -> tuple[str, ...]:
-    """What the protocol names."""
-    return tuple(name for name, value in vars(Anonymizer).items() if name[0] != "_" and isinstance(value, _MEMBER))
 
 
 def _describe_error(error: BaseException) -> str:

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from anonymization.methods.content_decoder import method as content_decoder
 from anonymization.methods.content_decoder import retrained
-from anonymization.methods.contract import MOST_PARAMETERS, Anonymizer, MethodError, Option, Parameter
+from anonymization.methods.contract import (
+    MOST_PARAMETERS,
+    Anonymizer,
+    MethodError,
+    Option,
+    Parameter,
+    find_missing_members,
+)
 from anonymization.methods.external.description import LONGEST_NAME, NAME
 from anonymization.methods.external.method import load_command
 from anonymization.methods.mcadams import method as mcadams
@@ -131,13 +138,13 @@ def _load(point: EntryPoint) -> list[Found]:
 
 def _given(thing: object) -> tuple[Anonymizer, ...]:
     """The anonymisers that an entry point gives."""
-    if callable(thing) and (isinstance(thing, type) or not isinstance(thing, Anonymizer)):
+    if callable(thing) and (isinstance(thing, type) or find_missing_members(thing)):
         thing = thing()
     things = thing if isinstance(thing, Sequence) and not isinstance(thing, str) else (thing,)
     if not things:
         raise MethodError("expected at least one anonymiser, found an empty list")
     for each in things:
-        if not isinstance(each, Anonymizer):
+        if find_missing_members(each):
             raise MethodError(f"expected an Anonymizer, a class of one, or a list of them, found {type(each).__name__}")
     return tuple(things)
 
