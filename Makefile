@@ -104,7 +104,8 @@ test-services: $(VENV)/dev $(VENV)/models
 	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL) $(ON_REDIS) $(NOT_ON_THEM)
 
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (three hours)
-	@$(PYTEST) -n 2 -m slow tests
+	@$(PYTEST) -n 2 -m slow tests $(addprefix --ignore=,$(PROCESSES))
+	@$(PYTEST) -n 2 -m slow $(PROCESSES)
 	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(BROWSER)
 	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening tests/evaluation/app tests/anonymization/app \
 		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" \

@@ -115,18 +115,22 @@ def wait_for(address: str) -> bytes:
     return wait_until(read, address)
 
 
-def make_demo(folder: Path, speech: str = "") -> None:
+def make_demo(
+    folder: Path, speech: str = "", measured: str = "B2 version 1: evaluated: All ", studies: int = 1
+) -> None:
     with started(f"make demo {speech}", folder, until="Ctrl-C ends it") as (address, lines, _):
         assert b"VoicePrivacy Portal" in wait_for(f"{address}/log-in/")
-        assert any(line.startswith("B2 version 1: evaluated: All ") for line in lines)
+        assert any(line.startswith(measured) for line in lines)
         links = [line.split()[1] for line in lines if line.startswith("  listen ")]
-        assert len(links) == (0 if speech else 1)
+        assert len(links) == studies
         for link in links:
             assert b"You are invited to a listening test" in wait_for(link.removeprefix("http://"))
 
 
 def make_demo_with_speech(folder: Path) -> None:
-    make_demo(folder, f"SPEECH={copy_speech(folder / 'speech', speakers_of_a_gender=1)}")
+    """One speaker of each gender is too little for a challenge: B2 alone anonymises it."""
+    speech = copy_speech(folder / "speech", speakers_of_a_gender=1)
+    make_demo(folder, f"SPEECH={speech}", measured="Measure demo_enrolls · b2-speech: Succeeded", studies=0)
 
 
 def make_test(folder: Path) -> None:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FunctionType
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
@@ -26,8 +25,7 @@ Options = Mapping[str, OptionValue]
 T = TypeVar("T")
 
 MOST_PARAMETERS = 4  # a voice is drawn from a key, which has so many words
-# An explanation looks at so much of an utterance, about an instant.
-FRAME_S = 0.04
+FRAME_S = 0.04  # of an utterance, about an instant: what an explanation looks at
 
 
 class MethodError(ValueError):
@@ -221,13 +219,8 @@ class Anonymizer(Protocol):
 
 
 def find_missing_members(thing: object, protocol: type = Anonymizer) -> list[str]:
-    """What a protocol of this module names and a thing lacks.
-
-    Not by `isinstance`: since Python 3.12 that does not see what a thing gives by `__getattr__`.
-    """
-    named = (each for part in protocol.__mro__ for each in vars(part).items())
-    members = [name for name, value in named if name[0] != "_" and isinstance(value, property | FunctionType)]
-    return [name for name in members if not hasattr(thing, name)]
+    """What a protocol names and a thing lacks; since Python 3.12 `isinstance` does not see what `__getattr__` gives."""
+    return [name for part in protocol.__mro__ for name in vars(part) if name[0] != "_" and not hasattr(thing, name)]
 
 
 Recording = Callable[[], tuple[Samples, int]]
