@@ -14,10 +14,10 @@ PYTEST := $(BIN)/python -m pytest -q
 NOT_SLOW := -m "not slow"
 QUICK := $(NOT_SLOW) --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
-# The portals of these tests would take the jobs of other tests of the same pytest process, so they have one of their own.
-PROCESSES := tests/portal/processes tests/listening/processes tests/portal/browser/test_journey.py \
-	tests/portal/browser/test_from_zero.py \
-	tests/listening/browser/test_whole_study.py tests/test_documentation.py
+# The portals of all these tests would take the jobs of other tests of the same pytest process, so they have one of their own.
+JOURNEYS := tests/portal/browser/test_journey.py tests/portal/browser/test_from_zero.py \
+	tests/listening/browser/test_whole_study.py
+PROCESSES := tests/portal/processes tests/listening/processes $(JOURNEYS) tests/test_documentation.py
 BROWSER := tests/portal/browser tests/listening/browser
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
 # anything is asked of it, and those that wait until a reader has used its processor time up.
@@ -106,7 +106,8 @@ test-services: $(VENV)/dev $(VENV)/models
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (three hours)
 	@$(PYTEST) -n 2 -m slow tests $(addprefix --ignore=,$(PROCESSES))
 	@$(PYTEST) -n 2 -m slow $(PROCESSES)
-	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(BROWSER)
+	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(BROWSER) $(addprefix --ignore=,$(JOURNEYS))
+	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(JOURNEYS)
 	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening tests/evaluation/app tests/anonymization/app \
 		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" \
 		--ignore-glob="*/analysis"
