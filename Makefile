@@ -103,7 +103,7 @@ test-processes: $(VENV)/dev $(VENV)/models browser
 test-services: $(VENV)/dev $(VENV)/models
 	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL) $(ON_REDIS) $(NOT_ON_THEM)
 
-test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (three hours)
+test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (two to three hours)
 	@$(PYTEST) -n 2 -m slow tests $(addprefix --ignore=,$(PROCESSES))
 	@$(PYTEST) -n 2 -m slow $(PROCESSES)
 	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(BROWSER) $(addprefix --ignore=,$(JOURNEYS))
