@@ -22,11 +22,15 @@ BROWSER := tests/portal/browser tests/listening/browser
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
 # anything is asked of it, and those that wait until a reader has used its processor time up.
 ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
-	tests/portal/teams/test_at_once.py tests/portal/corpora/test_import_corpus.py \
+	tests/portal/teams/test_at_once.py $(addprefix tests/portal/corpora/test_import_corpus.py::test_,same_import_again_changes_nothing \
+	contradiction_is_refused_and_changes_nothing second_import_of_a_corpus_under_way_is_refused) \
 	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) tests/portal/operations/test_backup.py \
-	$(addprefix tests/portal/submissions/test_,uploads.py intake.py) $(addprefix tests/listening/monitor/test_,exclusions.py \
-	exports.py monitoring.py) $(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py \
-	farming.py codes.py withdrawal.py)
+	tests/portal/submissions/test_uploads.py $(addprefix tests/portal/submissions/test_intake.py::test_,same_archive_is_refused_and_does_not_count \
+	check_waits_for_an_earlier_version_that_is_being_read check_gives_way_to_an_earlier_version_that_waits_for_a_worker \
+	withdrawing_ends_the_check_and_leaves_nothing later_version_lets_another_team_come_first_while_it_waits \
+	newest_sound_file_of_each_utterance_is_inherited newest_sound_document_is_inherited second_end_of_a_check_changes_nothing) \
+	$(addprefix tests/listening/monitor/test_,exclusions.py exports.py::test_whole_is_of_one_state_and_nobody_waits_for_it monitoring.py) \
+	$(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py farming.py codes.py withdrawal.py)
 # What depends on how messages are kept, by Redis or by the folder queue, on which the other tests of processes run; and
 # without those that have a Redis of their own there, too.
 ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py \
