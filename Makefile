@@ -20,7 +20,7 @@ JOURNEYS := tests/portal/browser/test_journey.py tests/portal/browser/test_from_
 PROCESSES := tests/portal/processes tests/listening/processes $(JOURNEYS) tests/test_documentation.py
 BROWSER := tests/portal/browser tests/listening/browser
 # What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
-# anything is asked of it, and those that wait until a reader has used its processor time up.
+# anything is asked of it.
 ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
 	tests/portal/teams/test_at_once.py $(addprefix tests/portal/corpora/test_import_corpus.py::test_,same_import_again_changes_nothing \
 	contradiction_is_refused_and_changes_nothing second_import_of_a_corpus_under_way_is_refused) \
@@ -36,9 +36,8 @@ ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accoun
 ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py \
 	two_hosts.py::test_submission_is_checked_measured_and_played_on_two_machines \
 	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker)
-NOT_ON_THEM := -k "not (another_version or cannot_be_checked or no_number or metadata_that or hostile or bad_corpus \
-	or unsafe_archive or would_end or real_ or spreadsheet or dictionary or page or command \
-	or queue_is_down or redis_was_away)"
+NOT_ON_THEM := -k "not (another_version or cannot_be_checked or no_number or metadata_that or real_ or page or queue_is_down \
+	or redis_was_away)"
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 # Everything but pip itself, which other steps use while it would be replaced.
