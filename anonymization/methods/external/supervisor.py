@@ -270,7 +270,9 @@ def _confine(plan: dict[str, Any]) -> None:
     rules = [(path, confinement.READ) for path in [*plan["read"], *confinement.list_own_files(os.getpid())]]
     rules += [(path, confinement.WRITE) for path in plan["write"]]
     rules += [(path, confinement.DEVICE) for path in plan["devices"]]
-    if plan["landlock"] and confinement.give_shared_memory(plan["limits"]["memory_mb"]):
+    # A new one would hide files of the command that lie there.
+    is_used = any(Path(confinement.SHARED_MEMORY) in Path(path).parents for path in [*plan["read"], *plan["write"]])
+    if plan["landlock"] and not is_used and confinement.give_shared_memory(plan["limits"]["memory_mb"]):
         rules.append((confinement.SHARED_MEMORY, confinement.WRITE))
     _drop_capabilities()
     if plan["landlock"]:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -248,6 +249,13 @@ if __name__ == "__main__":
 
 def _has_own_shared_memory(tmp_path):
     return run(tmp_path, "import os; os.listdir('/dev/shm')")[1] == ""
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this machine has no shared memory at /dev/shm")
+def test_command_whose_folders_lie_in_the_shared_memory_finds_them():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        outcome, failure = run(Path(folder), "import os; print(os.listdir())")
+    assert (failure, outcome.errors.strip()) == ("", "['program.py']")
 
 
 def test_child_that_outlives_the_command_is_ended_and_told(tmp_path):
