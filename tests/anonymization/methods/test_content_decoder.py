@@ -213,6 +213,7 @@ def test_a_noisy_voice_is_a_vector_of_the_right_size(text, monkeypatch):
 
 
 def test_expected_voice_follows_from_all_recordings_that_can_be_heard(monkeypatch):
+    pytest.importorskip("torch", reason="torch is not installed here")
     from speech.conversion import recognizer_map
 
     expected = recognizer_map.load(network_files.RECOGNIZER_MAP)
@@ -267,6 +268,7 @@ def test_every_method_that_keeps_the_course_of_f0_can_take_it_by_yaapt():
 
 def test_contour_of_the_original_follows_the_option(monkeypatch):
     """By either tracker it is that of the speech, at the frames of the spectrum; other options are not asked."""
+    pytest.importorskip("torch", reason="torch is not installed here")
     phase = 2 * np.pi * np.cumsum(150 + 30 * np.sin(np.arange(2 * RATE) / 4000)) / RATE
     samples = (3000 * sum(np.cos(k * phase) / k for k in range(1, 11))).astype(np.int16)
     found = [POOL._find_f0(samples, None, (None, np.log(200), 0.1), {"f0": name}) for name in ("praat", "yaapt")]
@@ -283,6 +285,7 @@ def test_contour_of_the_original_follows_the_option(monkeypatch):
 
 
 def test_estimated_f0_follows_from_codes_and_voice_and_not_from_the_original():
+    pytest.importorskip("torch", reason="torch is not installed here")
     layers = np.random.default_rng(1).standard_normal((50, 1536)).astype(np.float32).repeat(4, axis=0)
     pool = network_files.read_pool()
     genders = np.array(pool.genders)

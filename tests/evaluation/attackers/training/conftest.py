@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import torch
 
 from speech.encoders import registry
+
+torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 
 @pytest.fixture(autouse=True, scope="module")
