@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.bootstrap import Replicates, weighted_sum
 from evaluation.objective_results import values
 from evaluation.protocols.recipes import Average, Recipe, Track
 
@@ -96,3 +97,33 @@ def _average(
         return None
     basis = values.Basis.VALUES if all(one.is_recomputed for one in present) else values.Basis.REPORTED
     return values.Number(identity, value, basis, len(present))
+
+
+def add_average(
+    numbers: dict[NumberIdentity, values.Number],
+    replicates: Mapping[NumberIdentity, Replicates],
+    name: str,
+    weights: Mapping[str, float],
+    whole: NumberIdentity,
+) -> None:
+    """Add the average of an error rate to the numbers, with an interval where each of its data sets has resamples.
+
+    Nothing is added where a data set lacks its number: the table of the numbers shows that.
+
+    Args:
+        name: of the average, in place of a data set.
+        weights: by data set.
+        whole: identity of the numbers, but for the data set.
+    """
+    members = [numbers.get(replace(whole, data_set=one)) for one in weights]
+    present = [(one.identity.data_set, one.value) for one in members if one is not None]
+    try:
+        value = weighted_average(present, weights).value
+    except AverageError:
+        return
+    parts = [(100 * weight, replicates.get(replace(whole, data_set=one))) for one, weight in weights.items()]
+    known = [(weight, resamples) for weight, resamples in parts if resamples is not None]
+    interval = weighted_sum(known).find_interval() if len(known) == len(parts) else None
+    low, high = (interval.lower, interval.upper) if interval else (None, None)
+    identity = replace(whole, data_set=name)
+    numbers[identity] = values.Number(identity, value, values.Basis.VALUES, len(present), low=low, high=high)

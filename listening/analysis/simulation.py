@@ -41,7 +41,6 @@ import numpy as np
 from common.arrays import Floats, Ints, Texts
 from listening.analysis.reading.inputs import Scale
 
-VERSION = "simulated-1"
 _AXES = 6  # of a voice
 _MOST_GROUPS = 16
 

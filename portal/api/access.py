@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.core.cache import cache
+from django.http import Http404
 from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
@@ -62,6 +63,12 @@ def require_scope(request: Request, *scopes: Scope) -> None:
 
 
 # How often -----------------------------------------------------------------------------------------
+def require_organizer(user: Any) -> None:
+    """Raise Http404 for everybody else: to them there is nothing here."""
+    if not (user.is_authenticated and user.is_organizer):
+        raise Http404
+
+
 class TooMany(exceptions.Throttled):
     """More requests than `settings.API_REQUESTS_PER_MINUTE` allows."""
 

@@ -17,7 +17,7 @@ from portal.api.access import Scope
 from portal.api.base import ApiView, BytesRenderer, Computed, CsvRenderer, Shape, Who, operation
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for, makes_data_files
-from portal.core.downloads import csv_response
+from portal.core.downloads import as_download, csv_response
 from portal.editions.views import send_data_file
 from portal.intake.archives.limits import ARCHIVE_ENDINGS
 from portal.submissions.requirements import (
@@ -85,9 +85,8 @@ def show_expected(api: ApiView, edition: str) -> HttpResponse:
     wanted = api.request.query_params.get("system", "")
     system = corrected_system_for(api.user, chosen, wanted) if wanted else None
     name = f"{system.name if system else chosen.name}-expected.json"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     text = describe_requirements(chosen, system=system).to_json()
-    return HttpResponse(text, content_type="application/json", headers=headers)
+    return as_download(HttpResponse(text, content_type="application/json"), name)
 
 
 class AskedSetSerializer(Shape):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import shipped_editions
 from portal.accounts.models import User
-from portal.api.access import Scope
+from portal.api.access import Scope, require_organizer
 from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlRenderer, Who, operation
 from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
 from portal.challenges import services as editing
@@ -29,7 +29,7 @@ from portal.challenges.selectors import (
     managed_edition_for,
 )
 from portal.core.clock import read_clock
-from portal.core.downloads import csv_response
+from portal.core.downloads import as_download, csv_response
 from portal.core.panels import panel_data
 from portal.corpora.selectors import corpus_for
 from portal.editions import selectors as proposals
@@ -353,12 +353,6 @@ def shown(user: Any, edition: Edition, status: int = 200) -> Response:
     return Response(EditionSerializer(edition, context=_context(user)).data, status=status)
 
 
-def _require_organizer(user: Any) -> None:
-    """Editions are made by organizers; to others there is nothing here."""
-    if not (user.is_authenticated and user.is_organizer):
-        raise Http404
-
-
 @operation(EditionSerializer(many=True), who=Who.EVERYBODY)
 def list_editions(api: ApiView) -> Response:
     """The editions that you may see, the newest first."""
@@ -381,7 +375,7 @@ def list_editions(api: ApiView) -> Response:
 )
 def create_edition(api: ApiView) -> Response:
     """Make an edition, for organizers; with no `organizers` given it is yours alone."""
-    _require_organizer(api.user)
+    require_organizer(api.user)
     fields = {"organizers": [api.user]} | api.body(EditionFieldsSerializer, user=api.user)
     return shown(api.user, editing.create_edition(by=api.user, **fields), 201)
 
@@ -407,7 +401,7 @@ def change_edition(api: ApiView, edition: str) -> Response:
 @operation(EditionSerializer, takes=CopySerializer, status=201, example={"title": "Spring challenge", "name": "spring"})
 def copy_edition(api: ApiView, edition: str) -> Response:
     """The same edition under another name, without teams and not listed; for organizers."""
-    _require_organizer(api.user)
+    require_organizer(api.user)
     managed = managed_edition_for(api.user, edition)
     return shown(api.user, editing.copy_edition(edition=managed, by=api.user, **api.body(CopySerializer)), 201)
 
@@ -416,8 +410,7 @@ def copy_edition(api: ApiView, edition: str) -> Response:
 def show_recipe(api: ApiView, edition: str) -> HttpResponse:
     """The recipe of an edition as a TOML file."""
     chosen = edition_for(api.user, edition)
-    headers = {"Content-Disposition": f'attachment; filename="{chosen.name}.toml"'}
-    return HttpResponse(export_recipe(chosen), content_type="application/toml; charset=utf-8", headers=headers)
+    return _as_toml(chosen.name, export_recipe(chosen))
 
 
 @operation(OpenApiTypes.STR, kinds=[TomlRenderer], who=Who.ORGANIZER)
@@ -428,9 +421,11 @@ def propose_recipe(api: ApiView, corpus: str) -> HttpResponse:
         recipe = proposals.propose_recipe(chosen)
     except ValueError as error:
         raise NotPossible(str(error)) from error
-    headers = {"Content-Disposition": f'attachment; filename="{chosen.name}.toml"'}
-    text = proposals.write_recipe(recipe, chosen)
-    return HttpResponse(text, content_type="application/toml; charset=utf-8", headers=headers)
+    return _as_toml(chosen.name, proposals.write_recipe(recipe, chosen))
+
+
+def _as_toml(name: str, text: str) -> HttpResponse:
+    return as_download(HttpResponse(text, content_type="application/toml; charset=utf-8"), f"{name}.toml")
 
 
 @operation(AuditSerializer(many=True), asks=AuditSearchSerializer, kinds=WITH_CSV)

@@ -15,6 +15,7 @@ from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
 from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
 from portal.challenges.selectors import edition_for
+from portal.core.downloads import as_download
 
 
 class StudySerializer(Shape):
@@ -91,6 +92,6 @@ def show_table_of_results(api: ApiView, study: str, scores: str, table: str) -> 
     """One of these tables: `scores` is `raw`, `normalised` or `common`. As CSV by `format=csv` or `Accept`."""
     found = shown_analysis_for(api.user, study).table(scores, table)
     if api.wants_csv:
-        headers = {"Content-Disposition": f'attachment; filename="{study}-{scores}-{table}.csv"'}
-        return HttpResponse(found.csv(), content_type="text/csv; charset=utf-8", headers=headers)
+        response = HttpResponse(found.csv(), content_type="text/csv; charset=utf-8")
+        return as_download(response, f"{study}-{scores}-{table}.csv")
     return Response(TableSerializer(found).data)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from anonymization.app.models import NetworkTraining
 from anonymization.app.network_training.selectors import list_jobs, sum_up_state, trainings_for
+from portal.api.access import require_organizer
 from portal.api.base import ApiView, Shape, Who, operation
 from portal.api.submissions import JobSerializer
 from portal.jobs.models import JobState
@@ -60,6 +60,5 @@ class NetworkTrainingSerializer(Shape):
 def list_network_trainings(api: ApiView) -> Response:
     """Trainings of networks of anonymisers on corpora that you may see, the newest first, with their cards."""
     user: Any = api.user
-    if not (user.is_authenticated and user.is_organizer):
-        raise Http404
+    require_organizer(user)
     return api.paginated(trainings_for(user), NetworkTrainingSerializer)

@@ -39,21 +39,6 @@ REQUIRES: Mapping[str, str] = {
     "threadpoolctl": "threadpoolctl>=3.5",
     "zstandard": "zstandard>=0.23",
 }
-# Methods that need them say so and the others run.
-OPTIONAL = frozenset(
-    {
-        "amfm_decompy",
-        "ctranslate2",
-        "faster_whisper",
-        "hibari",
-        "onnxruntime",
-        "parselmouth",
-        "pyworld",
-        "safetensors",
-        "torch",
-        "torchaudio",
-    }
-)
 PYTHON = "3.11"  # or newer
 _MOMENT = (2020, 1, 1, 0, 0, 0)
 _START = '''"""The VoicePrivacy Portal from the shell: the program vp."""

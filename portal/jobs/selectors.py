@@ -111,6 +111,39 @@ def share_done(jobs: Sequence[Job]) -> float:
     return done / len(jobs) if jobs else 0.0
 
 
+@dataclass(frozen=True)
+class JobsProgress:
+    """How far some jobs are, which are `with_estimates` and in the order of their work."""
+
+    jobs: list[Job]
+
+    @property
+    def parts(self) -> list[Job]:
+        """The jobs whose progress is shown."""
+        return self.jobs
+
+    @property
+    def is_active(self) -> bool:
+        return any(not job.has_ended for job in self.jobs)
+
+    @property
+    def ended(self) -> int:
+        return sum(job.has_ended for job in self.parts)
+
+    @property
+    def percent(self) -> int:
+        return int(100 * share_done(self.parts))
+
+    @property
+    def running(self) -> list[Job]:
+        return [job for job in self.parts if job.state == JobState.RUNNING]
+
+    @property
+    def wait(self) -> str:
+        """What the next part waits for."""
+        return next((job.wait for job in self.parts if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
+
+
 def with_estimates(jobs: Iterable[Job]) -> list[Job]:
     """The jobs, each with `remaining`, how long its stage still needs, `estimate`, the same in words, `took`, and
     `wait`, what it waits for in a sentence.

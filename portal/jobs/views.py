@@ -23,6 +23,11 @@ PAGE_SIZE = 25
 HTMX_STOP_POLLING = 286
 
 
+def reload_page() -> HttpResponse:
+    """Once all jobs have ended, htmx stops asking for the live part of a page and loads the whole page again."""
+    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
+
+
 @staff_read
 def job_list(request: HttpRequest) -> HttpResponse:
     """All jobs, newest first, by state and by what they are for on request."""

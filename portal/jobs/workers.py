@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from common.cores import count_cores
 from common.memory import total_bytes
@@ -141,10 +141,13 @@ def forget_silent(now: datetime) -> None:
     Heartbeat.objects.filter(kind=KIND, at__lt=now - FORGOTTEN_AFTER).delete()
 
 
+def _find_alive(now: datetime) -> QuerySet[Heartbeat]:
+    return Heartbeat.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
+
+
 def served_queues(now: datetime) -> frozenset[str]:
     """The queues that a living worker serves."""
-    alive = Heartbeat.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
-    return frozenset(queue for heartbeat in alive for queue in heartbeat.details["queues"])
+    return frozenset(queue for heartbeat in _find_alive(now) for queue in heartbeat.details["queues"])
 
 
 def lacking(missing: Mapping[str, str]) -> dict[str, str]:
@@ -155,19 +158,17 @@ def lacking(missing: Mapping[str, str]) -> dict[str, str]:
     """
     if not any(missing.values()):
         return dict(missing)
-    alive = Heartbeat.objects.filter(kind=KIND, at__gte=read_clock() - timedelta(seconds=settings.JOB_LOST_AFTER_S))
-    had = {name for heartbeat in alive for name in heartbeat.details.get("engines") or ()}
+    had = {name for heartbeat in _find_alive(read_clock()) for name in heartbeat.details.get("engines") or ()}
     return {name: "" if name in had else sentence for name, sentence in missing.items()}
 
 
 def has_card(now: datetime, kind: str = "") -> bool:
     """Whether a living worker serves the queue of graphics cards and has one, with room for jobs of this kind."""
-    alive = Heartbeat.objects.filter(kind=KIND, at__gte=now - timedelta(seconds=settings.JOB_LOST_AFTER_S))
     return any(
         Queue.GPU in heartbeat.details["queues"]
         and heartbeat.details.get("card")
         and (not kind or _read_capacity(heartbeat).can_take(Queue.GPU, kind, ""))
-        for heartbeat in alive
+        for heartbeat in _find_alive(now)
     )
 
 

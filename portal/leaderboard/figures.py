@@ -87,15 +87,19 @@ class Drawing:
         return describe_bars(bars, minimum=self.minimum, **look)
 
 
-def describe_figure(drawing: Drawing, words: dict[str, Any], address: Callable[..., str]) -> dict[str, Any]:
+def describe_figure(
+    drawing: Drawing, words: dict[str, Any], address: Callable[..., str], *, is_drawn: bool = True
+) -> dict[str, Any]:
     """A drawing as `components/figure.html` takes it.
 
     Args:
         words: title, caption, alt and numbers.
         address: `address(extension, **query)` is where it is drawn as a file.
+        is_drawn: as a part of the page, and not as an image only.
     """
+    parts = drawn_in_page(drawing, words["alt"]) if is_drawn else {}
     return words | {
-        "drawn": {name: mark_safe(svg) for name, svg in drawn_in_page(drawing, words["alt"]).items()},  # noqa: S308
+        "drawn": {name: mark_safe(svg) for name, svg in parts.items()},  # noqa: S308
         "slug": drawing.slug,
         "key": drawing.key,
         "size": drawing.size(),

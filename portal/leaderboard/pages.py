@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from django.db.models import Max
 from django.urls import reverse
-from django.utils.safestring import mark_safe
 
 from common.rounding import few_digits
 from common.tables import Cell, Table, number_table
@@ -25,7 +24,7 @@ from evaluation.protocols.ranking.policy import condition_in_words, policy_in_wo
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
-from portal.leaderboard.figures import NARROW, Drawing, drawn_in_page, figure_key, list_drawings
+from portal.leaderboard.figures import Drawing, describe_figure, figure_key, list_drawings
 from portal.leaderboard.selectors import (
     Leaderboard,
     ShownAverage,
@@ -169,21 +168,7 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: LeaderboardChoic
         return f"{where}?{urlencode({'v': mark} | hidden | form)}"
 
     words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(leaderboard, drawing)
-    parts = drawn_in_page(drawing, words["alt"]) if is_drawn else {}
-    words["drawn"] = {name: mark_safe(svg) for name, svg in parts.items()}  # noqa: S308
-    words["narrow"] = {
-        "size": drawing.size(narrow=True),
-        "image": address("svg", shape=NARROW),
-        "dark": address("svg", shape=NARROW, theme="dark"),
-    }
-    return words | {
-        "slug": drawing.slug,
-        "key": drawing.key,
-        "size": drawing.size(),
-        "image": address("svg"),
-        "dark": address("svg", theme="dark"),
-        "downloads": [{"url": address(one), "label": one.upper()} for one in ("svg", "pdf", "png")],
-    }
+    return describe_figure(drawing, words, address, is_drawn=is_drawn)
 
 
 def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:

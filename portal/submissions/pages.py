@@ -29,7 +29,7 @@ from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.intake.report import describe_kept
 from portal.jobs.models import Job, JobState
 from portal.jobs.rules import can_run_again
-from portal.jobs.selectors import share_done, with_estimates
+from portal.jobs.selectors import JobsProgress, with_estimates
 from portal.submissions.diff import Change, ComparedSection, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
 from portal.submissions.removal import system_trail
@@ -117,14 +117,8 @@ def _found(submissions: QuerySet[Submission], search: dict[str, str]) -> QuerySe
 
 # A submission --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class SubmissionProgress:
+class SubmissionProgress(JobsProgress):
     """How far the work on a submission is."""
-
-    jobs: list[Job]
-
-    @property
-    def is_active(self) -> bool:
-        return any(not job.has_ended for job in self.jobs)
 
     @property
     def check(self) -> Job | None:
@@ -143,23 +137,6 @@ class SubmissionProgress:
     def work(self) -> str:
         """What these jobs do: anonymisation or evaluation."""
         return "anonymisation" if any(job.kind.startswith("anonymize") for job in self.parts) else "evaluation"
-
-    @property
-    def ended(self) -> int:
-        return sum(job.has_ended for job in self.parts)
-
-    @property
-    def percent(self) -> int:
-        return int(100 * share_done(self.parts))
-
-    @property
-    def running(self) -> list[Job]:
-        return [job for job in self.parts if job.state == JobState.RUNNING]
-
-    @property
-    def wait(self) -> str:
-        """What the next part waits for."""
-        return next((job.wait for job in self.parts if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
 
     @property
     def failed(self) -> list[Job]:

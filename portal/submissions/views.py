@@ -17,9 +17,10 @@ from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, organizer_read
 from portal.challenges.selectors import edition_for
-from portal.core.downloads import csv_response
+from portal.core.downloads import as_download, csv_response
 from portal.core.signed_urls import open_stored
 from portal.jobs.services import NotPossible
+from portal.jobs.views import reload_page
 from portal.submissions import pages, services
 from portal.submissions.diff import compare_submissions, difference_rows
 from portal.submissions.models import Submission, SubmittedDocument
@@ -35,8 +36,6 @@ from portal.submissions.selectors import (
     submission_for,
     upload_for,
 )
-
-HTMX_STOP_POLLING = 286
 
 
 @member_read
@@ -60,7 +59,7 @@ def submission_progress(request: HttpRequest, pk: int) -> HttpResponse:
     has_checked = request.GET.get("of") == "check" and progress.check is None
     if progress.is_active and not has_checked:
         return render(request, "submissions/_progress.html", {"submission": submission, "progress": progress})
-    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
+    return reload_page()
 
 
 @member_read
@@ -72,8 +71,8 @@ def report_csv(request: HttpRequest, pk: int) -> HttpResponse:
 @member_read
 def report_json(request: HttpRequest, pk: int) -> HttpResponse:
     submission = submission_for(request.user, pk)
-    headers = {"Content-Disposition": f'attachment; filename="{file_stem(submission)}-report.json"'}
-    return HttpResponse(load_stored_report(submission), content_type="application/json", headers=headers)
+    response = HttpResponse(load_stored_report(submission), content_type="application/json")
+    return as_download(response, f"{file_stem(submission)}-report.json")
 
 
 @member_read

@@ -33,7 +33,7 @@ from portal.core.signed_urls import signed_address, voice_sources
 from portal.core.storage import read_stored
 from portal.corpora.selectors import summaries
 from portal.jobs.models import ACTIVE_STATES, Job, JobState
-from portal.jobs.selectors import share_done, with_estimates
+from portal.jobs.selectors import JobsProgress, with_estimates
 from portal.submissions.models import SharedPart, Submission, SubmittedDocument, SubmittedFile, System
 from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import (
@@ -505,37 +505,15 @@ def measuring_per_second() -> float | None:
 
 
 @dataclass(frozen=True)
-class VersionProgress:
+class VersionProgress(JobsProgress):
     """How far the jobs of a version of a system are, in the order of their work.
 
     Attributes:
         lacks_engines: whether jobs of attacks, recognition or trainings are left out, which their own pages show.
     """
 
-    jobs: list[Job]
     estimate: str
     lacks_engines: bool = False
-
-    @property
-    def is_active(self) -> bool:
-        return any(not job.has_ended for job in self.jobs)
-
-    @property
-    def ended(self) -> int:
-        return sum(job.has_ended for job in self.jobs)
-
-    @property
-    def percent(self) -> int:
-        return int(100 * share_done(self.jobs))
-
-    @property
-    def running(self) -> list[Job]:
-        return [job for job in self.jobs if job.state == JobState.RUNNING]
-
-    @property
-    def wait(self) -> str:
-        """What the next job waits for."""
-        return next((job.wait for job in self.jobs if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
 
     @property
     def failed(self) -> list[Job]:

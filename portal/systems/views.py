@@ -30,6 +30,7 @@ from portal.core.fields import posted, show_form
 from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
 from portal.jobs.services import NotPossible
+from portal.jobs.views import reload_page
 from portal.submissions.removal import may_manage
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import file_for
@@ -47,7 +48,6 @@ from portal.systems.recognition import pages as recognition_pages
 from portal.systems.selectors import View, edition_of, member_view, numbers_view, organized_view, own_view
 from portal.systems.utterances import pages as utterances
 
-HTMX_STOP_POLLING = 286
 Page = Callable[..., HttpResponse]
 Respond = Callable[[str, Any], HttpResponse]
 
@@ -65,11 +65,6 @@ def _numbers_file(ending: str, respond: Respond, make: Callable[[View], Any]) ->
         return respond(f"{name}-{ending}", make(numbers_view(request, name)))
 
     return numbers_file
-
-
-def _stop_polling() -> HttpResponse:
-    """Once all jobs have ended, htmx stops asking for the live part of a page and loads the whole page again."""
-    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
 
 
 # Systems -------------------------------------------------------------------------------------------
@@ -151,7 +146,7 @@ def system_progress(request: HttpRequest, name: str) -> HttpResponse:
     view = member_view(request, name)
     progress = pages.describe_progress(view.submission)
     if not progress.is_active:
-        return _stop_polling()
+        return reload_page()
     return render(request, "systems/_progress.html", view.context | {"progress": progress})
 
 
@@ -304,7 +299,7 @@ def _engine_progress(kind: RunKind, address: str) -> Page:
         view = member_view(request, name)
         runs = list_unfinished(view, kind)
         if runs is None or not runs.active:
-            return _stop_polling()
+            return reload_page()
         context = view.context | {"runs": EngineRuns(runs.active, []), "address": reverse(address, args=[name])}
         return render(request, "systems/_engine_runs.html", context)
 
@@ -379,7 +374,7 @@ def training_live(request: HttpRequest, name: str, training: int) -> HttpRespons
     view = own_view(request, name)
     run = find_training(view.submission, training)
     if run.job is None or run.job.has_ended:
-        return _stop_polling()
+        return reload_page()
     return render(request, "systems/_training_live.html", view.context | training_pages.live_part(run))
 
 

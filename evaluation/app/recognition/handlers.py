@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,11 @@ from evaluation.app.runs.feature_cache import Extractor, extract_data_set, hypot
 from evaluation.app.runs.kinds import RECOGNITION
 from evaluation.app.runs.services import load_run, store_numbers
 from evaluation.formats.results import Gender, NumberIdentity, Speech
-from evaluation.metrics.averages import AverageError, weighted_average
-from evaluation.metrics.bootstrap import Replicates, weighted_sum
+from evaluation.metrics.bootstrap import Replicates
 from evaluation.metrics.word_errors import WordErrorCounts
 from evaluation.metrics.word_normalization import find_rule
 from evaluation.objective_results.recognition import GroupErrors, RecognitionReport, recognition_report
+from evaluation.objective_results.track_averages import add_average
 from evaluation.objective_results.values import AVERAGE, Basis, Number
 from portal.core.storage import replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
@@ -236,22 +236,8 @@ class _Count:
                 continue
             for split, weights in average.weights.items():
                 for speech in Speech:
-                    self._add_average(split, weights, speech)
-
-    def _add_average(self, split: str, weights: Mapping[str, float], speech: Speech) -> None:
-        whole = NumberIdentity("", Gender.ALL, "wer", self.estimator, Speech.ORIGINAL, None, speech)
-        members = [self.numbers.get(replace(whole, data_set=name)) for name in weights]
-        present = [(one.identity.data_set, one.value) for one in members if one is not None]
-        try:
-            value = weighted_average(present, dict(weights)).value
-        except AverageError:
-            return  # not all of its data sets were recognised, which the table shows
-        identity = replace(whole, data_set=f"{AVERAGE}{split}")
-        parts = [(100 * weight, self.replicates.get(replace(whole, data_set=name))) for name, weight in weights.items()]
-        known = [(weight, replicates) for weight, replicates in parts if replicates is not None]
-        interval = weighted_sum(known).find_interval() if len(known) == len(parts) else None
-        low, high = (interval.lower, interval.upper) if interval else (None, None)
-        self.numbers[identity] = Number(identity, value, Basis.VALUES, len(present), low=low, high=high)
+                    whole = NumberIdentity("", Gender.ALL, "wer", self.estimator, Speech.ORIGINAL, None, speech)
+                    add_average(self.numbers, self.replicates, f"{AVERAGE}{split}", weights, whole)
 
     def _tell_missing(self, name: str, texts: Mapping[str, str], part: _Part) -> None:
         import_again = "Import the corpus again with its texts; these utterances are left out."

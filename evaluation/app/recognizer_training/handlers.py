@@ -11,7 +11,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,9 +28,9 @@ from evaluation.app.runs.kinds import PHONE_TRAINING, PHONES_TEXT, RETRAINED
 from evaluation.app.runs.services import load_run, store_numbers
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.formats.results import Gender, NumberIdentity, Speech
-from evaluation.metrics.averages import AverageError, weighted_average
-from evaluation.metrics.bootstrap import Interval, Replicates, weighted_sum
+from evaluation.metrics.bootstrap import Interval, Replicates
 from evaluation.objective_results.phones import PhoneComparison, compare_phones
+from evaluation.objective_results.track_averages import add_average
 from evaluation.objective_results.values import AVERAGE, Basis, Number
 from evaluation.recognizer_training import frames
 from portal.challenges.models import DataSet, Utterance
@@ -315,21 +315,7 @@ class _Count:
             for split, weights in average.weights.items():
                 for training, speech in sorted(identities, key=str):
                     whole = NumberIdentity("", Gender.ALL, METRIC, ESTIMATOR, training, None, speech)
-                    self._add_average(f"{AVERAGE}{split}", weights, whole)
-
-    def _add_average(self, name: str, weights: Mapping[str, float], whole: NumberIdentity) -> None:
-        members = [self.numbers.get(replace(whole, data_set=one)) for one in weights]
-        present = [(one.identity.data_set, one.value) for one in members if one is not None]
-        try:
-            value = weighted_average(present, dict(weights)).value
-        except AverageError:
-            return  # not all of its data sets were heard
-        parts = [(100 * weight, self.replicates.get(replace(whole, data_set=one))) for one, weight in weights.items()]
-        known = [(weight, replicates) for weight, replicates in parts if replicates is not None]
-        interval = weighted_sum(known).find_interval() if len(known) == len(parts) else None
-        low, high = (interval.lower, interval.upper) if interval else (None, None)
-        identity = replace(whole, data_set=name)
-        self.numbers[identity] = Number(identity, value, Basis.VALUES, len(present), low=low, high=high)
+                    add_average(self.numbers, self.replicates, f"{AVERAGE}{split}", weights, whole)
 
 
 def _merge(parts: Sequence[_Part]) -> _Part:

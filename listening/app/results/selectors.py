@@ -205,11 +205,6 @@ def outdating(changes: Iterable[Changed]) -> list[Changed]:
     return [one for one in changes if one is not Changed.MEASURES]
 
 
-def is_outdated(analysis: Analysis, study: Study) -> bool:
-    """Whether what listeners said would be analysed otherwise by now."""
-    return bool(outdating(changes_since(analysis, study)))
-
-
 @lru_cache(maxsize=KEPT)
 def parsed_results(key: str) -> Results:
     """The results in a stored file."""

@@ -42,7 +42,7 @@ class Statement:
 
     def read(self, *parameters: Any) -> list[tuple[Any, ...]]:
         """The fields of each row."""
-        return read_together((self, parameters))[0]
+        return read_together_with_clock((self, parameters))[0][0]
 
     def instance(self, row: Sequence[Any]) -> Any:
         """A row as an instance of the model, whose other fields are read when they are asked for."""
@@ -61,18 +61,14 @@ class Statement:
         return known
 
 
-def read_together(*asked: tuple[Statement, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
-    """The rows of several statements, each of which sees what was committed before it began.
-
-    So a first one that holds a row makes sure that the others see what the holder before has left.
-    """
-    return read_together_with_clock(*asked)[0]
-
-
 def read_together_with_clock(
     *asked: tuple[Statement, Sequence[Any]],
 ) -> tuple[list[list[tuple[Any, ...]]], datetime]:
-    """As `read_together`, and the time of `read_clock` when all was read, which costs no message of its own."""
+    """The rows of several statements, each of which sees what was committed before it began, and the time of
+    `read_clock` when all was read, which costs no message of its own.
+
+    So a first one that holds a row makes sure that the others see what the holder before has left.
+    """
     known = [statement.compiled() for statement, _ in asked]
     found, now = [], timezone.now()
     with connection.cursor() as cursor:

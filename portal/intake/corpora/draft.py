@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -82,7 +82,7 @@ class DraftTrialList:
         name: ``<enrolment set>-<trial set>``.
         origin: ``given`` in a file, or every model against every utterance of its gender.
         target_count, nontarget_count: number of pairs of the same speaker, and of different ones.
-        trials: the given pairs in file order; None for a product (`trial_pairs` makes them).
+        trials: the given pairs in file order; None for a product.
     """
 
     name: str
@@ -158,22 +158,6 @@ def _values(row: Any) -> list[Any]:
 def empty_draft(layout: Layout | None, problems: tuple[Problem, ...]) -> CorpusDraft:
     """A draft of a folder that could not be read at all."""
     return CorpusDraft(layout, (), (), (), (), synthetic=False, licence="", problems=problems)
-
-
-def trial_pairs(draft: CorpusDraft, trial_list: DraftTrialList) -> Iterator[Trial]:
-    """The trials of a list, one by one: as given, or the product model by model."""
-    if trial_list.trials is not None:
-        yield from trial_list.trials
-        return
-    gender_of = {speaker.name: speaker.gender for speaker in draft.speakers}
-    speaker_of = {utterance.name: utterance.speaker for utterance in draft.utterances}
-    sets = {data_set.name: data_set for data_set in draft.data_sets}
-    models = sorted({speaker_of[name] for name in sets[trial_list.enrolment_set].utterances})
-    trials = [(name, speaker_of[name]) for name in sets[trial_list.trial_set].utterances]
-    for model in models:
-        for name, speaker in trials:
-            if gender_of[model] == gender_of[speaker]:
-                yield Trial(model, name, model == speaker)
 
 
 class FilePlace(NamedTuple):

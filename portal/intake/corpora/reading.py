@@ -1,22 +1,22 @@
 """Reads a corpus of any layout: which one a folder has, its draft, and the check of its audio.
 
-`read_corpus` opens no audio. `check_audio` decodes every file once, utterance by utterance, so that a job can show
-progress, store the facts of each and go on where it stopped; `check_duplicates` follows when all are known.
+`read_corpus` opens no audio. `check_utterance_audio` says what is wrong with the facts of one file, so that a job can
+show progress and go on where it stopped; `check_duplicates` follows when all are known.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from common.problems import Problem
 from portal.intake.corpora import kaldi_directories, manifest, trees
 from portal.intake.corpora.draft import CorpusDraft, DraftUtterance, FilePlace, Layout, empty_draft
 from portal.intake.expectation import CHALLENGE_RATE_HZ
 from portal.intake.speech import LONG_S, LONGEST_S, SHORTEST_S
-from speech.audio.files import AudioError, AudioFacts, inspect_audio
+from speech.audio.files import AudioFacts
 
 _SHAPES = "; ".join((trees.LIBRISPEECH_SHAPE, trees.VCTK_SHAPE, kaldi_directories.SHAPE, manifest.SHAPE))
 SHORT_S = 0.3
@@ -111,35 +111,6 @@ def _content(folder: Path) -> str:
     if not names:
         return "an empty folder"
     return f"a folder of {len(names)} entries such as {', '.join(names[:3])}"
-
-
-class AudioCheck(NamedTuple):
-    """What was found out about one utterance; `facts` is None where the file cannot be used."""
-
-    utterance: DraftUtterance
-    facts: AudioFacts | None
-    problems: tuple[Problem, ...]
-
-
-def check_audio(
-    utterances: Iterable[DraftUtterance], *, expected_rate: int = CHALLENGE_RATE_HZ, resample: bool = False
-) -> Iterator[AudioCheck]:
-    """Inspect the audio of each utterance in turn; utterances without a file are passed over.
-
-    Args:
-        expected_rate: sampling rate in Hz.
-        resample: accept other rates, since the caller converts.
-    """
-    for utterance in utterances:
-        if utterance.audio is None:
-            continue
-        try:
-            facts = inspect_audio(utterance.audio)
-        except AudioError as error:
-            yield AudioCheck(utterance, None, (error.problem(utterance.file or utterance.name),))
-        else:
-            problems = check_utterance_audio(utterance, facts, expected_rate, resample)
-            yield AudioCheck(utterance, facts, tuple(problems))
 
 
 def check_utterance_audio(

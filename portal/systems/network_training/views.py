@@ -19,11 +19,10 @@ from portal.core.fields import posted, show_form
 from portal.core.storage import read_stored
 from portal.corpora.selectors import corpus_for
 from portal.jobs.services import NotPossible
+from portal.jobs.views import reload_page
 from portal.systems.exports import pack_files
 from portal.systems.network_training import pages
 from portal.systems.network_training.forms import NetworkTrainingForm
-
-HTMX_STOP_POLLING = 286
 
 
 @organizer_read
@@ -54,7 +53,7 @@ def training_live(request: HttpRequest, training: int) -> HttpResponse:
     """The part of `training_detail` that renews itself; at the end the whole page is loaded again."""
     live = pages.live_part(training_for(request.user, training))
     if not live["is_active"]:
-        return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
+        return reload_page()
     return render(request, "systems/network_training/_live.html", live)
 
 

@@ -6,6 +6,10 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from portal.intake.corpora.draft import Trial
+from portal.intake.corpora.reading import check_utterance_audio
+from speech.audio.files import AudioError, inspect_audio
+
 SENTENCE = "HE SAID SO"
 
 
@@ -144,3 +148,29 @@ def edit(path, old, new):
     text = path.read_text(encoding="utf-8")
     assert old in text, f"{old!r} is not in {path}"
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def trial_pairs(draft, trial_list):
+    """The trials of a list, one by one: as given, or the product model by model."""
+    if trial_list.trials is not None:
+        yield from trial_list.trials
+        return
+    gender_of = {speaker.name: speaker.gender for speaker in draft.speakers}
+    speaker_of = {utterance.name: utterance.speaker for utterance in draft.utterances}
+    sets = {data_set.name: data_set for data_set in draft.data_sets}
+    models = sorted({speaker_of[name] for name in sets[trial_list.enrolment_set].utterances})
+    trials = [(name, speaker_of[name]) for name in sets[trial_list.trial_set].utterances]
+    for model in models:
+        for name, speaker in trials:
+            if gender_of[model] == gender_of[speaker]:
+                yield Trial(model, name, model == speaker)
+
+
+def check_audio(utterances):
+    """Facts and problems of the audio of each utterance, as an import finds them; no facts where it cannot be used."""
+    for utterance in utterances:
+        try:
+            facts = inspect_audio(utterance.audio)
+            yield facts, check_utterance_audio(utterance, facts)
+        except AudioError as error:
+            yield None, [error.problem(utterance.file)]

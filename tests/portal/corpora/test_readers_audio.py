@@ -7,7 +7,7 @@ import pytest
 
 from common.problems import Severity
 from portal.intake.corpora.draft import DraftUtterance
-from portal.intake.corpora.reading import check_audio, check_duplicates, check_utterance_audio, read_corpus
+from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
 from speech.audio.files import AudioFacts, inspect_audio
 from tests.portal.corpora import corpora
 
@@ -72,8 +72,8 @@ def test_every_problem_of_a_corpus_is_found_utterance_by_utterance(tmp_path):
     corpora.write_audio(paths[3])
     paths[3].write_bytes(paths[3].read_bytes()[:5000])
     paths[4].write_text("not audio at all")
-    checks = list(check_audio(draft.utterances))
-    assert [[problem.code for problem in check.problems] for check in checks] == [
+    checks = list(corpora.check_audio(draft.utterances))
+    assert [[problem.code for problem in problems] for _, problems in checks] == [
         [],
         ["not-mono"],
         ["wrong-rate"],
@@ -81,22 +81,8 @@ def test_every_problem_of_a_corpus_is_found_utterance_by_utterance(tmp_path):
         ["not-audio"],
         ["empty"],
     ]
-    assert [check.facts is None for check in checks] == [False, False, False, True, True, True]
-    assert checks[3].problems[0].file == "a/a_3.flac"
-
-
-def test_an_interrupted_pass_goes_on_where_it_stopped(tmp_path):
-    rows = corpora.manifest_rows((("a", "F"),), each=4)
-    draft = read_corpus(corpora.manifest(tmp_path, rows))
-    for utterance in draft.utterances:
-        corpora.write_audio(utterance.audio)
-    first = next(check_audio(draft.utterances))
-    rest = list(check_audio(draft.utterances[1:]))
-    assert [first, *rest] == list(check_audio(draft.utterances))
-
-
-def test_utterances_without_audio_are_passed_over():
-    assert list(check_audio([dataclasses.replace(UTTERANCE, audio=None)])) == []
+    assert [facts is None for facts, _ in checks] == [False, False, False, True, True, True]
+    assert checks[3][1][0].file == "a/a_3.flac"
 
 
 def test_files_of_the_same_content_are_one_warning(tmp_path):
@@ -112,9 +98,10 @@ def test_files_of_the_same_content_are_one_warning(tmp_path):
 @pytest.mark.skipif(not SPEECH.is_dir(), reason=f"{SPEECH} is not here")
 def test_real_speech_decodes_and_is_as_stated():
     draft = read_corpus(SPEECH)
-    checks = list(check_audio(draft.utterances))
-    assert [check for check in checks if check.problems] == []
-    assert check_duplicates({c.utterance.name: c.facts.sha256 for c in checks if c.facts}) == []
-    quietest = min(checks, key=lambda check: check.facts.peak)
-    assert quietest.utterance.name == "03-01-04-01-01-01-09"
-    assert 0.005 < quietest.facts.peak < 0.01
+    checks = list(corpora.check_audio(draft.utterances))
+    assert [problems for _, problems in checks if problems] == []
+    known = {utterance.name: facts for utterance, (facts, _) in zip(draft.utterances, checks, strict=True)}
+    assert check_duplicates({name: facts.sha256 for name, facts in known.items()}) == []
+    quietest = min(known, key=lambda name: known[name].peak)
+    assert quietest == "03-01-04-01-01-01-09"
+    assert 0.005 < known[quietest].peak < 0.01

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from common.problems import Severity
-from portal.intake.corpora.draft import CorpusDraft, Layout, trial_pairs
+from portal.intake.corpora.draft import CorpusDraft, Layout
 from portal.intake.corpora.reading import detect_layout, read_corpus
 from tests.portal.corpora import corpora
-from tests.portal.corpora.corpora import found, sentence, sizes
+from tests.portal.corpora.corpora import found, sentence, sizes, trial_pairs
 
 DATA = Path("../shared/vpc-librispeech/data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")

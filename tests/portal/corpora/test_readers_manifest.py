@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from common.problems import Severity
-from portal.intake.corpora.draft import Layout, trial_pairs
+from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout, read_corpus
 from tests.portal.corpora import corpora
-from tests.portal.corpora.corpora import found, sentence, sizes
+from tests.portal.corpora.corpora import found, sentence, sizes, trial_pairs
 
 SPEECH = Path("../shared/speech")
 needs_speech = pytest.mark.skipif(not SPEECH.is_dir(), reason=f"{SPEECH} is not here")
