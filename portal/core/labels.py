@@ -35,13 +35,23 @@ def moment_cell(at: datetime, form: str = "%Y-%m-%d", link: str = "") -> Cell:
 
 
 def missing_line(lacks: Iterable[tuple[str, str]]) -> str:
-    """One line on what cannot run here, each with its reason; empty where nothing is.
+    """One line on what cannot run here, each with its reason, several of one reason together; empty where nothing is.
 
     Args:
         lacks: title, and the sentence that says what is missing; empty where nothing is.
     """
     told = [(title, INSTALLING.sub("", reason).strip().rstrip(".")) for title, reason in lacks if reason]
-    words = [reason if title.lower() in reason.lower() else f"{title} ({reason})" for title, reason in told]
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for title, reason in told:
+        groups.setdefault(reason.removeprefix(f"{title} "), []).append((title, reason))
+    words = []
+    for common, group in groups.items():
+        title, reason = group[0]
+        if len(group) > 1:
+            names = dict.fromkeys(title.partition(" (")[0] for title, _ in group)
+            words.append(f"{', '.join(names)} ({common})")
+        else:
+            words.append(reason if title.lower() in reason.lower() else f"{title} ({reason})")
     return f"Cannot run here: {'; '.join(words)}." if words else ""
 
 

@@ -73,3 +73,12 @@ def test_line_on_what_cannot_run_holds_no_commands():
         "Cannot run here: World needs the package pyworld, which is not installed here; C (Its weights are missing)."
     )
     assert wording.missing_line([("B", "")]) == ""
+
+
+def test_what_cannot_run_for_one_reason_is_named_together():
+    lacks = [
+        (title, f"{title} needs torch, which is not installed here.") for title in ("A lite (a)", "B", "A lite (b)")
+    ]
+    assert wording.missing_line([*lacks, ("C", "Its weights are missing."), ("D", "Its weights are missing.")]) == (
+        "Cannot run here: A lite, B (needs torch, which is not installed here); C, D (Its weights are missing)."
+    )
