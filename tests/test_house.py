@@ -240,6 +240,18 @@ def test_templates_keep_to_160_columns():
     assert long == []
 
 
+def test_comments_of_templates_end_on_their_line():
+    """Django shows what goes on in the next one."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "templates").rglob("*"))
+        if path.is_file()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if line.count("{#") != line.count("#}")
+    ]
+    assert wrong == []
+
+
 def test_moments_of_pages_are_to_the_second():
     """Parts of a second are of no use there, and a page with 10.8765 seconds seems to show a number 0.8765."""
     assert moment(datetime(2026, 11, 28, 18, 1, 10, 876543, tzinfo=UTC)) == "2026-11-28T18:01:10+00:00"

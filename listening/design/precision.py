@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import nan, sqrt
 
 import numpy as np
 
@@ -34,6 +34,7 @@ RAW_DEVIATION = 0.25  # of a scale's length, as ratings of one system typically 
 _REPETITIONS = 5_000
 _LEVELS = 10
 _CUT_DEVIATIONS = 2.0
+FEWEST_OF_A_CLASS = 2  # ratings, for an interval of an equal error rate
 _NORMAL_95 = 1.959963984540054
 
 
@@ -47,7 +48,8 @@ class SystemPrecision:
         ratings: of this system.
         targets, nontargets: what its equal error rate is read from: pairs of its own (verifiability), or the
             originals of the study against all of its own ratings.
-        eer_half_width: of the 95 % interval at the expected EER, with listeners alike.
+        eer_half_width: of the 95 % interval at the expected EER, with listeners alike; NaN where a class has fewer than
+            `FEWEST_OF_A_CLASS` ratings.
         naive_eer_half_width: the same if all ratings were independent.
         mean_half_width: of the mean normalised rating, with listeners alike.
         raw_mean_half_width: of the mean rating, in points of the scale, with listeners alike.
@@ -91,9 +93,10 @@ def interval_width(
         DesignError: fewer than two ratings of a class, or a rate outside of (0, 1).
     """
     targets = trials_per_class if reference_trials is None or task in COMPARING else reference_trials
-    if min(targets, trials_per_class) < 2 or not 0 < eer < 1:
+    if min(targets, trials_per_class) < FEWEST_OF_A_CLASS or not 0 < eer < 1:
         raise DesignError(
-            f"Expected at least 2 ratings of each class and a rate between 0 and 1, found {trials_per_class} and {eer}."
+            f"Expected at least {FEWEST_OF_A_CLASS} ratings of each class and a rate between 0 and 1, found "
+            f"{trials_per_class} and {eer}."
         )
     return inflation * _simulated_half_width(targets, trials_per_class, round(float(eer), 6))
 
@@ -124,7 +127,7 @@ def plan_precision(
         other_trials: practice, gold and bridge trials of each evaluator, which are paid and not scored.
 
     Raises:
-        DesignError: no system, or fewer than two ratings of each class for a system.
+        DesignError: no system, no evaluator, or more originals than trials.
     """
     if not systems or evaluators < 1 or not 0 <= originals <= trials:
         raise DesignError(
@@ -149,12 +152,12 @@ def _row(
 ) -> SystemPrecision:
     if task in COMPARING:
         targets, nontargets = ratings - ratings // 2, ratings // 2
-        naive = interval_width(task, nontargets, eer)
     else:
         targets, nontargets = originals, ratings
-        naive = interval_width(task, ratings, eer, reference_trials=originals) if originals else float("nan")
+    is_known = min(targets, nontargets) >= FEWEST_OF_A_CLASS
+    naive = interval_width(task, nontargets, eer, reference_trials=targets) if is_known else nan
     normalised, raw = factors
-    standard = _NORMAL_95 / sqrt(ratings)
+    standard = _NORMAL_95 / sqrt(ratings) if ratings else nan
     of_means = normalised * NORMALISED_DEVIATION * standard, raw * RAW_DEVIATION * (scale_points - 1) * standard
     return SystemPrecision(system, task, ratings, targets, nontargets, normalised * naive, naive, *of_means)
 

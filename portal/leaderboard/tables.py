@@ -424,7 +424,7 @@ def _most_private(ranked: Sequence[RankingRow]) -> str:
     if len(names) == len(ranked) or highest > CHANCE_EER:
         return ""
     eer, around = round_average(lowest[names[0]], "%")
-    said = f" Most private by the lowest EER of any attack: {' and '.join(names)}, {eer} %"
+    said = f" Most private of the ranked systems by the lowest EER of any attack: {' and '.join(names)}, {eer} %"
     return f"{said} ({around})." if around else f"{said}."
 
 

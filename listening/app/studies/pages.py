@@ -481,7 +481,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
     page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}
     try:
         page |= _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
-    except DesignError as error:  # no system, or hardly a rating
+    except DesignError as error:  # no system
         return page | {"plan_problems": verdict.problems or error.problems}
     page["notes"] += [RATED_ONCE] if verdict.is_heard_once else []
     return page
@@ -563,7 +563,8 @@ def _precision_table(
             return
         for row in of_tasks:  # a dash where there is nothing to compare with
             yield "–" if isnan(row.eer_half_width) else _half_width(row.eer_half_width)
-        yield from (f"± {of_tasks[0].raw_mean_half_width:.2f}", f"± {of_tasks[0].mean_half_width:.3f}")
+        widths = (of_tasks[0].raw_mean_half_width, 2), (of_tasks[0].mean_half_width, 3)
+        yield from ("–" if isnan(width) else f"± {width:.{digits}f}" for width, digits in widths)
 
     caption = "How precise the results of each system will be" if with_widths else "Ratings of each system"
     return number_table("Precision of each system", heads, map(cells, systems), caption=caption)

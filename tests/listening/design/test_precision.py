@@ -1,5 +1,7 @@
 """Interval widths against the published table, and what a study takes."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,18 @@ def test_the_interpolated_rate_of_known_ratings():
 def test_no_interval_of_nothing(trials, rate):
     with pytest.raises(DesignError, match="at least 2 ratings"):
         interval_width("verifiability", trials, rate)
+
+
+def test_plan_of_few_ratings_stands_without_intervals():
+    """Three ratings of a system are two pairs of one class and one of the other."""
+    plan = plan_precision(evaluators=3, trials=8, originals=4, systems=["A", "B", "C", "D"])
+    rows = {row.task: row for row in plan.rows if row.system == "A"}
+    assert (rows["verifiability"].targets, rows["verifiability"].nontargets) == (2, 1)
+    assert math.isnan(rows["verifiability"].eer_half_width)
+    assert 0 < rows["naturalness"].eer_half_width < 1
+    without = plan_precision(evaluators=1, trials=2, originals=1, systems=["A", "B"]).rows[-1]
+    assert without.ratings == 0
+    assert math.isnan(without.mean_half_width)
 
 
 def test_what_the_study_of_2022_takes():
