@@ -53,7 +53,7 @@ def first_account(request: HttpRequest, secret: str) -> HttpResponse:
     if ratelimit.consume(request, **counted) is None:
         return error_page(request, 429)
     if not is_first_secret(secret):
-        raise Http404
+        return _first_account_is_made(request)
     form = None if request.user.is_authenticated else FirstAccountForm(posted(request))
     if request.method != "POST" or (form and not form.is_valid()):
         return render(request, "accounts/first.html", {"form": form}, status=422 if form and form.errors else 200)
@@ -62,9 +62,19 @@ def first_account(request: HttpRequest, secret: str) -> HttpResponse:
             take_first_account(secret=secret, user=cast("User", request.user))
             return redirect("home")
         user = make_first_account(secret=secret, **form.account_fields())
-    except LookupError as error:
-        raise Http404 from error
+    except LookupError:
+        return _first_account_is_made(request)
     return perform_login(request, user)
+
+
+def _first_account_is_made(request: HttpRequest) -> HttpResponse:
+    """Where the address opens nothing any more: who sent the form twice, by a double click, has the account already."""
+    if request.method != "POST" or not selectors.operators().exists():
+        raise Http404
+    if request.user.is_authenticated:
+        return redirect("home")
+    messages.info(request, "The first account is made already. Log in with it.")
+    return redirect("account_login")
 
 
 @member_page

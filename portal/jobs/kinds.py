@@ -41,6 +41,7 @@ class JobKind:
         uses_card: it runs on a graphics card as well, and goes there where a worker has one unless it is told.
         comes_first: people wait for it, so that it starts before all others of its queue.
         on_end: called with each job of this kind in the transaction in which it succeeded, failed or was cancelled.
+        on_again: called with each job of this kind in the transaction in which somebody lets it run again.
         find_obstacle: why an ended job cannot run again; None where it can.
     """
 
@@ -49,6 +50,7 @@ class JobKind:
     queue: Queue
     handler: Handler
     on_end: EndHandler | None = None
+    on_again: EndHandler | None = None
     cores: int = 1
     memory_mb: int = 500
     card_memory_mb: int = 0
@@ -87,6 +89,13 @@ def call_on_end(job: Job) -> None:
     kind = _kinds.get(job.kind)
     if kind is not None and kind.on_end is not None:
         kind.on_end(job)
+
+
+def call_on_again(job: Job) -> None:
+    """Do what its kind says follows when somebody lets this job run again."""
+    kind = _kinds.get(job.kind)
+    if kind is not None and kind.on_again is not None:
+        kind.on_again(job)
 
 
 def find_obstacle(job: Job) -> Obstacle | None:

@@ -19,7 +19,7 @@ from common.errors import NotPossible as NotPossible
 from common.problems import Problem
 from portal.core import audit, logs
 from portal.core.clock import read_clock
-from portal.jobs.kinds import call_on_end, find_obstacle, get_kind
+from portal.jobs.kinds import call_on_again, call_on_end, find_obstacle, get_kind
 from portal.jobs.models import Actor, Job, JobEvent, JobState, Queue
 from portal.jobs.rules import can_cancel, can_run_again, is_ending, is_last_attempt, is_ready
 from portal.jobs.workers import has_card, this_worker
@@ -290,6 +290,7 @@ def run_again(job: Job, *, by: Any, with_followers: bool = True) -> Job:
     audit.record("job.run_again", job, actor=by)
     job.refresh_from_db()
     log_event(job, f"{by} let it run again.")
+    call_on_again(job)
     # What somebody cancelled by itself stays cancelled.
     cancelled = job.followers.filter(state=JobState.CANCELLED, cancel_requested_at=None)
     for follower in cancelled if with_followers else ():

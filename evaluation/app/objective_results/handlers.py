@@ -16,7 +16,7 @@ from common.progress import ignore_progress
 from evaluation.app.audio_measures.selectors import list_finished_runs
 from evaluation.app.models import EvaluationRun, ScoreSet, UtteranceMeasure
 from evaluation.app.objective_results.selectors import list_parts
-from evaluation.app.objective_results.services import draw_det_figures, edition_of, settle_objective
+from evaluation.app.objective_results.services import draw_det_figures, edition_of, resume_objective, settle_objective
 from evaluation.app.runs.context import EvaluationContext, track_of
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, VERSION
 from evaluation.app.runs.portal_results import PortalResults
@@ -37,7 +37,6 @@ from portal.jobs.kinds import job_kind
 from portal.jobs.models import Queue
 from portal.jobs.runner import JobContext
 from portal.submissions.models import Submission
-from portal.submissions.services import change_state
 from portal.submissions.staging import copy_documents
 
 # Field of the utterances' measures, metric, its estimator, and the speech that it is of.
@@ -50,7 +49,12 @@ _FURTHER = (
 
 
 @job_kind(
-    "objective", title="Objective numbers of a submission", queue=Queue.CPU, memory_mb=1000, on_end=settle_objective
+    "objective",
+    title="Objective numbers of a submission",
+    queue=Queue.CPU,
+    memory_mb=1000,
+    on_end=settle_objective,
+    on_again=resume_objective,
 )
 def compute_numbers(context: JobContext) -> dict[str, Any]:
     """Compute everything, then write it at once; what an interrupted attempt left is replaced."""
@@ -58,8 +62,6 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
     submission = run.submission
     edition = edition_of(submission)
     recipe = edition.recipe
-    if submission.state == Submission.State.FAILED:  # somebody lets the job run again
-        change_state(submission=submission, state=Submission.State.EVALUATING)
     context.progress("Reading the results", 0, 0)
     sources = _find_sources(submission)
     score_sets: list[ScoreSet] = []

@@ -93,14 +93,27 @@ def describe_parts(parts: Sequence[EvaluationRun]) -> dict[str, Any]:
     return {"parts": [one.pk for one in parts], "engines": engines}
 
 
+def _find_newest(job: Job) -> EvaluationRun | None:
+    """The objective run of this job; None where another run has taken its place."""
+    run = EvaluationRun.objects.select_related("submission__system__team__edition").filter(job=job).first()
+    if run is None or EvaluationRun.objects.filter(submission=run.submission, kind=run.kind, pk__gt=run.pk).exists():
+        return None
+    return run
+
+
+def resume_objective(job: Job) -> None:
+    """Say of a submission whose evaluation failed that it is evaluated again, once somebody lets the job run again."""
+    run = _find_newest(job)
+    if run is not None and run.submission.state == Submission.State.FAILED:
+        change_state(submission=run.submission, state=Submission.State.EVALUATING)
+
+
 @transaction.atomic
 def settle_objective(job: Job) -> None:
     """Carry a submission on once the job of its newest objective run has ended, and tell its team."""
-    run = EvaluationRun.objects.select_related("submission__system__team__edition").filter(job=job).first()
+    run = _find_newest(job)
     if run is None:
         return
-    if EvaluationRun.objects.filter(submission=run.submission_id, kind=run.kind, pk__gt=run.pk).exists():
-        return  # another run has taken its place
     submission = run.submission
     if job.state == JobState.SUCCEEDED:
         if submission.evaluated_at is None:
@@ -111,6 +124,8 @@ def settle_objective(job: Job) -> None:
     else:
         cause = _cause(job)
         note = f"{cause.failure} {cause.failure_remedy}".strip()
+        if cause.state == JobState.CANCELLED:
+            note = f"“{cause.title}” was cancelled. An organizer can let it run again."
         event = change_state(submission=submission, state=Submission.State.FAILED, note=note)
     team, was_stopped = submission.system.team, _cause(job).state == JobState.CANCELLED
     if event is not None and team is not None and not was_stopped:
@@ -118,13 +133,13 @@ def settle_objective(job: Job) -> None:
 
 
 def _cause(job: Job) -> Job:
-    """The job that failed, where this one was cancelled because it follows others."""
-    before: Job | None = job
+    """The job that failed or was cancelled, where this one was cancelled because it follows others."""
+    cause, before = job, job.after
     while before is not None:
-        if before.state == JobState.FAILED:
-            return before
+        if before.state in (JobState.FAILED, JobState.CANCELLED):
+            cause = before
         before = before.after
-    return job
+    return cause
 
 
 def _tell_team(submission: Submission, team: Team, job: Job) -> None:

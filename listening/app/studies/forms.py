@@ -394,6 +394,8 @@ class StudyForm(forms.Form):
         for name in ABSENT[Study.Form(study.form)]:
             del self.fields[name]
         mark_needed_for_launch(self)
+        for name in ("systems", "data_sets"):
+            self.fields[name].needed_for = "the design"  # type: ignore[attr-defined]
         places = (study.is_launched and study.blocks.count()) or study.evaluators
         share = min(places, rules.places_for_one_network(Study(), places))
         limit = self.fields["places_per_network"]

@@ -40,7 +40,7 @@ from portal.jobs.runner import execute
 from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import Submission, SubmissionEvent
 from portal.submissions.services import evaluate_again
-from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system
+from tests.portal.factories import make_job, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard
 from tests.portal.objective import (
     STAMP,
@@ -520,6 +520,22 @@ def test_cancelled_evaluation_is_no_news_for_the_team(edition, submission):
     submission.refresh_from_db()
     assert submission.state == Submission.State.FAILED
     assert not Job.objects.filter(kind="send-notice").exists()
+
+
+def test_submission_names_the_job_that_was_cancelled_and_is_evaluating_once_it_runs_again(edition, submission):
+    first = make_job(title="Speaker vectors")
+    second = make_job(title="Scores", after=first)
+    start_objective(submission=submission, after=second)
+    by = make_organizer()
+    request_cancel(first, by=by)
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.FAILED
+    told = submission.events.latest("pk").note
+    assert told == "“Speaker vectors” was cancelled. An organizer can let it run again."
+    first.refresh_from_db()
+    run_again(first, by=by)
+    submission.refresh_from_db()
+    assert submission.state == Submission.State.EVALUATING
 
 
 LACKING = {"what": "G_VD of men", "reason": "men has 2 speakers", "is_ranked": False}

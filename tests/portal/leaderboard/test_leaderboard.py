@@ -483,7 +483,7 @@ def test_groups_have_letters(client):
     ]
     page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode().replace("\xa0", " ")
     assert "Its interval overlaps that of T02-p1." in page
-    assert "Most private by the lowest EER of any attack: T02-p1, 17.0 % (16.6 to 17.4)." in page
+    assert "Most private of the ranked systems by the lowest EER of any attack: T02-p1, 17.0 % (16.6 to 17.4)." in page
     assert "Overlapping intervals do not prove equality" in page
 
 
