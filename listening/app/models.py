@@ -374,7 +374,7 @@ class Session(_Row):
         SCREENED_OUT = "screened-out", "screened out"
         FAILED_ATTENTION = "failed-attention", "missed control trials"
         TECHNICAL = "technical", "ended by a technical error"
-        EXPIRED = "expired", "lost its block"
+        EXPIRED = "expired", "timed out"
         WITHDRAWN = "withdrawn"
 
     class Step(models.TextChoices):

@@ -123,6 +123,8 @@ class UploadForm(forms.Form):
         help_text=f"Use {NAME_LETTERS}; it becomes part of addresses. An existing name continues that corpus.",
         max_length=60,
         validators=[validate_slug],
+        # The browser says so at the field before an archive is sent.
+        widget=forms.TextInput({"pattern": r"[A-Za-z0-9_\-]+", "title": f"Use {NAME_LETTERS}, such as libri-dev."}),
         error_messages={
             "required": "Give the corpus a name, such as libri-dev.",
             "invalid": f"Use {NAME_LETTERS} only, such as libri-dev.",

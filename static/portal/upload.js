@@ -220,7 +220,7 @@ function changeAndSendAgain(sentence) {
   leaveFreely();
   panel.hidden = true;
   form.hidden = false;
-  part("file-words").textContent = sentence;
+  sayOfFile(sentence);
   part("send").focus();
 }
 
@@ -257,11 +257,11 @@ async function send(file) {
   try {
     earlier = await earlierUpload(file, upload);
   } catch (error) {
-    part("file-words").textContent = error.sentence || "The portal cannot be reached. Check your connection and try again.";
+    sayOfFile(error.sentence || "The portal cannot be reached. Check your connection and try again.");
     return;
   }
   if (!earlier && form.dataset.refusal) {
-    part("file-words").textContent = `This is none of the unfinished uploads. ${form.dataset.refusal}`;
+    sayOfFile(`This is none of the unfinished uploads. ${form.dataset.refusal}`);
     return;
   }
   if (earlier) Object.assign(upload.options, { uploadUrl: earlier, endpoint: null });
@@ -275,13 +275,29 @@ async function send(file) {
   part("pause").focus();
 }
 
+function sayOfFile(words, isProblem = true) {
+  part("file-words").className = isProblem ? "errorlist" : "help";
+  part("file-words").textContent = words;
+}
+
 function sayWhatFileIs() {
   const file = part("file").files[0];
   const problem = file ? checkFile(file) : "";
   part("file").setCustomValidity(problem);
-  const goesOn = file && !problem && unfinishedOf(file).length;
-  part("send").textContent = goesOn ? "Go on" : "Upload";
-  part("file-words").textContent = problem || (goesOn ? "A part of this file is here already; the upload goes on from there." : "");
+  const begun = file && !problem ? unfinishedOf(file) : [];
+  part("send").textContent = begun.length ? "Go on" : "Upload";
+  if (begun.length === 1) chooseSystemOf(begun[0]);
+  sayOfFile(problem || (begun.length ? "A part of this file is here already; the upload goes on from there." : ""), Boolean(problem));
+}
+
+// What has begun for a system goes on for it, whatever is chosen.
+function chooseSystemOf(begun) {
+  const { system, kind } = begun.dataset;
+  const fits = (one) => one.value === system && (system || one.dataset.kind === kind);
+  const choice = [...form.querySelectorAll("[name=system]")].find(fits);
+  if (!choice) return;
+  choice.checked = true;
+  showTitleForNew();
 }
 
 function showTitleForNew() {

@@ -375,7 +375,7 @@ def _difference_rows(
     decisive = _decisive_p(columns, settings.least_clusters)
     below = round(1 - settings.level, 10)
     columns |= {"decisive_p": decisive, "is_told_apart": [None if np.isnan(p) else p < below for p in decisive]}
-    notes = [_note(int(count), settings) for count in listeners]
+    notes = [_note(int(count), pairs.task, settings) for count in listeners]
     return _rows(pairs, {**columns, "rank_biserial": rank_biserial(differences), "remark": notes})
 
 
@@ -481,9 +481,10 @@ def _intervals(
     return low, high
 
 
-def _note(listeners: int, settings: Settings) -> str:
+def _note(listeners: int, task: str, settings: Settings) -> str:
+    both = "both in one class (same or different speakers)" if task == "verifiability" else "both"
     if not listeners:
-        return "No listener rated both."
+        return f"No listener rated {both}."
     if listeners < settings.least_clusters:
-        return f"Only {listeners} listeners rated both: no interval under {settings.least_clusters}."
+        return f"Only {listeners} listeners rated {both}: no interval under {settings.least_clusters}."
     return ""

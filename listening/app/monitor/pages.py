@@ -71,6 +71,7 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
     show = request.GET.get("show", "")
     shown = Paginator(_shown(study, lines, show), PAGE_SIZE).get_page(request.GET.get("page"))
     found = selectors.build_monitor(study, lines, now)
+    may_begin = places_for_one_network(study, found.blocks.total)
     return {
         "study": study,
         "badge": STUDY_BADGES[Study.State(study.state)],
@@ -85,7 +86,8 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
         "clips_left_out": max(0, len(found.clips) - MOST_CLIPS),
         "stats": _stats(found),
         "refusals": list_refusals(study),
-        "share": min(found.blocks.total, places_for_one_network(study, found.blocks.total)),
+        "may_begin": may_begin,
+        "share": min(found.blocks.total, may_begin),
         "page": shown,
         "show": show if show in SHOWS else "",
         "shows": [(name, label) for name, (label, _) in SHOWS.items()],
@@ -427,7 +429,7 @@ def _stats(found: Any) -> list[dict[str, Any]]:
         {"label": "Under way", "value": counts.active, "note": "stalled ones among them" if counts.stalled else ""},
         {"label": "Stalled", "value": counts.stalled, "note": "no contact for 2 min"},
         {"label": "Finished", "value": counts.finished},
-        {"label": "Lost their block", "value": counts.expired},
+        {"label": "Timed out", "value": counts.expired},
         {"label": "Withdrawn", "value": counts.withdrawn},
         {"label": "Screened out", "value": counts.screened_out},
         {"label": "Ended by control trials", "value": counts.failed_attention},

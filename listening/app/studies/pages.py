@@ -411,6 +411,7 @@ def _before(study: Study) -> list[tuple[str, str]]:
 
 
 def _platform(study: Study, places: int) -> list[tuple[str, str]]:
+    share = places_for_one_network(study, places)
     codes = study.platform_settings.get("codes", {})
     facts = [("Evaluators come from", capfirst(study.get_platform_display()))]
     if study.platform == Study.Platform.PROLIFIC:
@@ -425,7 +426,7 @@ def _platform(study: Study, places: int) -> list[tuple[str, str]]:
             f"{study.keep_months} months" if study.keep_months else "unknown; the launch needs it",
         ),
         ("An inactive participant's place is released", f"after {study.lease_minutes} min"),
-        ("Places for one network address", f"at most {min(places, places_for_one_network(study, places))} of {places}"),
+        ("Places for one network address", f"at most {min(places, share)} of {places}; {share} may begin in an hour"),
     ]
 
 

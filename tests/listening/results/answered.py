@@ -6,6 +6,7 @@ import numpy as np
 from django.utils import timezone
 
 from listening.app.models import Answer, Session, Study
+from listening.app.results.selectors import changes_since, outdating
 from listening.app.studies.services import close_study
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
@@ -60,3 +61,8 @@ def analysed(analysis):
 
 def close(study, by=None):
     return close_study(study=study, by=by or study.edition.organizers.first(), now=timezone.now())
+
+
+def is_outdated(analysis, study):
+    """Whether what listeners said would be analysed otherwise by now."""
+    return bool(outdating(changes_since(analysis, study)))

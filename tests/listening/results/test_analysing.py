@@ -14,7 +14,7 @@ from listening.app.monitor.services import create_rule, revoke_rule
 from listening.app.periodic_tasks import analyse_closed_studies
 from listening.app.results import handlers
 from listening.app.results import services as analysing
-from listening.app.results.selectors import current_analysis, is_outdated, parsed_results, running_job
+from listening.app.results.selectors import current_analysis, parsed_results, running_job
 from listening.app.results.services import start_analysis
 from listening.app.withdrawal.services import erase_answers
 from listening.tasks import Task
@@ -23,7 +23,7 @@ from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible, request_cancel, run_again
 from tests.listening.factories import make_session, make_study
-from tests.listening.results.answered import CHOSEN, analysed, answer, close, make_answered
+from tests.listening.results.answered import CHOSEN, analysed, answer, close, is_outdated, make_answered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 

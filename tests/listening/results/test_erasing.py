@@ -11,7 +11,7 @@ from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES
 from listening.app.models import Analysis
 from listening.app.periodic_tasks import erase_withdrawn_answers
 from listening.app.results.inputs import collect_inputs, session_key
-from listening.app.results.selectors import current_analysis, is_outdated, parsed_results, shown_analysis_for
+from listening.app.results.selectors import current_analysis, parsed_results, shown_analysis_for
 from listening.app.results.services import delete_unused_files, publication_problems, publish_results, start_analysis
 from listening.app.withdrawal import services
 from listening.app.withdrawal.services import withdraw
@@ -19,7 +19,7 @@ from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.jobs.runner import JobContext, execute
 from tests.listening.factories import make_session
-from tests.listening.results.answered import CHOSEN, analysed, answer, make_answered
+from tests.listening.results.answered import CHOSEN, analysed, answer, is_outdated, make_answered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES

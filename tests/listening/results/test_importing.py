@@ -29,14 +29,14 @@ from listening.app.monitor.services import create_rule, revoke_rule
 from listening.app.results import importing
 from listening.app.results.importing import import_study
 from listening.app.results.inputs import collect_inputs, compute_basis, keys_of_sessions
-from listening.app.results.selectors import is_outdated, parsed_results
+from listening.app.results.selectors import parsed_results
 from listening.app.results.services import start_analysis
 from listening.app.studies.rules import StudyProblems
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.runner import JobCancelled, JobContext, execute
 from portal.jobs.services import request_cancel, run_again
-from tests.listening.results.answered import CHOSEN, analysed
+from tests.listening.results.answered import CHOSEN, analysed, is_outdated
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]

@@ -12,12 +12,12 @@ from django.utils import timezone
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.results.importing import import_study
 from listening.app.results.inputs import collect_inputs, compute_basis
-from listening.app.results.selectors import current_analysis, is_outdated, list_shown_analyses, shown_analysis_for
+from listening.app.results.selectors import current_analysis, list_shown_analyses, shown_analysis_for
 from listening.app.results.services import publication_problems, publish_results, start_analysis
 from listening.tasks import Task
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
-from tests.listening.results.answered import CHOSEN, analysed, make_answered
+from tests.listening.results.answered import CHOSEN, analysed, is_outdated, make_answered
 from tests.listening.results.test_importing import csv_of
 from tests.portal.factories import make_corpus, make_edition, make_team, make_user
 

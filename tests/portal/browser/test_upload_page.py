@@ -192,7 +192,16 @@ def test_corpus_is_uploaded_and_what_is_refused_can_be_corrected(new_page, organ
     page.fill("[name=name]", "no name")
     choose(page, archive)
     send(page)
-    expect(page.locator("#file-words")).to_contain_text("Use letters a to z")
+    assert page.eval_on_selector(
+        "[name=name]", "field => [field.validity.patternMismatch, field.title.slice(0, 18)]"
+    ) == [
+        True,
+        "Use letters a to z",
+    ]
+    assert page.evaluate("document.activeElement.name") == "name"
+    page.evaluate("document.querySelector('[name=name]').removeAttribute('pattern')")
+    send(page)
+    expect(page.locator("#file-words.errorlist")).to_contain_text("Use letters a to z")
     problems[page].clear()  # the answer with status 422
     page.fill("[name=name]", "little")
     page.check("[name=is_synthetic]")
@@ -225,8 +234,10 @@ def test_same_file_goes_on_where_another_browser_stopped(new_page, owner, team, 
     upload = unfinished(team, archive, 700_000)
     page = new_page(owner)
     page.goto(PAGE)
+    page.check("[name=system][data-kind=contrastive]")
     choose(page, archive)
     expect(page.locator("#file-words")).to_contain_text("goes on from there")
+    assert page.get_attribute("[name=system]:checked", "data-kind") == "primary", "of the upload that goes on"
     sent = []
     page.on("request", lambda request: sent.append((request.method, request.headers.get("upload-offset"))))
     send(page)
