@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from django import forms
@@ -10,6 +11,7 @@ from django.core.validators import MaxLengthValidator
 from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.text import Truncator
 
 NAME_LETTERS = "letters a to z, digits, hyphens and underscores"
 
@@ -84,6 +86,42 @@ class RowsField(RowField, forms.ModelMultipleChoiceField):
         sentences = dict.fromkeys(("invalid_choice", "invalid_pk_value"), f"Choose {what}s of this list.")
         sentences["required"] = f"Choose at least one {what}."
         super().__init__(None, label=label, error_messages=sentences, **options)
+
+
+class SharedForm(forms.Form):
+    """A form of what several people edit: what somebody else saved since the page was opened is not replaced unseen.
+
+    Its page holds `state_seen`, marks of the values that it showed; a form that is sent without is taken as it is. The
+    page with the errors holds the marks of the values as they are then, so that saving again replaces them.
+    """
+
+    STATE = "state_seen"
+
+    def state_seen(self) -> str:
+        """A hidden input with a mark of each value as it is now."""
+        return forms.HiddenInput().render(self.STATE, " ".join(map(":".join, self._marks().items())))
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        for name in self._find_changed_by_others():
+            now = self.initial[name]
+            told = f" It is now “{Truncator(now).chars(200)}”." if now and isinstance(now, str) else ""
+            self.add_error(name, f"Somebody changed this after you opened the page.{told} Save again to replace it.")
+        return given
+
+    def _marks(self) -> dict[str, str]:
+        shown = {name: repr(value) for name, value in self.initial.items() if name in self.fields}
+        return {name: hashlib.sha256(value.encode()).hexdigest()[:8] for name, value in shown.items()}
+
+    def _find_changed_by_others(self) -> list[str]:
+        """The fields whose value is neither what the page showed nor what is sent now."""
+        seen = dict(one.partition(":")[::2] for one in self.data.get(self.STATE, "").split())
+        changed = [name for name, mark in self._marks().items() if seen.get(name, mark) != mark]
+        return [
+            name
+            for name in changed
+            if not self.fields[name].disabled and self.fields[name].has_changed(self.initial[name], self[name].data)
+        ]
 
 
 def disable(button: BoundWidget) -> None:

@@ -15,7 +15,7 @@ from portal.accounts.models import User
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
 from portal.challenges.selectors import corpora_for_edition, explain_terms, is_in_use
-from portal.core.fields import LineField
+from portal.core.fields import LineField, SharedForm
 
 OWN = "own"
 LARGEST_GB = 1024
@@ -72,7 +72,7 @@ class RecipeFileForm(forms.Form):
         return text
 
 
-class EditionForm(RecipeFileForm):
+class EditionForm(RecipeFileForm, SharedForm):
     """A new edition, or the fields of one that exists; what can no longer change is no field: `fixed`."""
 
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the edition a title."})

@@ -19,7 +19,7 @@ from listening.app.studies.settings import DEFAULT_SCREENING, PlanError
 from listening.design.requirements import DesignError
 from listening.tasks import RATED_TASKS
 from portal.challenges.models import DataSet, Edition
-from portal.core.fields import LineField
+from portal.core.fields import LineField, SharedForm
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 
@@ -242,7 +242,7 @@ class NewStudyForm(forms.Form):
         return or_errors(self, make_study, by=self.user, **self.cleaned_data)
 
 
-class StudyForm(forms.Form):
+class StudyForm(SharedForm):
     """Every field of a study; what can no longer change is shown and left alone."""
 
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
@@ -428,7 +428,7 @@ class StudyForm(forms.Form):
         return language_codes(self.cleaned_data["native_languages"])
 
     def clean(self) -> dict[str, Any]:
-        given = cast("dict[str, Any]", super().clean())
+        given = super().clean()
         given["form"] = self.study.form
         given["tasks"] = rules.tasks_of(self.study.form, given.get("tasks", []))
         for field, sentences in rules.plan_number_problems(given).items():

@@ -1,6 +1,7 @@
 """Editions: who sees them, what cannot be saved, what the first submission fixes, copies, and the audit log."""
 
 import csv
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -324,6 +325,48 @@ def test_form_keeps_what_is_not_changed(client, organizer):
     assert client.post("/editions/mine/edit/", sent).status_code == 302
     assert Edition.objects.values().get() == before | {"protocol": ""}
     assert AuditEvent.objects.get(action="edition.changed").data == {"changes": {"protocol": [before["protocol"], ""]}}
+
+
+def test_change_of_another_editor_is_told_before_it_is_replaced(client, organizer):
+    make_edition(
+        make_corpus(), organizers=[organizer], name="mine", description="Old text.", recipe_text=recipe_for("tones")
+    )
+
+    def opened():
+        page = client.get("/editions/mine/edit/")
+        form = page.context["form"]
+        sent = {field.html_name: field.value() for field in form if field.value() not in (None, False)}
+        return sent | {"corpus": form.initial["corpus"].name, "state_seen": state_in(page)}
+
+    def state_in(page):
+        return re.search(r'name="state_seen" value="([^"]*)"', page.content.decode())[1]
+
+    first, second = opened(), opened()
+    assert client.post("/editions/mine/edit/", first | {"description": "Text of the first."}).status_code == 302
+    refused = client.post("/editions/mine/edit/", second | {"data_terms": "Terms of the second."})
+    assert refused.status_code == 422
+    assert errors_of(refused) == {
+        "description": [
+            "Somebody changed this after you opened the page. It is now “Text of the first.”. Save again to replace it."
+        ]
+    }
+    assert Edition.objects.get().description == "Text of the first."
+    agreed = second | {"data_terms": "Terms of the second.", "description": "Text of the first."}
+    assert client.post("/editions/mine/edit/", agreed).status_code == 302
+    again = second | {"description": "Mine.", "state_seen": state_in(refused)}
+    told = client.post("/editions/mine/edit/", again)
+    assert list(errors_of(told)) == ["data_terms"], "which changed since"
+    assert client.post("/editions/mine/edit/", again | {"state_seen": state_in(told)}).status_code == 302
+    assert (Edition.objects.get().description, Edition.objects.get().data_terms) == ("Mine.", "")
+
+
+@pytest.mark.parametrize("state", ["", "description", ":::", "title:00 unknown:11"])
+def test_form_without_marks_of_its_values_is_taken_as_it_is(client, organizer, state):
+    make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
+    form = client.get("/editions/mine/edit/").context["form"]
+    sent = {field.html_name: field.value() for field in form if field.value() not in (None, False)}
+    sent |= {"corpus": form.initial["corpus"].name, "state_seen": state}
+    assert client.post("/editions/mine/edit/", sent).status_code == 302
 
 
 def test_unlisted_edition_is_seen_by_its_organizers_and_teams_only(client):
