@@ -250,6 +250,17 @@ def test_form_saves_every_field_it_shows(client, study):
     assert event.data["changes"]["scale_points"] == [10, 7]
 
 
+def test_change_of_another_editor_is_told_before_it_is_replaced(client, study):
+    page = client.get(reverse("studies:edit", args=[study.name])).content.decode()
+    seen = re.search(r'name="state_seen" value="([^"]*)"', page)[1]
+    assert save(client, study, title="Title of the first", state_seen=seen).status_code == 302
+    refused = save(client, study, title="Old title", state_seen=seen)
+    assert refused.status_code == 422
+    assert list(refused.context["form"].errors) == ["title"], "nothing else differs"
+    assert "It is now “Title of the first”." in refused.content.decode()
+    assert save(client, study, title="Title of the first", pay_per_hour="15.00", state_seen=seen).status_code == 302
+
+
 def test_form_that_changes_nothing_writes_nothing(client, study):
     assert save(client, study).status_code == 302
     assert not AuditEvent.objects.filter(action="study.changed").exists()
