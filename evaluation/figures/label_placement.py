@@ -13,6 +13,7 @@ Box = tuple[float, float, float, float]
 _RINGS = (1.0, 1.9, 3.0, 4.4, 6.0, 8.0, 10.5, 13.5)
 _STEPS = tuple(step / 20 for step in range(1, 21))  # shares of the way from a point to its name
 _ANGLES = tuple(math.radians(degrees) for degrees in (0, 180, 90, 270, 45, 315, 135, 225, 22, 338, 158, 202, 67, 113))
+_NEAR = 2 * len(_ANGLES)  # places of the rings where a name needs no line to its point
 
 
 def place_names(
@@ -40,7 +41,7 @@ def place_names(
             30 * _cover(box, names)
             + 3 * _cover(box, taken)
             + 60 * _beyond(box, inside)
-            + sizes[one][1] * (0.05 * rank + 4 * _is_nearer_to_another(points, one, box, gap))
+            + sizes[one][1] * (0.05 * rank + 6 * (rank >= _NEAR) + 4 * _is_nearer_to_another(points, one, box, gap))
             + 30 * sizes[one][1] * _line_crosses(points, one, box, gap, names)
             for rank, box in enumerate(boxes)
         ]

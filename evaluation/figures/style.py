@@ -266,6 +266,19 @@ def draw_limit(
         axes.annotate(words, (value, 1), ha=side, va="bottom", color=palette.warning, **look)
 
 
+def raise_limits(axes: Axes) -> None:
+    """Lift the words of limits above those that they would cover; the layout has to be made before and after."""
+    from matplotlib.text import Annotation
+
+    limits = sorted((one for one in axes.texts if isinstance(one, Annotation)), key=lambda one: one.xy[0])
+    ends: list[float] = []  # of the words in each line, from the lowest line up
+    for one in limits:
+        box = one.get_window_extent()
+        line = next((number for number, end in enumerate(ends) if end < box.x0), len(ends))
+        ends[line : line + 1] = [box.x1 + box.height / 2]
+        one.set_position((0, 3 + line * 1.1 * 72 * box.height / one.figure.dpi))
+
+
 def validate_finite(values: Iterable[tuple[str, float]], what: str) -> None:
     """Refuse what cannot be drawn.
 

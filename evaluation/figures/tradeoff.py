@@ -27,6 +27,7 @@ from evaluation.figures.style import (
     draw_plot,
     mark_artist,
     place_systems,
+    raise_limits,
 )
 from evaluation.metrics.catalogue import WER, Direction, Metric
 
@@ -161,6 +162,8 @@ class _TradeoffPlot:
             _draw_point(axes, point, place, palette)
         if engine := figure.get_layout_engine():
             engine.execute(figure)  # names are placed by what they would cover
+            raise_limits(axes)
+            engine.execute(figure)
         names = (self.narrow and letters_for(self.points)) or [point.name for point in self.points]
         _name_points(axes, self.points, names, self.minimum_eers, palette)
 
@@ -172,9 +175,9 @@ class _TradeoffPlot:
         room = max(1.0 if metric.unit == "%" else 0.05, 0.22 * (max(utilities) - min(utilities)))
         lowest = min(utilities) - room
         axes.set_ylim(max(0.0, lowest) if min(utilities) >= 0 else lowest, max(utilities) + 1.4 * room)
-        for number, limit in enumerate(self.minimum_eers, start=1):
+        for number, limit in enumerate(sorted(self.minimum_eers)):
             words = f"{limit:g}" if self.narrow else f"{limit:g} %"
-            draw_limit(axes, limit, palette, f"minimum {words}" if number == 1 else words, side="right")
+            draw_limit(axes, limit, palette, words if number else f"minimum {words}", side="right")
         axes.grid(visible=True)
         axes.locator_params(axis="y", nbins=6)
         axes.set_xlabel(f"Privacy: EER of the attacker, %{gap}(right is better)")
@@ -228,7 +231,7 @@ def _name_points(
         sizes.append((extent.width + 2 * dot, extent.height))
     frame = axes.bbox
     limits = [float(axes.transData.transform((limit, 0))[0]) for limit in minimum_eers]
-    taken += [(x - 2 * dot, frame.y0, x + 2 * dot, frame.y1) for x in limits]
+    taken += [(x - dot, frame.y0, x + dot, frame.y1) for x in limits]
     boxes = place_names(places, sizes, 9 * dot, taken, (frame.x0, frame.y0, frame.x1, frame.y1))
     for point, name, (x, y), box in zip(points, names, places, boxes, strict=True):
         middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from common.errors import MetricInputError
 from evaluation.figures.similarity import describe as describe_similarity
 from evaluation.figures.similarity import draw_similarity
-from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
+from evaluation.figures.style import PALETTES
+from evaluation.figures.tradeoff import SystemPoint, _TradeoffPlot, draw_tradeoff
+from evaluation.metrics.catalogue import WER
 from evaluation.metrics.voice_similarity import voice_distinctiveness_of_embeddings
 from tests.evaluation.svg import assert_sound, assert_sound_for_print, texts, title_and_description
 
@@ -92,3 +96,18 @@ def test_similarity_leaves_cells_without_a_value_open():
 def test_similarity_needs_the_gender_of_every_speaker():
     with pytest.raises(MetricInputError, match="found none for 5, such as s1"):
         draw_similarity(voices(), genders={"s0": "f"})
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_limits_that_lie_near_each_other_and_a_name_at_the_edge_can_be_read(narrow):
+    figure = Figure(figsize=(3.6 if narrow else 5.4, 4.4), layout="constrained")
+    points = [SystemPoint("Original", 0.0, 14.0, kind="original"), SystemPoint("B2", 80.0, 60.0, kind="baseline")]
+    _TradeoffPlot(points, WER, (20, 5, 10), narrow).paint(figure, PALETTES["light"])
+    figure.draw_without_rendering()
+    [axes] = figure.axes
+    limits = [text for text in axes.texts if text.get_text().removeprefix("minimum ").rstrip(" %").isdecimal()]
+    boxes = [text.get_window_extent() for text in limits]
+    assert len(boxes) == 3
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    [name] = [text for text in axes.texts if text.get_text() == "Original"]
+    assert name.arrow_patch is None, "it stands beside its point"
