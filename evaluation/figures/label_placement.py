@@ -41,7 +41,7 @@ def place_names(
             30 * _cover(box, names)
             + 3 * _cover(box, taken)
             + 60 * _beyond(box, inside)
-            + sizes[one][1] * (0.05 * rank + 6 * (rank >= _NEAR) + 4 * _is_nearer_to_another(points, one, box, gap))
+            + sizes[one][1] * (0.05 * rank + 10 * (rank >= _NEAR) + 4 * _is_nearer_to_another(points, one, box, gap))
             + 30 * sizes[one][1] * _line_crosses(points, one, box, gap, names)
             for rank, box in enumerate(boxes)
         ]

@@ -231,7 +231,7 @@ def _name_points(
         sizes.append((extent.width + 2 * dot, extent.height))
     frame = axes.bbox
     limits = [float(axes.transData.transform((limit, 0))[0]) for limit in minimum_eers]
-    taken += [(x - dot, frame.y0, x + dot, frame.y1) for x in limits]
+    taken += [(x - dot / 2, frame.y0, x + dot / 2, frame.y1) for x in limits]  # thin: better on one than far away
     boxes = place_names(places, sizes, 9 * dot, taken, (frame.x0, frame.y0, frame.x1, frame.y1))
     for point, name, (x, y), box in zip(points, names, places, boxes, strict=True):
         middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
