@@ -21,7 +21,7 @@ from evaluation.figures.style import draw_formats
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import find_metric
 
-VERSION = 9  # of the drawings: a new one makes every kept figure again
+VERSION = 10  # of the drawings: a new one makes every kept figure again
 
 
 def describe_tradeoff(points: Sequence[SystemPoint], **look: Any) -> str:

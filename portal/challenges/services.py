@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -78,6 +79,8 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     _hold_together(edition, people, with_recipe=bool(RECIPE_FIELDS & changed.keys()))
     if {"shares_data", "corpus"} & changed.keys():
         _require_owner(edition, by)
+    if "name" in changed and "recipe_text" not in changed:
+        _rename_in_recipe(edition, before, changed)
     edition.save()
     if "name" in changed:  # jobs know their edition by its name
         Job.objects.filter(edition=before["name"]).update(edition=edition.name)
@@ -92,6 +95,15 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     if DATA_FIELDS & changed.keys():
         prepare_data_files(edition=edition, by=by)
     return edition
+
+
+def _rename_in_recipe(edition: Edition, before: dict[str, Any], changed: dict[str, Any]) -> None:
+    """Let a recipe that names its edition by the short name follow the new one; both dictionaries tell of it."""
+    old = rf'^(edition\s*=\s*)"{re.escape(before["name"])}"'
+    text = re.sub(old, rf'\g<1>"{edition.name}"', edition.recipe_text, count=1, flags=re.MULTILINE)
+    if text != edition.recipe_text:
+        before["recipe_text"], changed["recipe_text"] = edition.recipe_text, text
+        edition.recipe_text = text
 
 
 def _rename_tests(edition: Edition, before: str, by: Any) -> None:

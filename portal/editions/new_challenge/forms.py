@@ -342,6 +342,11 @@ class ChallengeForm(EditionForm):
         except RecipeError:
             return None
 
+    @property
+    def has_wrong_rules(self) -> bool:
+        """Whether a field has an error that the recipe is made of, which is then not what was filled in."""
+        return self.is_bound and bool({*EVALUATED, *SELDOM_EVALUATED} & self.errors.keys())
+
     def forgive_title(self) -> None:
         """Who looks at the rules first may name the edition later."""
         if not self.data.get("title", "").strip():

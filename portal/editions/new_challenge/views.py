@@ -78,7 +78,7 @@ def _start_page(user: Any, form: StartForm) -> dict[str, Any]:
 
 def _new_page(form: ChallengeForm) -> dict[str, Any]:
     """The steps after the first one, with the rules of the recipe as it is now."""
-    recipe = form.shown_recipe() if form.has_recipe else None
+    recipe = form.shown_recipe() if form.has_recipe and not form.has_wrong_rules else None
     track = str(form["track"].value() or "") if "track" in form.fields else ""
     rules = None
     if recipe is not None and (track in recipe.tracks or (not track and len(recipe.tracks) == 1)):

@@ -14,6 +14,7 @@ from evaluation.app.objective_results.services import recipe_hash
 from evaluation.protocols.recipes import FOLDER
 from portal.challenges import services
 from portal.challenges.models import Edition
+from portal.challenges.rules import read_recipe_text
 from portal.core import audit
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
@@ -400,6 +401,19 @@ def test_recipe_is_handed_out_as_its_organizer_wrote_it_under_the_title_of_the_e
     assert (edition.recipe_text, recipe_hash(edition)) == (own, hashed)  # its results are still of this recipe
     page = client.get("/editions/own/").content.decode()
     assert ("Custom recipe" in page, "Ünser eigenes" in page) == (True, False)
+
+
+def test_recipe_that_names_its_edition_follows_another_short_name(client, organizer):
+    text = recipe_for("tones").replace(
+        f'edition = "{read_recipe_text(recipe_for("tones"), file="x").edition}"', 'edition = "autum"'
+    )
+    edition = make_edition(make_corpus(), organizers=[organizer], name="autum", recipe_text=text)
+    services.change_edition(edition=edition, by=organizer, name="autumn")
+    renamed = Edition.objects.get(name="autumn")
+    assert (renamed.recipe.edition, renamed.recipe_text) == ("autumn", text.replace('"autum"', '"autumn"', 1))
+    other = make_edition(make_corpus("others"), organizers=[organizer], name="mine", recipe_text=text)
+    services.change_edition(edition=other, by=organizer, name="ours")
+    assert Edition.objects.get(name="ours").recipe_text == text, "it names another one"
 
 
 def test_recipe_broken_by_hand_is_a_sentence_not_a_problem(client, organizer):

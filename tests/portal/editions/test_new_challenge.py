@@ -118,6 +118,14 @@ def test_teams_that_evaluate_need_no_engine(client, organizer, corpus, monkeypat
     assert (recipe.evaluation, recipe.results is None) == (Evaluation("teams"), False)
 
 
+def test_rules_are_not_shown_of_other_choices_than_those_that_were_made(client, organizer, corpus):
+    sent = shown(client, title="Mine", preview="on") | {"minimum_eers": "5, 70, 20"}
+    page = client.post("/editions/new/", sent, follow=True).content.decode()
+    assert ("The rules in sentences" in page, "the rules follow from it" in page) == (False, True)
+    page = client.post("/editions/new/", sent | {"minimum_eers": "5, 20"}, follow=True).content.decode()
+    assert ("The rules in sentences" in page, "the rules follow from it" in page) == (True, False)
+
+
 def test_training_set_is_offered_to_a_trained_attacker(client, organizer, corpus):
     assert "training" not in client.get(address()).context["form"].fields
     speech = corpus.data_sets.create(name="tones_train", role="training", split="train")
