@@ -123,12 +123,22 @@ def go_on(request: HttpRequest, place: Edition | Team, success: str) -> HttpResp
     return redirect(place)
 
 
+def warn_of_past_deadline(request: HttpRequest, edition: Edition) -> None:
+    """Say of a deadline that was just given that it is over, which is seldom meant."""
+    closed = edition.submissions_close_at
+    if closed is not None and closed < timezone.now():
+        messages.warning(request, f"The deadline {closed:%Y-%m-%d %H:%M} UTC is in the past.")
+
+
 @member_page
 def edit_edition(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.managed_edition_for(request.user, edition)
+    deadline = chosen.submissions_close_at
     form = EditionForm(*_sent(request), user=request.user, edition=chosen)
     changed = form.save() if form.is_valid() else None
     if changed is not None:
+        if changed.submissions_close_at != deadline:
+            warn_of_past_deadline(request, changed)
         return go_on(request, changed, "The edition is saved.")
     return show_form(request, "editions/edit.html", form, edition=chosen)
 

@@ -17,7 +17,7 @@ from portal.corpora.selectors import find_import
 from portal.editions.forms import shipped_recipes
 from portal.editions.new_challenge.forms import ChallengeForm, StartForm, rule_choices
 from portal.editions.pages import make_rules
-from portal.editions.views import go_on
+from portal.editions.views import go_on, warn_of_past_deadline
 
 DRAFT = "new-challenge"  # in the session: by corpus and rules, what was filled in
 
@@ -55,6 +55,7 @@ def _take_challenge(request: HttpRequest) -> HttpResponse:
     made = form.save() if is_valid else None
     if made is not None:
         request.session.pop(DRAFT, None)
+        warn_of_past_deadline(request, made)
         return go_on(request, made, f"The challenge {made} was created.")
     return render(request, "editions/new_challenge/new.html", _new_page(form), status=422)
 

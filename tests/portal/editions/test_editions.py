@@ -370,6 +370,17 @@ def test_form_without_marks_of_its_values_is_taken_as_it_is(client, organizer, s
     assert client.post("/editions/mine/edit/", sent).status_code == 302
 
 
+def test_deadline_in_the_past_is_told_when_it_is_given(client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
+    form = client.get("/editions/mine/edit/").context["form"]
+    sent = {field.html_name: field.value() for field in form if field.value() not in (None, False)}
+    sent |= {"corpus": edition.corpus.name, "submissions_close_at": "2020-12-01 23:59"}
+    told = "The deadline 2020-12-01 23:59 UTC is in the past."
+    page = client.post("/editions/mine/edit/", sent, follow=True)
+    assert told in page.content.decode()
+    assert told not in client.post("/editions/mine/edit/", sent, follow=True).content.decode()
+
+
 def test_unlisted_edition_is_seen_by_its_organizers_and_teams_only(client):
     organizer, member = make_organizer(), make_user()
     edition = make_edition(organizers=[organizer], is_listed=False, name="hidden", title="Hidden")
