@@ -152,6 +152,9 @@ class ArchiveCheck:
         if self._speech or any(inherited.values()) or not self._expected.data_sets:  # without originals none can come
             contents.add(Content.SPEECH)
         self._found.keep(WHOLE_SUBMISSION, missing_parts(contents, self._expected))
+        has_earlier = any(inherited.values()) or bool(beside)
+        if has_earlier and not self._speech and not self.paths:  # of a first version parts are missing
+            self._found.add(WHOLE_SUBMISSION, describe("nothing-used", "the archive", files=self._files))
         self._found.keep(WHOLE_SUBMISSION, self._left_out())
         self._progress(MISSING, *self._done())
         for finding in self._roll.findings():

@@ -525,6 +525,17 @@ def test_newest_sound_document_is_inherited(team, members):
     assert set(third.documents.values_list("path", "is_inherited")) == {("sound.pdf", True), ("a.hyp.txt", True)}
 
 
+@pytest.mark.parametrize(
+    "content", [{"notes.txt": b"x", "photo.jpg": b"y"}, {"nobody-1.wav": wav(1)}], ids=["other", "names"]
+)
+def test_further_version_in_which_nothing_is_used_is_refused(team, members, content):
+    first = hand_in(team, members)
+    second = hand_in(team, content, system=first.system)
+    assert (second.state, codes(second)) == (REFUSED, {"nothing-used": 1})
+    third = hand_in(team, content | {"system.pdf": DESCRIPTION}, system=first.system)
+    assert third.state == ACCEPTED
+
+
 def test_check_waits_for_an_earlier_version_that_is_being_read(team, members, monkeypatch):
     """What the earlier one kept is there when the later one asks what it inherits."""
     first = submit(team, members)
