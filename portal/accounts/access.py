@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,12 +18,22 @@ from django.views.decorators.http import require_POST, require_safe
 View = Callable[..., HttpResponse]
 
 
+def _ask_to_log_in(request: HttpRequest, why: str = "") -> HttpResponse:
+    """Back to the page afterwards. What was sent by a form is not kept, which is told; then to the page of the form."""
+    wanted = request.get_full_path()
+    if request.method == "POST":
+        why, came_from = "unsaved", request.headers.get("Referer", "")
+        if url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure()):
+            wanted = urlsplit(came_from)._replace(scheme="", netloc="").geturl() or wanted
+    return redirect(redirect_to_login(wanted).url + (f"&{why}=1" if why else ""))
+
+
 def _page_for(allowed: Callable[[Any], bool]) -> Callable[[View], View]:
     def decorate(view: View) -> View:
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             if not request.user.is_authenticated:
-                return redirect_to_login(request.get_full_path())
+                return _ask_to_log_in(request)
             if not allowed(request.user):
                 raise Http404
             response = view(request, *args, **kwargs)
@@ -45,7 +56,7 @@ def open_page(view: View) -> View:
         except Http404:
             if request.user.is_authenticated:
                 raise
-            return redirect(f"{redirect_to_login(request.get_full_path()).url}&missing=1")
+            return _ask_to_log_in(request, "missing")
         if not response.has_header("Cache-Control"):
             patch_cache_control(response, private=True, no_store=True)
         return response

@@ -11,6 +11,7 @@ from allauth.mfa.adapter import get_adapter
 from allauth.mfa.totp.internal.auth import SECRET_SESSION_KEY
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -74,7 +75,7 @@ def _first_account_is_made(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect("home")
     messages.info(request, "The first account is made already. Log in with it.")
-    return redirect("account_login")
+    return redirect_to_login(reverse("home"))
 
 
 @member_page

@@ -639,3 +639,19 @@ def test_portal_without_mail_server_claims_no_mail(client, settings, server):
     page = client.get(reverse("account_reset_password_done")).content.decode()
     assert ("A mail was sent" in page, "This portal sends no mail" in page) == (server is not None, server is None)
     assert if_mailed("a", "b") == ("a" if server else "b")
+
+
+@pytest.mark.parametrize(
+    ("came_from", "wanted"),
+    [
+        ("http://testserver/account/tokens/?page=2", "/account/tokens/%3Fpage%3D2"),
+        ("http://elsewhere.example/x/", "/account/"),
+        ("", "/account/"),
+    ],
+)
+@pytest.mark.django_db
+def test_who_was_logged_out_is_told_that_nothing_was_saved(client, came_from, wanted):
+    answer = client.post("/account/", {"name": "Ada"}, headers={"referer": came_from})
+    assert answer.headers["Location"] == f"/log-in/?next={wanted}&unsaved=1"
+    assert "so nothing was saved" in client.get(answer.headers["Location"]).content.decode()
+    assert "nothing was saved" not in client.get("/log-in/?next=/account/").content.decode()
