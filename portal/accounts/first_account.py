@@ -10,6 +10,7 @@ import hashlib
 import secrets
 from typing import Any
 
+from django.core.cache import cache
 from django.db import transaction
 from django.urls import reverse
 
@@ -20,6 +21,8 @@ from portal.core import audit
 from portal.core.mail import absolute
 
 RANDOM_BYTES = 24
+REMEMBERED_S = 600
+_USED = "first-account-"
 ROLES = {"is_organizer": True, "is_staff": True, "is_superuser": True}
 
 
@@ -75,6 +78,12 @@ def _use_up(secret: str) -> None:
     if token is None or not _opens(token, secret) or operators().exists():
         raise LookupError("This address is not valid any more.")
     token.delete()
+    cache.set(_USED + _hash(secret), True, REMEMBERED_S)
+
+
+def was_just_used(secret: str) -> bool:
+    """Whether the first account was made with this secret in the last minutes, such as by the first of two clicks."""
+    return bool(cache.get(_USED + _hash(secret)))
 
 
 def _opens(token: Any, secret: str) -> bool:

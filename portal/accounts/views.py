@@ -28,7 +28,7 @@ from portal.accounts.access import (
     operator_page,
     operator_read,
 )
-from portal.accounts.first_account import is_first_secret, make_first_account, take_first_account
+from portal.accounts.first_account import is_first_secret, make_first_account, take_first_account, was_just_used
 from portal.accounts.forms import (
     FirstAccountForm,
     InvitePersonForm,
@@ -54,7 +54,7 @@ def first_account(request: HttpRequest, secret: str) -> HttpResponse:
     if ratelimit.consume(request, **counted) is None:
         return error_page(request, 429)
     if not is_first_secret(secret):
-        return _first_account_is_made(request)
+        return _first_account_is_made(request, secret)
     form = None if request.user.is_authenticated else FirstAccountForm(posted(request))
     if request.method != "POST" or (form and not form.is_valid()):
         return render(request, "accounts/first.html", {"form": form}, status=422 if form and form.errors else 200)
@@ -64,13 +64,13 @@ def first_account(request: HttpRequest, secret: str) -> HttpResponse:
             return redirect("home")
         user = make_first_account(secret=secret, **form.account_fields())
     except LookupError:
-        return _first_account_is_made(request)
+        return _first_account_is_made(request, secret)
     return perform_login(request, user)
 
 
-def _first_account_is_made(request: HttpRequest) -> HttpResponse:
+def _first_account_is_made(request: HttpRequest, secret: str) -> HttpResponse:
     """Where the address opens nothing any more: who sent the form twice, by a double click, has the account already."""
-    if request.method != "POST" or not selectors.operators().exists():
+    if request.method != "POST" or not was_just_used(secret):
         raise Http404
     if request.user.is_authenticated:
         return redirect("home")
