@@ -55,7 +55,10 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 _OF_A_STOPPED = ("was not checked to its end", "The organizer can start its check again.", "See the submission")
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
-OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at", "archived_at", "blocks_all", "blocks_finished")
+OF_THE_NEWEST_STUDY = (
+    *("name", "title", "state", "results_published_at", "archived_at", "blocks_all", "blocks_finished"),
+    "published_analysis__erased_at",
+)
 # Of a listening test in a state: its badge, and what is said beside it.
 OF_A_STUDY: dict[str, tuple[str, str]] = {
     Study.State.DRAFT: ("waiting", "draft"),
@@ -246,6 +249,13 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
         return NextStep(
             f"{what} for release", text, "See what is offered", f"{system}?version={edition.offered_version}#samples"
         )
+    if edition.study_published_analysis__erased_at is not None:
+        title, text = (
+            f"Analyse {edition.study_title} again",
+            "Somebody withdrew their answers after the results were published.",
+        )
+        results = reverse("studies:results", args=[edition.study_name])
+        return NextStep(title, text, "See the results", results)
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
         "Challenge": ("List it", listing_words(edition), "Edit the edition"),

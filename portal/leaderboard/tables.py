@@ -160,7 +160,8 @@ def _ranking_switches(
         }
         for number, table in enumerate(one for one in tables if one.utility.metric == chosen.utility.metric)
     ]
-    note = f"A condition compares the {leaderboard.policy.attack_model} EER before it is rounded: “30 %” may miss 30 %."
+    limit, attack = f"{chosen.minimum:g} %", leaderboard.policy.attack_model
+    note = f"A condition compares the {attack} EER before it is rounded: “{limit}” may miss {limit}."
     found = [{"label": "Condition", "links": conditions, "note": note}]
     names = {one.key: one for one in leaderboard.averages}
     if len(leaderboard.policy.utilities) > 1:

@@ -17,9 +17,11 @@ from listening.app.withdrawal import services
 from listening.app.withdrawal.services import withdraw
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
+from portal.home.next_steps import edition_path, select_organized
 from portal.jobs.runner import JobContext, execute
 from tests.listening.factories import make_session
 from tests.listening.results.answered import CHOSEN, analysed, answer, is_outdated, make_answered
+from tests.portal.factories import make_organizer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES
@@ -96,6 +98,11 @@ def test_what_is_published_stays_without_single_people(study, leave):
     assert shown.analysis == analysis
     assert names_of(shown.results).isdisjoint(SINGLES)
     assert "no longer fits" in publication_problems(study)[0]
+    organizer = make_organizer()
+    study.edition.organizers.add(organizer)
+    edition = select_organized(organizer).get()
+    said = edition_path(edition, timezone.now()).next
+    assert (said.title, said.url) == (f"Analyse {study.title} again", f"/studies/{study.name}/results/")
 
 
 def _visitor():
