@@ -55,10 +55,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 _OF_A_STOPPED = ("was not checked to its end", "The organizer can start its check again.", "See the submission")
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
-OF_THE_NEWEST_STUDY = (
-    *("name", "title", "state", "results_published_at", "archived_at", "blocks_all", "blocks_finished"),
-    "published_analysis__erased_at",
-)
+OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at", "archived_at", "blocks_all", "blocks_finished")
 # Of a listening test in a state: its badge, and what is said beside it.
 OF_A_STUDY: dict[str, tuple[str, str]] = {
     Study.State.DRAFT: ("waiting", "draft"),
@@ -119,6 +116,7 @@ def select_organized(user: Any) -> QuerySet[Edition]:
         blocks_all=count_rows(Block.objects.all(), "study"),
         blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
     )
+    outdated = studies.filter(published_analysis__erased_at__isnull=False).order_by("-pk")
     newest = {f"study_{name}": Subquery(by_need.values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
         user.organized_editions.filter(archived_at=None)
@@ -135,6 +133,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             offered=count_rows(offered, "submission__system__edition"),
             offered_system=Subquery(first.values("submission__system__name")[:1]),
             offered_version=Subquery(first.values("submission__version")[:1]),
+            outdated_study=Subquery(outdated.values("name")[:1]),
+            outdated_title=Subquery(outdated.values("title")[:1]),
             **newest,
         )
         .order_by("-created_at", "-pk")
@@ -249,13 +249,10 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
         return NextStep(
             f"{what} for release", text, "See what is offered", f"{system}?version={edition.offered_version}#samples"
         )
-    if edition.study_published_analysis__erased_at is not None:
-        title, text = (
-            f"Analyse {edition.study_title} again",
-            "Somebody withdrew their answers after the results were published.",
-        )
-        results = reverse("studies:results", args=[edition.study_name])
-        return NextStep(title, text, "See the results", results)
+    if edition.outdated_study is not None:
+        text = "Somebody withdrew their answers after its results were published."
+        results = reverse("studies:results", args=[edition.outdated_study])
+        return NextStep(f"Analyse {edition.outdated_title} again", text, "See the results", results)
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
         "Challenge": ("List it", listing_words(edition), "Edit the edition"),
