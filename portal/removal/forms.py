@@ -17,6 +17,7 @@ HELP = {
     "licence": "Such as CC BY 4.0. Teams that download the speech accept it; after a change they accept it again.",
     "link": "Where it was published. Teams see it with the licence.",
 }
+KEPT = " Its data sets keep the names that teams see."
 OPTIONAL = {"licence", "link"}
 VALIDATORS = {"name": validate_slug, "link": URLValidator(["http", "https"])}
 INVALID = {
@@ -36,7 +37,7 @@ class RenameForm(forms.Form):
                 max_length=LONGEST[name],
                 required=name not in OPTIONAL,
                 validators=[VALIDATORS[name]] if name in VALIDATORS else [],
-                help_text=HELP.get(name, ""),
+                help_text=HELP.get(name, "") + (KEPT if (kind.name, name) == ("corpora", "name") else ""),
                 error_messages={
                     "required": f"Give a {label.lower()}.",
                     "invalid": INVALID.get(name, ""),
