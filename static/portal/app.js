@@ -97,6 +97,25 @@ document.addEventListener("click", (event) => {
   if (menu && !menu.contains(event.target)) menu.open = false;
 });
 
+// Who wrote in a form with an area of text is asked before a reload or a way back loses it.
+const WRITING = "form.form[method=post]:has(textarea)";
+
+function ask(event) {
+  event.preventDefault();
+}
+
+function askBeforeLeaving() {
+  addEventListener("beforeunload", ask);
+}
+
+if (document.querySelector(`${WRITING} .errorlist`)) askBeforeLeaving(); // what was sent was not saved
+document.addEventListener("input", (event) => {
+  if (event.target.closest(WRITING)) askBeforeLeaving();
+});
+document.addEventListener("submit", (event) => {
+  if (!event.defaultPrevented) removeEventListener("beforeunload", ask);
+});
+
 // A list of boxes to tick: buttons that tick several, and how much the ticked ones are. As in portal.core.labels.
 function roughly(seconds) {
   if (seconds < 5) return "a few seconds";

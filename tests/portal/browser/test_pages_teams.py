@@ -12,7 +12,7 @@ from portal.core import audit
 from portal.submissions.models import Upload
 from portal.teams import services
 from portal.teams.models import Team
-from tests.browsing import EVERY_LOOK, too_long
+from tests.browsing import EVERY_LOOK, too_long, wait_until
 from tests.portal.editions.test_editions import RECIPE, recipe_for, sets_for
 from tests.portal.factories import (
     make_corpus,
@@ -216,6 +216,23 @@ def test_team_pages_work_without_script(new_page, organizer, edition):
     page.get_by_role("button", name="Remove").click()
     expect(page.locator("main")).to_contain_text("Mia Member does not belong to the team any more.")
     assert team.memberships.count() == 1
+
+
+def test_what_was_written_is_not_lost_without_a_question(new_page, edition, organizer):
+    page = new_page(organizer)
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    page.goto("/editions/vpc/edit/")
+    page.click("[name=description]")
+    page.keyboard.type("Written. ")
+    page.evaluate("location.reload()")
+    wait_until(lambda: asked, "the question")
+    assert (asked, "Written. " in page.input_value("[name=description]")) == (["beforeunload"], True)
+    page.click("button:text-is('Save')")
+    page.wait_for_url("**/editions/vpc/")
+    page.goto("/editions/vpc/edit/")
+    page.reload()
+    assert asked == ["beforeunload"], "nothing was written"
 
 
 def test_home_shows_editions_leaderboards_and_unfinished_uploads(new_page, edition, organizer, check_page):
