@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -99,8 +98,8 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
 
 def _rename_in_recipe(edition: Edition, before: dict[str, Any], changed: dict[str, Any]) -> None:
     """Let a recipe that names its edition by the short name follow the new one; both dictionaries tell of it."""
-    old = rf'^(edition\s*=\s*)"{re.escape(before["name"])}"'
-    text = re.sub(old, rf'\g<1>"{edition.name}"', edition.recipe_text, count=1, flags=re.MULTILINE)
+    old, new = (f'\nedition = "{name}"\n' for name in (before["name"], edition.name))
+    text = f"\n{edition.recipe_text}".replace(old, new, 1)[1:]
     if text != edition.recipe_text:
         before["recipe_text"], changed["recipe_text"] = edition.recipe_text, text
         edition.recipe_text = text

@@ -137,7 +137,7 @@ def test_organizer_is_told_who_was_turned_away_and_why():
     told = text_of(organizer.get(f"/studies/{study.name}/monitor/"))
     assert "1 time because too many came from one network address, last on" in told
     assert "1 time because all places were taken, last on" in told
-    assert "One network address may hold the only place, and one person may begin from it within an hour." in told
+    assert "One network address may hold the only place, and 2 people may begin from it within an hour." in told
 
 
 def test_link_to_the_limit_of_one_address_leads_to_its_field_and_tells_the_number():
