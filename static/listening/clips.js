@@ -37,11 +37,16 @@ export class Clips {
     return this.clips.get(address)?.buffer ?? null;
   }
 
-  retry(address) {
+  retry(address, attempt = 0) {
     const clip = this.clips.get(address);
     if (clip?.state !== "broken") return;
-    clip.attempt = 0;
+    clip.attempt = attempt;
     this.again(clip);
+  }
+
+  /** What was given up while it was fetched ahead may be there by now: it is asked for once more. */
+  retryOnce(address) {
+    this.retry(address, RETRY_AFTER_MS.length);
   }
 
   /** Of what was broken nothing is remembered: it is fetched again when it is wanted again. */

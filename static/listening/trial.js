@@ -64,13 +64,15 @@ export class TrialPage {
     const { clips, mount } = this.services;
     this.clearMissing();
     part("players").replaceChildren(...this.playerSlots().map((slot) => this.makePlayer(slot)));
-    part("players").hidden = !part("players").children.length;
     part("form").replaceChildren(this.root);
     part("wrong").open = false;
     part("wrong-slot").replaceChildren(...this.samples.map(({ slot }) => new Option(slot.toUpperCase(), slot)));
     part("wrong-what").value = "";
     part("wrong-missing").hidden = true;
-    this.samples.forEach(({ address }) => clips.need(address));
+    for (const { address } of this.samples) {
+      clips.retryOnce(address);
+      clips.need(address);
+    }
     this.form = mount(this.root, { ...this.trial, tasks: this.tasks, samples: this.samples }, this.tools());
     this.refresh();
     this.keep();
@@ -100,6 +102,7 @@ export class TrialPage {
     const broken = this.brokenSlot() !== undefined;
     part("broken").hidden = !broken;
     part("form").hidden = part("next").hidden = part("wrong").hidden = broken;
+    part("players").hidden = broken || !part("players").children.length;
     part("next").ariaDisabled = String(!this.isComplete());
     this.listeners.change.forEach((listener) => listener());
   }
