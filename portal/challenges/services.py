@@ -96,10 +96,14 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     return edition
 
 
+def _name_in_recipe(text: str, before: str, name: str) -> str:
+    old, new = (f'\nedition = "{one}"\n' for one in (before, name))
+    return f"\n{text}".replace(old, new, 1)[1:]
+
+
 def _rename_in_recipe(edition: Edition, before: dict[str, Any], changed: dict[str, Any]) -> None:
     """Let a recipe that names its edition by the short name follow the new one; both dictionaries tell of it."""
-    old, new = (f'\nedition = "{name}"\n' for name in (before["name"], edition.name))
-    text = f"\n{edition.recipe_text}".replace(old, new, 1)[1:]
+    text = _name_in_recipe(edition.recipe_text, before["name"], edition.name)
     if text != edition.recipe_text:
         before["recipe_text"], changed["recipe_text"] = edition.recipe_text, text
         edition.recipe_text = text
@@ -139,7 +143,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     """
     fields = {field: getattr(edition, field) for field in FIELDS}
     own: dict[str, Any] = {"name": name, "title": title, "protocol": "", "is_listed": False}
-    own["recipe_text"] = export_recipe(edition)
+    own["recipe_text"] = _name_in_recipe(export_recipe(edition), edition.name, name)
     own["speech_kept_until"] = None
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
     policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}

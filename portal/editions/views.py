@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, count
 from typing import Any, cast
 
 from django.contrib import messages
@@ -146,7 +147,9 @@ def edit_edition(request: HttpRequest, edition: str) -> HttpResponse:
 @organizer_page
 def copy_edition(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.managed_edition_for(request.user, edition)
-    initial = {"title": f"{chosen.title} (copy)"[:120], "name": f"{chosen.name[:35]}-copy"}
+    names = chain([f"{chosen.name[:35]}-copy"], (f"{chosen.name[:32]}-copy-{number}" for number in count(2)))
+    free = next(name for name in names if not Edition.objects.filter(name=name).exists())
+    initial = {"title": f"{chosen.title} (copy)"[:120], "name": free}
     form = CopyForm(posted(request), initial=initial)
     copied = form.save(edition=chosen, by=request.user) if form.is_valid() else None
     if copied is not None:

@@ -19,7 +19,7 @@ from evaluation.metrics.catalogue import Direction
 from evaluation.objective_results.values import SATURATED, is_saturated
 from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
 from evaluation.protocols.published_view import is_further, list_tasks
-from evaluation.protocols.ranking.entries import MeasuredValue
+from evaluation.protocols.ranking.entries import MeasuredValue, RankingTable
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from portal.challenges.models import Edition
@@ -81,6 +81,7 @@ def leaderboard_page(
         "leaderboard": leaderboard,
         "edition": leaderboard.edition,
         "title": condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy) if ranking else "Systems",
+        "no_condition": _unknown_condition(ranking, query.get("condition", "")),
         "answer": answer(leaderboard, ranking),
         "switches": switches(leaderboard, choice, has_published=bool(published)),
         "table": leaderboard_table(leaderboard, choice, lines),
@@ -97,6 +98,13 @@ def leaderboard_page(
         "n_systems": sum(entry.kind == "system" for entry in leaderboard.entries),
         "n_teams": len({entry.team for entry in leaderboard.entries if entry.kind == "system"}),
     }
+
+
+def _unknown_condition(ranking: RankingTable | None, asked: str) -> str:
+    """What to say of an address that asks for a condition that is not there, such as one of an earlier version."""
+    if ranking is None or not asked or asked == f"{ranking.minimum:g}":
+        return ""
+    return f"There is no condition of {asked[:12]} % on this leaderboard. Shown is the lowest one."
 
 
 _drawn_marks: dict[int, str] = {}  # by edition, of what its figures were last drawn for

@@ -368,7 +368,10 @@ def describe_under_way(leaderboard: Leaderboard, user: User | AnonymousUser, *, 
     names = f": {', '.join(named)}" if named else ""
     if names and len(named) < len(found):
         names = f", among them {', '.join(named)}"
-    return f"{systems} being evaluated{names}. A system appears here as soon as its numbers have been computed."
+    when = "as soon as its numbers have been computed"
+    if leaderboard.edition.holds_evaluations:
+        when = "once it is evaluated and an organizer releases it"
+    return f"{systems} being evaluated{names}. A system appears here {when}."
 
 
 def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:

@@ -40,6 +40,11 @@ document.querySelectorAll("table[data-sortable]").forEach((table) => {
     address.searchParams.set("sort", new URL(link.href).searchParams.get("sort"));
     address.searchParams.set("order", order);
     window.history.replaceState(null, "", address);
+    document.querySelectorAll(".choices-bar a").forEach((other) => {
+      const there = new URL(other.href);
+      for (const name of ["sort", "order"]) there.searchParams.set(name, address.searchParams.get(name));
+      other.href = there;
+    });
     document.getElementById("announcer").textContent = `Sorted by ${link.textContent}, ${DIRECTIONS[order]}`;
   });
 });

@@ -351,7 +351,7 @@ def _points(choice: PublishedChoice, privacy: tuple[str, str]) -> Iterator[Syste
         if eer and utility:
             kind: Any = "original" if line.system == ORIGINAL else "published"
             words = _words(line.system, "published", eer.value, utility.value, find_metric(*choice.utility))
-            yield SystemPoint(line.system, eer.value, utility.value, kind, words=words, link="#table")
+            yield SystemPoint(line.system, eer.value, utility.value, kind, words=words, link=f"?{choice.query}#table")
     utilities = {entry.key: one for entry, one in _overlaid_values(choice, choice.utility[0])}
     places = list_places(choice.leaderboard) if choice.leaderboard else {}
     for entry, eer_of in _overlaid_values(choice, EER):
@@ -374,7 +374,7 @@ def _bars(choice: PublishedChoice, key: tuple[str, str]) -> Iterator[SystemBar]:
     for line in choice.lines:
         if found := line.values.get(key):
             told = f"{line.system}: {_rounded(found.value, None, find_metric(*key).unit)}, published"
-            yield SystemBar(line.system, found.value, is_baseline=True, words=told, link="#table")
+            yield SystemBar(line.system, found.value, is_baseline=True, words=told, link=f"?{choice.query}#table")
     places = list_places(choice.leaderboard) if choice.leaderboard else {}
     for entry, one in _overlaid_values(choice, key[0]):
         name = _name_here(choice, entry)

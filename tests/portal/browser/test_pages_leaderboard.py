@@ -158,6 +158,9 @@ def test_headings_sort_in_place_say_so_and_sort_alike_without_script(edition, ne
     wait_until(lambda: names()[0] == "T04-c1", "the order by EER")
     expect(table.locator("[aria-sort]")).to_have_attribute("aria-sort", "descending")
     assert page.url.endswith("/leaderboard/?sort=eer&order=desc")
+    others = page.locator(".choices-bar a").evaluate_all("links => links.map((link) => link.search)")
+    assert others
+    assert all("sort=eer&order=desc" in search for search in others)
     table.get_by_role("link", name="EER").click()
     wait_until(lambda: names()[0] == "Original", "the other order by EER")
     table.get_by_role("link", name="Rank").click()

@@ -414,6 +414,20 @@ def test_recipe_is_handed_out_as_its_organizer_wrote_it_under_the_title_of_the_e
     assert ("Custom recipe" in page, "Ünser eigenes" in page) == (True, False)
 
 
+def test_copies_have_names_of_their_own_in_form_and_recipe(client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
+    services.change_edition(
+        edition=edition,
+        by=organizer,
+        recipe_text=edition.recipe_text.replace(f'edition = "{edition.recipe.edition}"', 'edition = "mine"', 1),
+    )
+    for name in ("mine-copy", "mine-copy-2", "mine-copy-3"):
+        form = client.get("/editions/mine/copy/").context["form"]
+        assert form["name"].value() == name
+        assert client.post("/editions/mine/copy/", {one.html_name: one.value() for one in form}).status_code == 302
+        assert Edition.objects.get(name=name).recipe.edition == name
+
+
 def test_recipe_that_names_its_edition_follows_another_short_name(client, organizer):
     text = recipe_for("tones").replace(
         f'edition = "{read_recipe_text(recipe_for("tones"), file="x").edition}"', 'edition = "autum"'

@@ -289,6 +289,9 @@ def test_leaderboard_before_any_number_says_what_is_evaluated(client):
     client.force_login(submission.system.team.memberships.first().user)
     page = client.get(address).content.decode()
     assert f"2 systems are being evaluated, among them {submission}. A system" in page
+    Edition.objects.update(holds_evaluations=True)
+    page = client.get(address).content.decode()
+    assert "A system appears here once it is evaluated and an organizer releases it." in page
 
 
 def test_empty_leaderboard_says_so(client):
@@ -365,6 +368,11 @@ def test_condition_is_chosen_in_the_address_and_every_system_stays_in_the_table(
     high = {"T02-p1": "late", "T01-c1": "not met", "T01-p1": "1", "T03-p1": "not met"}
     high["B2"] = "baseline, not met"
     assert ranks("condition=20") == references | high
+    told = {
+        one: "There is no condition of" in client.get(f"/editions/{edition.name}/leaderboard/?{one}").content.decode()
+        for one in ("", "condition=15", "condition=99")
+    }
+    assert told == {"": False, "condition=15": False, "condition=99": True}
     page = client.get(f"/editions/{edition.name}/leaderboard/?condition=20&sort=eer").content.decode()
     assert 'href="?condition=20&amp;sort=wer&amp;order=asc#ranking"' in page
     assert 'href="?condition=25&amp;sort=eer&amp;order=desc#ranking"' in page

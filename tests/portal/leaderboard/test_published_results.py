@@ -117,7 +117,10 @@ def test_systems_of_a_leaderboard_are_laid_over_with_what_differs(client, editio
     choice, here = choose(f"over={edition.name}"), f"T01-p1 ({edition.name})"
     assert {here, f"Original ({edition.name})"} <= set(names(choice))
     originals = [one for one in list_published_drawings(choice)[PLANE].points if one.kind == "original"]
-    assert [(one.name, one.link) for one in originals] == [("Original", "#table"), (f"Original ({edition.name})", "")]
+    assert [(one.name, one.link) for one in originals] == [
+        ("Original", f"?{choice.query}#table"),
+        (f"Original ({edition.name})", ""),
+    ]
     point = next(one for one in list_published_drawings(choice)[PLANE].points if one.kind == "system")
     assert (point.name, point.eer, point.utility) == (here, 21.5, 7.25)
     on_leaderboard = list_drawings(build_leaderboard(edition)).values()
