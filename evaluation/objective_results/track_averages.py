@@ -6,6 +6,7 @@ ROCCH-EER, what lies beyond the EER, and the predicted naturalness.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -80,6 +81,23 @@ def average_again(
                 number = numbers.get(identity) if is_same else _average(numbers, recipe, identity, weights)
                 if number is not None:
                     found[identity] = number
+    return found
+
+
+def correct_averages(
+    numbers: Mapping[NumberIdentity, values.Number], recipe: Recipe, track: Track
+) -> dict[NumberIdentity, values.Number]:
+    """The numbers with averages as a recipe weighs them, where they were made by another version of it.
+
+    An average that both weigh alike stays, with its interval; so does one of which a data set has no number.
+    """
+    found, known = dict(numbers), weights_by_average(track)
+    for identity, number in numbers.items():
+        split = identity.data_set.removeprefix(values.AVERAGE)
+        weights = known.get((identity.metric, identity.estimator, split)) if number.is_average else None
+        other = _average(numbers, recipe, identity, weights) if weights else None
+        if other is not None and not math.isclose(other.value, number.value, abs_tol=1e-9):
+            found[identity] = replace(number, value=other.value, low=None, high=None)
     return found
 
 

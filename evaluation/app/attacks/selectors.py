@@ -22,6 +22,7 @@ from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity, Speech
 from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
 from evaluation.objective_results.results.expected import detection_name
+from evaluation.objective_results.track_averages import correct_averages
 from evaluation.objective_results.values import Missing, Number, ObjectiveValues, read_missing
 from evaluation.protocols.recipes import Recipe
 from portal.submissions.models import Submission
@@ -112,7 +113,8 @@ def list_attacks(submission: Submission, as_of: datetime | None = None) -> list[
 
 
 def read_attacks(submission: Submission, runs: list[EvaluationRun], numbers: NumbersOfRuns) -> list[AttackValues]:
-    """What these finished attacks of a submission found: one query where there are any.
+    """What these finished attacks of a submission found, averaged as the recipe at hand weighs: a query where there are
+    any.
 
     Args:
         numbers: of these runs at least.
@@ -122,8 +124,10 @@ def read_attacks(submission: Submission, runs: list[EvaluationRun], numbers: Num
     score_sets: dict[int, list[ScoreSet]] = {}
     for one in ScoreSet.objects.filter(run__in=runs):
         score_sets.setdefault(one.run_id, []).append(one)
-    recipe = EvaluationContext(submission).recipe
-    return [_read_values(run, recipe, numbers.get(run.pk, {}), score_sets.get(run.pk, [])) for run in runs]
+    context = EvaluationContext(submission)
+    recipe, track = context.recipe, context.track
+    of_runs = {run.pk: correct_averages(numbers.get(run.pk, {}), recipe, track) for run in runs}
+    return [_read_values(run, recipe, of_runs[run.pk], score_sets.get(run.pk, [])) for run in runs]
 
 
 def add_verdicts(
