@@ -114,7 +114,7 @@ def settle_objective(job: Job) -> None:
     run = _find_newest(job)
     if run is None:
         return
-    submission = run.submission
+    submission, cause = run.submission, job
     if job.state == JobState.SUCCEEDED:
         if submission.evaluated_at is None:
             submission.evaluated_at = read_clock()
@@ -127,9 +127,9 @@ def settle_objective(job: Job) -> None:
         if cause.state == JobState.CANCELLED:
             note = f"“{cause.title}” was cancelled. An organizer can let it run again."
         event = change_state(submission=submission, state=Submission.State.FAILED, note=note)
-    team, was_stopped = submission.system.team, _cause(job).state == JobState.CANCELLED
-    if event is not None and team is not None and not was_stopped:
-        _tell_team(submission, team, job)
+    team = submission.system.team
+    if event is not None and team is not None and cause.state != JobState.CANCELLED:
+        _tell_team(submission, team, job, cause)
 
 
 def _cause(job: Job) -> Job:
@@ -142,7 +142,7 @@ def _cause(job: Job) -> Job:
     return cause
 
 
-def _tell_team(submission: Submission, team: Team, job: Job) -> None:
+def _tell_team(submission: Submission, team: Team, job: Job, cause: Job) -> None:
     told: dict[str, Any]
     if job.state == JobState.SUCCEEDED:
         kind, template, url = NotificationKind.FINISHED, "evaluated", submission.system.get_absolute_url()
@@ -154,7 +154,6 @@ def _tell_team(submission: Submission, team: Team, job: Job) -> None:
             told["described"] = next(earlier, None)
     else:
         kind, template, url = NotificationKind.FAILED, "evaluation_failed", submission.get_absolute_url()
-        cause = _cause(job)
         told = {"failure": cause.failure, "is_held": cause.failure_actor == Actor.OPERATOR}
     mail = render_mail(f"submissions/mail/{template}.txt", {"submission": submission, **told})
     notify_team(team=team, kind=kind, mail=mail, url=url)

@@ -20,7 +20,7 @@ from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.objective_results.values import Basis, Number
 from portal.jobs.models import Job, JobState
 from portal.jobs.rules import can_cancel, can_run_again, is_ending
-from portal.jobs.selectors import with_estimates
+from portal.jobs.selectors import JobsProgress, with_estimates
 from portal.submissions.models import Submission
 
 NumbersOfRuns = Mapping[int, Mapping[NumberIdentity, Number]]  # by primary key of the run
@@ -139,30 +139,16 @@ def measure_pace(engine_key: str) -> float | None:
 
 
 @dataclass(frozen=True)
-class EngineRun:
+class EngineRun(JobsProgress):
     """A run of an engine that has not ended, or has ended without numbers. jobs: its chain, first to last."""
 
     run: EvaluationRun
     engine: EngineText
-    jobs: list[Job]
-
-    @property
-    def is_active(self) -> bool:
-        return any(not job.has_ended for job in self.jobs)
-
-    @property
-    def ended(self) -> int:
-        return sum(job.has_ended for job in self.jobs)
 
     @property
     def at_work(self) -> Job | None:
         """The job that a worker has."""
-        return next((job for job in self.jobs if job.state == JobState.RUNNING), None)
-
-    @property
-    def wait(self) -> str:
-        """What its next job waits for."""
-        return next((job.wait for job in self.jobs if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
+        return next(iter(self.running), None)
 
     @property
     def stopped(self) -> Job | None:
@@ -217,5 +203,5 @@ def group_unfinished(runs: Iterable[EvaluationRun]) -> EngineRuns:
     open_runs = [run for run in newest.values() if run.job is None or run.job.state != JobState.SUCCEEDED]
     chains: Mapping[int, list[Job]] = list_job_chains(open_runs) if open_runs else {}
     with_estimates(job for jobs in chains.values() for job in jobs)
-    shown = [EngineRun(run, describe_engine(run), chains.get(run.pk, [])) for run in open_runs]
+    shown = [EngineRun(chains.get(run.pk, []), run, describe_engine(run)) for run in open_runs]
     return EngineRuns([one for one in shown if one.is_active], [one for one in shown if not one.is_active])
