@@ -18,7 +18,7 @@ from evaluation.formats.audio_pairs import AudioPair, match_audio
 from evaluation.metrics.averages import Summary, summarise
 from evaluation.metrics.catalogue import PITCH_METRICS, Metric, format_heading, format_value
 from evaluation.metrics.pitch import BAND_S, FLOORS_OF_UNRELATED_SPEECH, compare_pitch
-from speech.audio.files import AudioError, read_pcm16
+from speech.audio.files import AudioError, check_stated_rate, read_pcm16
 from speech.pitch.estimators import ESTIMATORS
 
 DESCRIPTION = (
@@ -99,6 +99,7 @@ def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> PitchRow | st
         original, rate = read_pcm16(pair.original)
         place = pair.anonymised
         anonymised, other_rate = read_pcm16(pair.anonymised)
+        check_stated_rate(anonymised.size, other_rate, original=original.size, original_hz=rate)
     except AudioError as error:
         return error.problem(str(place)).sentence()
     try:

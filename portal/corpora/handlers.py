@@ -315,7 +315,7 @@ class _ChangedError(Exception):
 
 
 def _store(audio: Path, facts: AudioFacts) -> KeptAudio:
-    if facts.rate_hz == CHALLENGE_RATE_HZ and facts.encoding == "PCM_16":
+    if facts.rate_hz == CHALLENGE_RATE_HZ and facts.encoding == "PCM_16" and facts.format in ("WAV", "FLAC"):
         content = audio.read_bytes()
         if hashlib.sha256(content).hexdigest() != facts.sha256:
             raise _ChangedError(audio.name)

@@ -16,7 +16,6 @@ Conventions: full scale is 1.0 (int16 / 32768); levels are in dB of full scale.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -28,11 +27,19 @@ from numpy.typing import NDArray
 from common.problems import Problem, Severity
 from portal.intake.expectation import ExpectedUtterance, pcm_sha256
 from portal.intake.problem_codes import describe, fill
-from speech.audio.files import SILENCE_PEAK, AudioError, DecodedAudio, decode_audio, resample, to_pcm16
+from speech.audio.files import (
+    MAX_DIFFERENCE_S,
+    SILENCE_PEAK,
+    AudioError,
+    DecodedAudio,
+    check_stated_rate,
+    decode_audio,
+    resample,
+    to_pcm16,
+)
 
 SHORTEST_S = 0.04  # Praat's pitch analysis needs 640 samples at 16 kHz
 LONG_S, LONGEST_S = 60.0, 600.0
-MAX_DIFFERENCE_S = 0.065  # `max_len_diff` of the 2022 recipe, which only warns
 LONGER_FACTOR = 2.0  # beyond it frames of the two no longer belong together
 MAX_DC = 0.05  # recordings of the corpora reach 0.047 after B2
 QUIET_PEAK = 1e-3  # −60 dB; the quietest recording of the challenge's corpora peaks at −41 dB
@@ -41,9 +48,6 @@ CLIPPED_RUN = 3  # samples at full scale in a row that no unclipped speech makes
 MAX_CLIPPED_SHARE = 0.001
 _supply = np.ones(1 << 19, np.float32)
 _COARSE = ("PCM_S8", "PCM_U8", "ULAW", "ALAW")
-_PCM, _FLOAT, _ALAW, _ULAW, _EXTENSIBLE = 1, 3, 6, 7, 0xFFFE
-_UNCOMPRESSED = (_PCM, _FLOAT, _ALAW, _ULAW)
-_UNSTATED_BYTES = 0x7FFF_0000  # what encoders that write to a pipe state is above
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,15 @@ def inspect_speech(
         keeps_duration: as the recipe of the edition says.
     """
     try:
-        decoded, states_length = _decode(content, expected)
+        decoded = _decode(content, expected)
         _check_finite(decoded.samples)
-        _check_rate(decoded, expected, rate_hz)
+        if expected.samples and expected.rate_hz == rate_hz:
+            stated = {"original": expected.samples, "original_hz": rate_hz}
+            check_stated_rate(decoded.samples.size, decoded.rate_hz, **stated)
     except AudioError as error:
         return Inspection(None, (error.problem(file),))
     speech = _converted(decoded, rate_hz)
-    problems = list(_conversions(decoded, states_length, rate_hz, file))
+    problems = list(_conversions(decoded, rate_hz, file))
     if fatal := _not_the_utterance(speech, expected, file):
         return Inspection(speech, (fatal,))
     low, high = int(speech.samples.min()), int(speech.samples.max())
@@ -139,20 +145,11 @@ def not_anonymised(samples: int, file: str, source: str = "") -> Problem:
     return describe("identical-to-original", file, samples=samples, source=f" of {source}" if source else "")
 
 
-def _decode(content: bytes, expected: ExpectedUtterance) -> tuple[DecodedAudio, bool]:
-    """The samples, and whether the header states their number."""
+def _decode(content: bytes, expected: ExpectedUtterance) -> DecodedAudio:
+    """All samples of an utterance that is not much longer than its original."""
     original_s = expected.samples / expected.rate_hz if expected.samples and expected.rate_hz else LONGEST_S
     longest_s = min(max(LONG_S, 4 * original_s), LONGEST_S)
-    header = read_header(content)
-    states_length = header is None or header.states_length
-    if header and header.is_plain and header.stop - header.start <= 2 * longest_s * header.rate_hz:
-        return header.decode(content), states_length
-    try:
-        return decode_audio(BytesIO(content), longest_s=longest_s), states_length
-    except AudioError as error:
-        if error.code == "damaged" and content[:4] == b"RIFF":  # the decoder's word for a length that is not true
-            raise AudioError("false-header", error.expected, error.found, error.remedy) from error
-        raise
+    return decode_audio(BytesIO(content), longest_s=longest_s)
 
 
 def _check_finite(samples: NDArray[Any]) -> None:
@@ -161,14 +158,6 @@ def _check_finite(samples: NDArray[Any]) -> None:
     nans, infinite = int(np.isnan(samples).sum()), int(np.isinf(samples).sum())
     found = " and ".join(f"{count} {name}" for count, name in ((nans, "NaN"), (infinite, "infinite")) if count)
     raise AudioError(*fill("not-finite", samples=samples.size, found=found))
-
-
-def _check_rate(decoded: DecodedAudio, expected: ExpectedUtterance, rate_hz: int) -> None:
-    """As many samples as the original under another rate: the header lies, or the utterance plays at another speed."""
-    if decoded.rate_hz == rate_hz or expected.rate_hz != rate_hz or not expected.samples:
-        return
-    if abs(decoded.samples.size - expected.samples) <= MAX_DIFFERENCE_S * rate_hz:
-        raise AudioError(*fill("false-header/rate", rate_hz=rate_hz, stated_hz=decoded.rate_hz))
 
 
 def _converted(decoded: DecodedAudio, rate_hz: int) -> InspectedSpeech:
@@ -183,13 +172,13 @@ def _words(decoded: DecodedAudio) -> str:
     return f"{decoded.rate_hz} Hz, {decoded.encoding}, {decoded.format}"
 
 
-def _conversions(decoded: DecodedAudio, states_length: bool, rate_hz: int, file: str) -> Iterator[Problem]:
+def _conversions(decoded: DecodedAudio, rate_hz: int, file: str) -> Iterator[Problem]:
     if decoded.rate_hz != rate_hz:
         yield describe("another-rate", file, rate_hz=rate_hz, found_hz=decoded.rate_hz)
     if decoded.encoding != "PCM_16":
         kind = "another-encoding/coarse" if decoded.encoding in _COARSE else "another-encoding/fine"
         yield describe(kind, file, encoding=decoded.encoding)
-    if not states_length:
+    if not decoded.states_length:
         yield describe("unstated-length", file)
 
 
@@ -256,84 +245,3 @@ def _level_problems(measures: _Measures, samples: int, file: str) -> Iterator[Pr
 
 def _decibel(amplitude: float) -> float:
     return 20 * math.log10(amplitude)
-
-
-@dataclass(frozen=True, slots=True)
-class WavHeader:
-    """What a WAV file says of itself.
-
-    Attributes:
-        is_plain: 16-bit PCM of one channel, whose samples can be taken as they lie there.
-        states_length: whether the header says how long the samples are; those written to a pipe do not.
-        start, stop: where the samples lie in the file, in bytes.
-    """
-
-    rate_hz: int
-    is_plain: bool
-    states_length: bool
-    start: int
-    stop: int
-
-    def decode(self, content: bytes) -> DecodedAudio:
-        """The samples of a plain file."""
-        samples: NDArray[np.int16] = np.frombuffer(content, "<i2", (self.stop - self.start) // 2, self.start)
-        return DecodedAudio(samples, self.rate_hz, "PCM_16", "WAV")
-
-
-def read_header(content: bytes) -> WavHeader | None:
-    """What the header says, or None where this is no WAV file or one that the decoder has to judge.
-
-    Raises:
-        AudioError: ``false-header`` where rate, channels and bits contradict the byte rate or the size of a frame, or
-            where bytes that no chunk accounts for follow the samples.
-    """
-    if content[:4] != b"RIFF" or content[8:12] != b"WAVE":
-        return None
-    frame, position = None, 12
-    while position + 8 <= len(content):
-        name, length = struct.unpack_from("<4sI", content, position)
-        position += 8
-        if name == b"fmt " and length >= 16 and position + 16 <= len(content):
-            frame = struct.unpack_from("<HHIIHH", content, position)
-            if frame[0] == _EXTENSIBLE and length >= 26 and position + 26 <= len(content):
-                frame = (*struct.unpack_from("<H", content, position + 24), *frame[1:])
-        if name == b"data":
-            return None if frame is None else _read_data_chunk(content, frame, position, length)
-        position += length + length % 2
-    return None
-
-
-def _read_data_chunk(content: bytes, frame: tuple[int, ...], start: int, length: int) -> WavHeader | None:
-    encoding, channels, rate_hz, byte_rate, frame_bytes, bits = frame
-    there = len(content) - start
-    if encoding not in _UNCOMPRESSED or not (rate_hz and channels and there) or length == 0:
-        return None  # the decoder has the sentence
-    _check_frame(channels, rate_hz, byte_rate, frame_bytes, bits)
-    states_length = length < _UNSTATED_BYTES or length <= there
-    if states_length and length > there:
-        return None  # cut off
-    stop = start + (length if states_length else there)
-    _check_rest(content, stop + length % 2, length)
-    is_plain = (encoding, channels, bits) == (_PCM, 1, 16) and stop - start >= 2
-    return WavHeader(rate_hz, is_plain, states_length, start, stop)
-
-
-def _check_frame(channels: int, rate_hz: int, byte_rate: int, frame_bytes: int, bits: int) -> None:
-    wanted = channels * ((bits + 7) // 8)
-    if frame_bytes != wanted:
-        raise AudioError(*fill("false-header/frame", wanted=wanted, channels=channels, bits=bits, found=frame_bytes))
-    if byte_rate != rate_hz * frame_bytes:
-        stated = {"rate_hz": rate_hz, "frame_bytes": frame_bytes, "found": byte_rate}
-        raise AudioError(*fill("false-header/byte-rate", wanted=rate_hz * frame_bytes, **stated))
-
-
-def _check_rest(content: bytes, position: int, length: int) -> None:
-    """Behind the samples other chunks may follow, up to the end of the file and not further."""
-    first = position
-    while position + 8 <= len(content):
-        name, size = struct.unpack_from("<4sI", content, position)
-        if not all(32 <= letter < 127 for letter in name):
-            break
-        position += 8 + size + size % 2
-    if position < len(content) - 7 or position > len(content) + 1:
-        raise AudioError(*fill("false-header/rest", length=length, rest=len(content) - first))

@@ -1,18 +1,21 @@
 """Audio files: what is really in them, and 16-bit samples in and out.
 
-A header is a claim: `inspect_audio` decodes the whole file and compares it with what header and
-container promise. Only WAV and FLAC are accepted, because a cut file of a lossy format cannot be
-told from a whole one. Conventions: full scale is 1.0 (int16 / 32768, as the official scripts do);
-`samples` counts per channel.
+A file is known by its content, whatever its name. libsndfile decodes it; a header is a claim, so that what libsndfile
+takes without a word is held against the file here: that it is whole, and that its parts agree. Containers of lossless
+samples are accepted (`CONTAINERS`), those of lossy ones are not, because a cut file cannot be told from a whole one.
+Conventions: full scale is 1.0 (int16 / 32768, as the official scripts do); `samples` counts per channel.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from math import gcd, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -27,18 +30,28 @@ if TYPE_CHECKING:
     from soundfile import SoundFile
 
 LONGEST_S = 600.0
+MAX_DIFFERENCE_S = 0.065  # `max_len_diff` of the 2022 recipe, which only warns
 HIGHEST_RATE_HZ = 192_000  # what a length is limited by, lest a header that lies about its rate fills the memory
 _BLOCK = 65536
 _ENCODINGS = frozenset(["PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"])
 _REMEDY_OF_EMPTY = "The file is empty: make the recording and send it again."
-_UNKNOWN_SIZE = 0x7FFF_0000  # encoders that write to a pipe state a size of 2 to 4 GiB
+_UNKNOWN_SIZE = 0x7FFF_0000  # encoders that write to a pipe state a size of 2 to 4 GiB, or none
+CONTAINERS = {"WAV": "WAV", "WAVEX": "WAV", "RF64": "RF64", "FLAC": "FLAC"}  # by libsndfile's names
+CONTAINERS |= {name: name for name in ("W64", "AIFF", "AU", "CAF", "NIST")}
+_RIFFS = (b"RIFF", b"RF64", b"BW64")
+_USUAL_CHUNKS = (b"data", b"fmt ", b"LIST")
+_EXTENSIBLE, _UNCOMPRESSED = 0xFFFE, (1, 3, 6, 7)  # PCM, floating point, A-law, mu-law
+_UNMENDED = "Write the file again from its samples with a current library."
+# Lines in which libsndfile notes that a file has less than its header states.
+_SHORT = re.compile(r"(?m)^ *(?:data|SSND|Data Size|riff) *: (?P<stated>-?\d+) \(should be (?P<there>\d+)\)")
+_NIST_COUNT = re.compile(rb"(?m)^sample_count -i (\d+)$")
 
 
 class AudioError(Exception):
     """A file that cannot be used as audio.
 
     Attributes:
-        code: ``missing-file``, ``not-a-file``, ``empty``, ``not-audio``, ``truncated``, ``damaged``,
+        code: ``missing-file``, ``not-a-file``, ``empty``, ``not-audio``, ``truncated``, ``damaged``, ``false-header``,
             ``unknown-length``, ``not-finite``, ``not-mono`` or ``too-long``.
         expected, found, remedy: the parts of the sentence, as in `Problem`.
     """
@@ -64,11 +77,12 @@ class AudioFacts:
         channels: number of channels.
         samples: number of samples per channel.
         encoding: how a sample is stored, in libsndfile's words: ``PCM_16``, ``FLOAT``, …
-        format: ``WAV`` or ``FLAC``.
+        format: of `CONTAINERS`.
         sha256: hexadecimal digest of the file's bytes.
         peak: largest absolute sample of any channel, full scale 1.0.
         rms: root mean square over all channels, full scale 1.0.
         is_silent: whether the peak is at or below `SILENCE_PEAK`.
+        states_length: whether the header says how long the samples are; those written to a pipe may not.
     """
 
     rate_hz: int
@@ -80,6 +94,7 @@ class AudioFacts:
     peak: float
     rms: float
     is_silent: bool
+    states_length: bool = True
 
     @property
     def duration_s(self) -> float:
@@ -92,13 +107,14 @@ class DecodedAudio:
 
     Attributes:
         samples: shape (n,), mono; int16 as stored in a 16-bit file, else float64, full scale 1.0.
-        rate_hz, encoding, format: as in `AudioFacts`.
+        rate_hz, encoding, format, states_length: as in `AudioFacts`.
     """
 
     samples: NDArray[Any]
     rate_hz: int
     encoding: str
     format: str
+    states_length: bool
 
 
 def inspect_audio(source: Path | BinaryIO) -> AudioFacts:
@@ -108,31 +124,48 @@ def inspect_audio(source: Path | BinaryIO) -> AudioFacts:
         source: a path or a seekable binary file, read from its start.
 
     Raises:
-        AudioError: not WAV or FLAC, empty, cut, damaged (16-bit FLAC carries a checksum of its
-            samples), or with samples that are not numbers.
+        AudioError: no container of lossless samples, empty, cut, damaged (16-bit FLAC carries a checksum of its
+            samples), with a header that contradicts itself or the file, or with samples that are not numbers.
     """
-    with _opened(source) as (file, sound):
+    with _opened(source) as (file, sound, states_length):
         peak, energy = _measure(file, sound)
         return AudioFacts(
             rate_hz=sound.samplerate,
             channels=sound.channels,
             samples=sound.frames,
             encoding=sound.subtype,
-            format="FLAC" if sound.format == "FLAC" else "WAV",
+            format=CONTAINERS[sound.format],
             sha256=_sha256(file),
             peak=peak,
             rms=sqrt(energy / (sound.frames * sound.channels)),
             is_silent=peak <= SILENCE_PEAK / INT16_FULL_SCALE,
+            states_length=states_length,
         )
 
 
 def decode_audio(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> DecodedAudio:
     """Decode a mono file as it is: as `read_pcm16`, but samples that are no numbers are handed on."""
-    with _opened(source) as (file, sound):
+    with _opened(source) as (file, sound, states_length):
         _check_size(sound, longest_s)
         samples = np.concatenate([block[:, 0] for block in _decoded(file, sound, finite=False)])
-        container = "FLAC" if sound.format == "FLAC" else "WAV"
-        return DecodedAudio(samples, sound.samplerate, sound.subtype, container)
+        return DecodedAudio(samples, sound.samplerate, sound.subtype, CONTAINERS[sound.format], states_length)
+
+
+def check_stated_rate(samples: int, rate_hz: int, *, original: int, original_hz: int) -> None:
+    """Compare the rate of a version of a recording with that of the original.
+
+    Args:
+        samples, rate_hz: of the version, its rate as its header states it.
+        original, original_hz: samples and rate of the original.
+
+    Raises:
+        AudioError: ``false-header``: another rate for about as many samples as the original has.
+    """
+    if rate_hz != original_hz and abs(samples - original) <= MAX_DIFFERENCE_S * original_hz:
+        expected = f"{original_hz} Hz, as the original has"
+        found = f"a header that states {rate_hz} Hz for about as many samples"
+        remedy = "Write the file with its true rate; if it does play at another speed, convert it to the right one."
+        raise AudioError("false-header", expected, found, remedy)
 
 
 def read_pcm16(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> tuple[NDArray[np.int16], int]:
@@ -149,7 +182,7 @@ def read_pcm16(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> tupl
     Raises:
         AudioError: as `inspect_audio`; also more than one channel, or longer than `longest_s`.
     """
-    with _opened(source) as (file, sound):
+    with _opened(source) as (file, sound, _):
         _check_size(sound, longest_s)
         blocks = [to_pcm16(block[:, 0]) for block in _decoded(file, sound)]
         return np.concatenate(blocks), sound.samplerate
@@ -203,10 +236,11 @@ def to_pcm16(samples: NDArray[Any]) -> NDArray[np.int16]:
 
 
 @contextmanager
-def _opened(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, SoundFile]]:
+def _opened(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, SoundFile, bool]]:
     with ExitStack() as stack:
         file = stack.enter_context(_open_file(source)) if isinstance(source, Path) else source
-        yield file, stack.enter_context(_sound(file))
+        sound, states_length = _sound(file)
+        yield file, stack.enter_context(sound), states_length
 
 
 def _open_file(path: Path) -> BinaryIO:
@@ -218,8 +252,8 @@ def _open_file(path: Path) -> BinaryIO:
         raise AudioError("missing-file", "a readable file", f"“{error.strerror}”", "Add the file.") from error
 
 
-def _sound(file: BinaryIO) -> SoundFile:
-    """Open for decoding after the checks that libsndfile does not make; the caller closes it."""
+def _sound(file: BinaryIO) -> tuple[SoundFile, bool]:
+    """Open for decoding, and whether the header states the length; the caller closes it."""
     import soundfile
 
     file.seek(0, 2)
@@ -228,31 +262,42 @@ def _sound(file: BinaryIO) -> SoundFile:
     head = file.read(12)
     if not size:
         raise AudioError("empty", "a WAV or FLAC file", "a file of 0 bytes", _REMEDY_OF_EMPTY)
-    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
-        _check_wav_chunks(file, size)
-    elif head[:4] != b"fLaC":
-        raise _not_audio(_guess(head))
+    chunks = _find_samples(file, size) if head[:4] in _RIFFS and head[8:12] == b"WAVE" else None
     file.seek(0)
     try:
-        sound = soundfile.SoundFile(file)
+        sound = soundfile.SoundFile(chunks.rebuild(file) if chunks and chunks.is_unusual else file)
     except soundfile.SoundFileError as error:
-        raise _not_audio("a header that cannot be decoded; the file is cut or damaged") from error
+        raise _not_audio(_guess(head)) from error
     try:
         _check_header(sound)
+        return sound, chunks.states_length if chunks else _check_whole(file, sound)
     except AudioError:
         sound.close()
         raise
-    return sound
 
 
 def _check_header(sound: SoundFile) -> None:
-    if sound.subtype not in _ENCODINGS:
-        raise _not_audio(f"a WAV file with {sound.subtype} inside")
+    if sound.format not in CONTAINERS or sound.subtype not in _ENCODINGS:
+        raise _not_audio(f"a file of the kind {sound.format} with {sound.subtype} inside")
     if sound.frames <= 0:
         raise AudioError("empty", "at least one sample", "none", _REMEDY_OF_EMPTY)
     if sound.frames >= 2**36:  # more than FLAC can state: the field was left at 0
         found, remedy = "none, as from encoders that write to a pipe", "Encode the file again, from file to file."
         raise AudioError("unknown-length", "a header that states the length", found, remedy)
+
+
+def _check_whole(file: BinaryIO, sound: SoundFile) -> bool:
+    """Whether the header of another container than WAV states the length; refuse a file that is shorter than that."""
+    if short := _SHORT.search(sound.extra_info):
+        if not 0 < int(short["stated"]) < _UNKNOWN_SIZE:
+            return False
+        raise _truncated(f"{short['stated']} bytes, as the header says", short["there"])
+    if sound.format == "NIST":
+        file.seek(0)
+        stated = _NIST_COUNT.search(file.read(1024))
+        if stated and int(stated[1]) > sound.frames:
+            raise _truncated(f"{int(stated[1])} samples, as the header says", f"{sound.frames}")
+    return True
 
 
 def _check_size(sound: SoundFile, longest_s: float) -> None:
@@ -263,35 +308,111 @@ def _check_size(sound: SoundFile, longest_s: float) -> None:
         raise AudioError("too-long", f"at most {longest_s:g} s", found, "Cut the recording into utterances.")
 
 
-def _check_wav_chunks(file: BinaryIO, size: int) -> None:
-    """libsndfile shortens a WAV file without a word to what is there, so compare the sizes here."""
-    position = 12
+@dataclass(frozen=True, slots=True)
+class _WavSamples:
+    """Where the samples of a WAV file lie, in bytes.
+
+    Attributes:
+        frame: the content of its format chunk.
+        states_length: whether the header says how long the samples are.
+        is_unusual: whether libsndfile does not find all of them there.
+    """
+
+    start: int
+    stop: int
+    frame: bytes
+    states_length: bool
+    is_unusual: bool
+
+    def rebuild(self, file: BinaryIO) -> BinaryIO:
+        """The same samples as a WAV file of the usual form."""
+        file.seek(self.start)
+        data = file.read(self.stop - self.start)
+        sizes = 20 + len(self.frame) + len(data), len(self.frame), len(data)
+        riff, frame, samples = (struct.pack("<I", min(size, 2**32 - 1)) for size in sizes)
+        return BytesIO(b"RIFF" + riff + b"WAVEfmt " + frame + self.frame + b"data" + samples + data)
+
+
+def _find_samples(file: BinaryIO, size: int) -> _WavSamples:
+    """Walk the chunks of a WAV file: libsndfile shortens it without a word to what is there.
+
+    Raises:
+        AudioError: ``truncated``, or ``false-header`` where rate, channels and bits contradict the byte rate or the
+            size of a frame, or where bytes that no chunk accounts for follow the samples.
+    """
+    file.seek(0)
+    form = file.read(4)
+    is_unusual = form == b"BW64"  # libsndfile knows RF64, which is the same
+    frame, wide, position = b"", 0, 12
     while position + 8 <= size:
         file.seek(position)
-        chunk = file.read(8)
-        length = int.from_bytes(chunk[4:], "little")
-        if chunk[:4] == b"data":
-            _check_data_size(length, size - position - 8)
-            file.seek(length + length % 2, 1)
-            _check_what_follows(file.read(4), length)
-            return
-        position += 8 + length + length % 2
-    raise _truncated("a WAV header with samples behind it", "the end of the file")
+        name, length = struct.unpack("<4sI", file.read(8))
+        start = position + 8
+        if name == b"data":
+            break
+        if name == b"ds64":
+            wide = int.from_bytes(file.read(16)[8:], "little")
+        if name == b"fmt ":
+            frame = file.read(min(length, 1024))
+        position = _next_chunk(file, start + length, length)
+        is_unusual = is_unusual or (length % 2 == 1 and position == start + length)
+    else:
+        raise _truncated("a WAV header with samples behind it", "the end of the file")
+    _check_frame(frame)
+    length, there = wide or length, size - start
+    is_never_filled_in = length == 2**64 - 1 or (length == 0 and not _are_chunks(file, start, size))
+    if is_never_filled_in or (length >= _UNKNOWN_SIZE and not wide and length > there):
+        is_unusual = is_unusual or is_never_filled_in or form != b"RIFF"
+        return _WavSamples(start, size, frame, states_length=False, is_unusual=is_unusual)
+    if length > there:
+        raise _truncated(f"{length} bytes of samples, as the header says", f"{there}")
+    rest = _next_chunk(file, start + length, length)
+    if not _are_chunks(file, rest, size):
+        expected = f"the end of the file, or another chunk, after {length} bytes of samples as the header states"
+        raise AudioError("false-header", expected, f"{size - rest} further bytes that are neither", _UNMENDED)
+    return _WavSamples(start, start + length, frame, states_length=True, is_unusual=is_unusual)
 
 
-def _check_data_size(promised: int, there: int) -> None:
-    if there and not promised:
-        remedy = "The recording was not finished: export the file again."
-        raise AudioError("damaged", f"a header that states {there} bytes of samples", "0", remedy)
-    if there < promised < _UNKNOWN_SIZE:
-        raise _truncated(f"{promised} bytes of samples, as the header says", f"{there}")
+def _next_chunk(file: BinaryIO, end: int, length: int) -> int:
+    """Where the chunk after one of `length` bytes begins; an odd number takes a pad byte, which some leave out."""
+    if length % 2 == 0:
+        return end
+    file.seek(end)
+    here = file.read(5)
+    is_left_out = here[:4] in _USUAL_CHUNKS or (_is_name(here[:4]) and not _is_name(here[1:]))
+    return end if is_left_out else end + 1
 
 
-def _check_what_follows(name: bytes, length: int) -> None:
-    """Behind the samples comes the end or another chunk, whose name is four printable letters."""
-    if len(name) == 4 and not all(32 <= letter < 127 for letter in name):
-        expected = f"the end of the file or another chunk after {length} bytes of samples"
-        raise AudioError("damaged", expected, "more samples than the header states", "Export the file again.")
+def _is_name(name: bytes) -> bool:
+    return len(name) == 4 and all(32 <= letter < 127 for letter in name)
+
+
+def _are_chunks(file: BinaryIO, position: int, size: int) -> bool:
+    """Whether chunks follow up to the end of the file and not further, but for less than the head of one."""
+    while position + 8 <= size:
+        file.seek(position)
+        name, length = struct.unpack("<4sI", file.read(8))
+        if not _is_name(name):
+            return False
+        position = _next_chunk(file, position + 8 + length, length)
+    return position <= size + 1
+
+
+def _check_frame(frame: bytes) -> None:
+    """Hold the fields of a format chunk against one another."""
+    if len(frame) < 16:
+        return  # libsndfile refuses it
+    encoding, channels, rate_hz, byte_rate, frame_bytes, bits = struct.unpack_from("<HHIIHH", frame)
+    if encoding == _EXTENSIBLE and len(frame) >= 26:
+        encoding = int.from_bytes(frame[24:26], "little")
+    if encoding not in _UNCOMPRESSED or not (channels and rate_hz):
+        return
+    if frame_bytes != (wanted := channels * ((bits + 7) // 8)):
+        expected = f"{wanted} bytes for each sampling point, as {channels} × {bits} bit need"
+        raise AudioError("false-header", expected, f"a header that states {frame_bytes}", _UNMENDED)
+    if byte_rate != rate_hz * frame_bytes:
+        expected = f"{rate_hz * frame_bytes} bytes a second, as {rate_hz} Hz × {frame_bytes} bytes make"
+        raise AudioError("false-header", expected, f"a header that states {byte_rate}", _UNMENDED)
 
 
 def _sha256(file: BinaryIO) -> str:
@@ -348,16 +469,16 @@ def _decoded(file: BinaryIO, sound: SoundFile, *, finite: bool = True) -> Iterat
 
 
 def _flac_checksum(file: BinaryIO) -> bytes | None:
-    """MD5 of the samples from STREAMINFO (RFC 9639, section 8.2); None where it was left out."""
+    """MD5 of the samples from STREAMINFO (RFC 9639, section 8.2); None where it was left out, or a tag stands first."""
     position = file.tell()
-    file.seek(26)
-    digest = file.read(16)
+    file.seek(0)
+    head = file.read(42)
     file.seek(position)
-    return digest if any(digest) else None
+    return head[26:] if head[:4] == b"fLaC" and any(head[26:]) else None
 
 
 def _not_audio(found: str) -> AudioError:
-    return AudioError("not-audio", "a WAV or FLAC file", found, "Convert it to 16-bit WAV or FLAC.")
+    return AudioError("not-audio", "a WAV or FLAC file", found, "Write the recording as 16-bit WAV or FLAC.")
 
 
 def _truncated(expected: str, found: str) -> AudioError:
@@ -365,7 +486,8 @@ def _truncated(expected: str, found: str) -> AudioError:
 
 
 def _guess(head: bytes) -> str:
-    known = {b"OggS": "an Ogg file", b"ID3": "an MP3 file", b"FORM": "an AIFF file"}
+    known = {b"OggS": "an Ogg file", b"ID3": "an MP3 file"} | dict.fromkeys((b"\xff\xfb", b"\xff\xf3"), "an MP3 file")
+    known |= dict.fromkeys((*_RIFFS, b"fLaC"), "a header that cannot be decoded; the file is cut or damaged")
     other = "text" if head[:8].isascii() and head[:8].decode().isprintable() else "other bytes"
     return next((words for magic, words in known.items() if head.startswith(magic)), other)
 

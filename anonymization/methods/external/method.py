@@ -42,7 +42,7 @@ from anonymization.methods.contract import (
 from anonymization.methods.external import description, sandbox
 from anonymization.methods.external.leftovers import remove_folder
 from common.arrays import Samples
-from speech.audio.files import AudioError, decode_audio, resample
+from speech.audio.files import AudioError, check_stated_rate, decode_audio, resample
 
 log = logging.getLogger(__name__)
 
@@ -339,6 +339,7 @@ def read_output(path: Path, *, given: int, given_rate: int, tolerance_s: float |
             if (size := os.fstat(file.fileno()).st_size) > most:
                 raise MethodError(f"expected at most {most} bytes, found {size}")
             decoded = decode_audio(file, longest_s=longest_s)
+            check_stated_rate(len(decoded.samples), decoded.rate_hz, original=given, original_hz=given_rate)
     except OSError as error:
         raise MethodError(f"expected a file of its own, found a link or none ({error.strerror})") from error
     except AudioError as error:

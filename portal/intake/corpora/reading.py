@@ -124,6 +124,8 @@ def check_utterance_audio(
     if facts.channels != 1:
         problems.append(place.problem("not-mono", channels=facts.channels))
     problems += _check_duration(utterance, facts.duration_s, place)
+    if not facts.states_length:
+        problems.append(place.problem("unstated-length"))
     if facts.is_silent:
         problems.append(place.problem("silent/corpus", peak=facts.peak))
     return problems

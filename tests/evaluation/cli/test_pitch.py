@@ -160,3 +160,14 @@ def test_commands_in_wav_scp_are_never_run(tmp_path):
     assert found.pairs == ()
     assert {problem.code for problem in found.problems} == {"pipe-refused", "missing-file", "no-audio"}
     assert not (tmp_path / "run").exists()
+
+
+def test_pitch_names_a_rate_that_the_header_states_falsely(shell, folders):
+    file = folders[1] / "s1" / "u0.flac"
+    write_flac16(file, voice(110.0), RATE // 2)
+    answer = shell("pitch", *folders, "--json")
+    assert [row["utterance"] for row in answer.json["utterances"]] == ["u1", "u2"]
+    assert answer.json["failed"] == [
+        f"{file}: expected 16000 Hz, as the original has, found a header that states 8000 Hz for about as many "
+        "samples. Write the file with its true rate; if it does play at another speed, convert it to the right one."
+    ]

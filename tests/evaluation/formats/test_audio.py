@@ -12,7 +12,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech.audio.files import AudioError, inspect_audio, read_pcm16, resample, write_flac16
+from speech.audio.files import AudioError, check_stated_rate, inspect_audio, read_pcm16, resample, write_flac16
 
 RATE = 16000
 
@@ -109,7 +109,8 @@ def test_a_file_cut_within_its_header_is_refused(tmp_path, speech, form, codes, 
         (b"", "empty"),
         (b"This is a text about speech.", "not-audio"),
         (b"\x7fELF\x02\x01\x01\x00" * 10, "not-audio"),
-        (b"OggS" + bytes(60), "not-audio"),
+        (encoded(np.zeros(RATE), "OGG", "VORBIS"), "not-audio"),
+        (encoded(np.zeros(RATE), "WAV", "IMA_ADPCM"), "not-audio"),
         (b"fLaC" + bytes(60), "not-audio"),
         (b"RIFF\x24\0\0\0WAVE", "truncated"),
     ],
@@ -132,18 +133,97 @@ def test_a_wav_header_that_states_too_much_is_truncated(speech):
     assert refused(io.BytesIO(data)) == "truncated"
 
 
-@pytest.mark.parametrize("stated", [0, 100])
-def test_a_wav_header_that_states_too_little_is_damaged(speech, stated):
+def test_a_wav_header_that_states_too_little_is_false(speech):
     data = encoded(speech)
-    struct.pack_into("<I", data, 40, stated)
-    assert refused(io.BytesIO(data)) == "damaged"
+    struct.pack_into("<I", data, 40, 100)
+    assert refused(io.BytesIO(data)) == "false-header"
 
 
-@pytest.mark.parametrize("stated", [0x7FFFF000, 0xFFFFFFFF])
+@pytest.mark.parametrize("stated", [0, 0x7FFFF000, 0xFFFFFFFF])
 def test_a_wav_file_from_a_pipe_is_read_to_its_end(speech, stated):
     data = encoded(speech)
     struct.pack_into("<I", data, 40, stated)
-    assert inspect_audio(io.BytesIO(data)).samples == len(speech)
+    facts = inspect_audio(io.BytesIO(data))
+    assert (facts.samples, facts.states_length) == (len(speech), False)
+
+
+@pytest.mark.parametrize(("place", "form", "value"), [(28, "<I", 12345), (32, "<H", 4)])
+def test_a_wav_header_that_contradicts_itself_is_false(speech, place, form, value):
+    data = encoded(speech)
+    struct.pack_into(form, data, place, value)
+    assert refused(io.BytesIO(data)) == "false-header"
+
+
+def chunk(name, content, *, pad=True):
+    return name + struct.pack("<I", len(content)) + content + b"\0" * (pad * len(content) % 2)
+
+
+def wave_of(*chunks, form=b"RIFF"):
+    body = b"".join(chunks)
+    return form + struct.pack("<I", len(body) + 4) + b"WAVE" + body
+
+
+def wav_forms(samples):
+    """Whole WAV files of one recording, as programs write them, by what is unusual in them."""
+    mono16 = chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, RATE, 2 * RATE, 2, 16))
+    mono24 = chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, RATE, 3 * RATE, 3, 24))
+    guid = struct.pack("<HHIH", 22, 16, 4, 1) + bytes.fromhex("000000001000800000aa00389b71")
+    extensible = chunk(b"fmt ", struct.pack("<HHIIHH", 0xFFFE, 1, RATE, 2 * RATE, 2, 16) + guid)
+    data = samples.astype("<i2").tobytes()
+    wide = (samples.astype("<i4") << 16).reshape(-1, 1).view(np.uint8)[:, 1:].tobytes()
+    odd, text = chunk(b"LIST", b"INFOISFT\5\0\0\0Lavf\0", pad=False), chunk(b"LIST", b"INFO")
+    open_sizes = chunk(b"ds64", b"\xff" * 16 + bytes(12))
+    sizes = chunk(b"ds64", struct.pack("<QQQI", 0, len(data), len(samples), 0))
+    in_ds64 = b"data" + b"\xff" * 4 + data
+    return {
+        "list before data": wave_of(mono16, text, chunk(b"data", data)),
+        "odd list with a pad byte": wave_of(mono16, chunk(b"LIST", odd[8:]), chunk(b"data", data)),
+        "odd list without a pad byte": wave_of(mono16, odd, chunk(b"data", data)),
+        "odd samples without a pad byte": wave_of(mono24, chunk(b"data", wide, pad=False), text),
+        "odd samples with a pad byte": wave_of(mono24, chunk(b"data", wide), text),
+        "extensible": wave_of(extensible, chunk(b"data", data), text),
+        "RF64": wave_of(sizes, mono16, in_ds64, form=b"RF64"),
+        "BW64": wave_of(sizes, mono16, in_ds64, form=b"BW64"),
+        "RF64 from a pipe": wave_of(open_sizes, mono16, in_ds64, form=b"RF64"),
+    }
+
+
+@pytest.mark.parametrize("form", wav_forms(np.zeros(1, np.int16)))
+def test_whole_wav_files_are_read_however_their_chunks_lie(speech, form):
+    samples, rate = read_pcm16(io.BytesIO(wav_forms(speech[:3201])[form]))
+    assert rate == RATE
+    np.testing.assert_array_equal(samples, speech[:3201])
+
+
+@pytest.mark.parametrize("form", ["RF64", "BW64", "odd list without a pad byte", "extensible"])
+def test_unusual_wav_files_that_are_cut_are_truncated(speech, form):
+    assert refused(io.BytesIO(wav_forms(speech)[form][:-500])) == "truncated"
+
+
+def test_a_chunk_behind_an_empty_recording_is_no_speech():
+    data = encoded(np.zeros(0, np.int16)) + b"LIST\4\0\0\0INFO"
+    assert refused(io.BytesIO(data)) == "empty"
+
+
+@pytest.mark.parametrize("form", ["W64", "AIFF", "AU", "CAF", "NIST"])
+@pytest.mark.parametrize("name", ["a.wav", "a.flac"])
+def test_lossless_containers_are_read_whatever_their_name(tmp_path, speech, form, name):
+    path = saved(tmp_path, encoded(speech, form), name)
+    assert np.array_equal(read_pcm16(path)[0], speech)
+    assert inspect_audio(path).format == form
+
+
+@pytest.mark.parametrize("form", ["W64", "AIFF", "AU", "CAF", "NIST"])
+def test_lossless_containers_that_are_cut_are_truncated(speech, form):
+    assert refused(io.BytesIO(encoded(speech, form)[:-500])) == "truncated"
+
+
+def test_a_rate_for_as_many_samples_as_the_original_has_is_false(speech):
+    check_stated_rate(RATE, RATE // 2, original=2 * RATE, original_hz=RATE)
+    check_stated_rate(2 * RATE, RATE, original=2 * RATE, original_hz=RATE)
+    with pytest.raises(AudioError) as caught:
+        check_stated_rate(2 * RATE, RATE // 2, original=2 * RATE, original_hz=RATE)
+    assert (caught.value.code, caught.value.expected) == ("false-header", "16000 Hz, as the original has")
 
 
 def flac_with_length(samples, total):

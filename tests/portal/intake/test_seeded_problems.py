@@ -104,7 +104,7 @@ SPOILED = {
         "error",
         lambda name: with_field(name, 40, "<I", 30000),
     ),
-    "data size 0": ("false-header", "error", lambda name: with_field(name, 40, "<I", 0)),
+    "data size 0": ("unstated-length", "note", lambda name: with_field(name, 40, "<I", 0)),
     "false rate": ("false-header", "error", lambda name: wav(anonymised(name), rate=48000)),
     "NaN": ("not-finite", "error", lambda name: with_value(name, np.nan)),
     "infinity": ("not-finite", "error", lambda name: with_value(name, -np.inf)),
