@@ -63,7 +63,8 @@ class Evaluator(FastHttpUser):
 
     def join(self) -> str | None:
         """The token of the session, before its first trial."""
-        link = f"/listen/join/{self.arguments.key}/?PROLIFIC_PID=person{self.number}&SESSION_ID=s&STUDY_ID=t"
+        person, session, study = (f"{kind}{self.number:023x}" for kind in "abc")  # as Prolific makes them
+        link = f"/listen/join/{self.arguments.key}/?PROLIFIC_PID={person}&SESSION_ID={session}&STUDY_ID={study}"
         opened = [self.client.get(link, name="open the link") for _ in range(5 if self.is_hostile else 1)]
         tokens = {match[1] for one in opened if (match := re.search(r"/listen/([\w-]{30,})/", one.url))}
         if len(tokens) != 1:

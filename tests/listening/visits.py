@@ -2,6 +2,7 @@
 
 import html
 import re
+from hashlib import sha256
 
 from django.test import Client
 from django.urls import reverse
@@ -9,11 +10,27 @@ from django.urls import reverse
 from listening.app.models import Session
 
 PLAIN = {"sound": False, "headphones": "none"}
-PERSON = {"PROLIFIC_PID": "pid-1", "STUDY_ID": "study-1", "SESSION_ID": "submission-1"}
+
+
+def prolific_id(name):
+    """An id as Prolific makes them, the same for the same name."""
+    return sha256(name.encode()).hexdigest()[:24]
+
+
+def mturk_id(name, first="3", length=30):
+    """An id as Mechanical Turk makes them, the same for the same name."""
+    return (first + sha256(name.encode()).hexdigest().upper())[:length]
+
+
+PERSON = {
+    "PROLIFIC_PID": prolific_id("pid-1"),
+    "STUDY_ID": prolific_id("study-1"),
+    "SESSION_ID": prolific_id("submission-1"),
+}
 WORKER = {
-    "workerId": "W1",
-    "hitId": "H1",
-    "assignmentId": "A1",
+    "workerId": mturk_id("W1", first="A", length=14),
+    "hitId": mturk_id("H1"),
+    "assignmentId": mturk_id("A1"),
     "turkSubmitTo": "https://workersandbox.mturk.com",
 }
 

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
+from unicodedata import category, normalize
 from urllib.parse import quote, urlencode, urlsplit
 
 from django.conf import settings
@@ -30,7 +31,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from listening.app.models import Session, Study
-from listening.app.studies.settings import PlanError, PlatformPlan, parse_platform
+from listening.app.studies.settings import LONGEST_OWN_ID, OWN_SIGNS, PlanError, PlatformPlan, parse_platform
 from portal.core.keys import keyed_hashes
 
 # What Mechanical Turk gives as the assignment while a worker only looks at a task.
@@ -40,7 +41,18 @@ MTURK_SUBMIT_HOSTS = ("www.mturk.com", "workersandbox.mturk.com")
 # Those whose pages show a task in a frame, to workers and to requesters; the answer to a post may redirect to them.
 MTURK_HOSTS = (*MTURK_SUBMIT_HOSTS, "worker.mturk.com", "requester.mturk.com", "requestersandbox.mturk.com")
 PROLIFIC_END = "https://app.prolific.com/submissions/complete"
-ID = re.compile(r"[A-Za-z0-9_.:-]{1,120}")
+# What the ids of a platform look like. Sources: Prolific's API; Amazon's reference of CustomerId and EntityId, and the
+# ids that it shows, which have at least ten characters.
+PROLIFIC_ID, MTURK_ID = re.compile(r"[0-9a-f]{24}"), re.compile(r"(?=.*[0-9])[A-Z0-9]{10,64}")
+PLATFORM_IDS = {
+    Study.Platform.PROLIFIC: {"person": PROLIFIC_ID, "study": PROLIFIC_ID, "session": PROLIFIC_ID},
+    Study.Platform.MTURK: {"person": re.compile(r"A[A-Z0-9]{9,63}"), "study": MTURK_ID, "session": MTURK_ID},
+}
+# What programs and people write where an id is missing, in small letters.
+NO_IDS = frozenset(
+    "undefined null none nil nan na n/a true false test example unknown anonymous id person name email".split()
+    + [MTURK_PREVIEW.casefold()]
+)
 OUTCOME_OF_STATE = {
     Session.State.FINISHED: "complete",
     Session.State.SCREENED_OUT: "screened-out",
@@ -76,24 +88,59 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
     """Who comes, by the parameters of the address.
 
     Raises:
-        ArrivalError: what the platform adds is missing or not sound.
+        ArrivalError: what the platform adds is missing or cannot be its id.
     """
+    is_own = plan.platform == Study.Platform.OWN
     found = {part: query.get(name, "").strip() for part, name in plan.parameters.items()}
-    if plan.platform == Study.Platform.MTURK and found["session"] in {"", MTURK_PREVIEW}:
+    if is_own:
+        found = {part: read_own_id(query, name) for part, name in plan.parameters.items()}
+    elif plan.platform == Study.Platform.MTURK and found["session"] in {"", MTURK_PREVIEW}:
         return Arrival(is_preview=True)
-    problems = [plan.parameters[part] for part, value in found.items() if value and not ID.fullmatch(value)]
-    if plan.platform != Study.Platform.OWN:
-        problems += [plan.parameters[part] for part in ("person", "session") if not found[part]]
-    if problems:
-        names = ", ".join(dict.fromkeys(problems))
-        raise ArrivalError(
-            _("This link is not complete. Open the study again from the platform. (Missing or not valid: %(names)s)")
-            % {"names": names}
-        )
+    else:
+        _check_platform_ids(plan, found)
     data = {part: value for part, value in found.items() if value and part != "person"}
     if plan.platform == Study.Platform.MTURK:
         data["submit_to"] = mturk_submit_address(query.get("turkSubmitTo", ""))
     return Arrival(found["person"], data)
+
+
+def _check_platform_ids(plan: PlatformPlan, found: Mapping[str, str]) -> None:
+    """Raise ArrivalError unless all ids can be the platform's: of its form, and no two alike, as they name three things."""
+    looks = PLATFORM_IDS[Study.Platform(plan.platform)]
+    given = list(found.values())
+    problems = [
+        plan.parameters[part]
+        for part, value in found.items()
+        if (value or part != "study") and (looks[part].fullmatch(value) is None or given.count(value) > 1)
+    ]
+    if problems:
+        raise ArrivalError(
+            _("This link is not complete. Open the study again from the platform. (Missing or not valid: %(names)s)")
+            % {"names": ", ".join(dict.fromkeys(problems))}
+        )
+
+
+def read_own_id(query: Mapping[str, str], name: str) -> str:
+    """Return what an own link says for this parameter, in NFC with single spaces; empty where it does not have it.
+
+    Raises:
+        ArrivalError: what it says is no id: other signs, no letter or digit, too long, or a word for a missing one.
+    """
+    if name not in query:
+        return ""
+    found = " ".join(normalize("NFC", query[name]).split())
+    word = found.casefold().strip(f"{OWN_SIGNS} ")
+    are_signs = all(sign in f"{OWN_SIGNS} " or category(sign)[0] in "LMN" for sign in found)
+    if word and word not in NO_IDS and are_signs and len(found) <= LONGEST_OWN_ID:
+        return found
+    shown = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in query[name][:60])
+    raise ArrivalError(
+        _(
+            "This link says %(name)s=%(found)s, which names nobody. Expected an ID of your own, of at most %(most)d "
+            "letters, digits, spaces and %(signs)s. Please ask the person who gave you this link for another one."
+        )
+        % {"name": name, "found": shown, "most": LONGEST_OWN_ID, "signs": " ".join(OWN_SIGNS)}
+    )
 
 
 def mturk_submit_address(given: str) -> str:

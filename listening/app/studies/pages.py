@@ -26,7 +26,13 @@ from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB
-from listening.app.studies.settings import DEFAULT_PARAMETERS, PlanError, parse_questionnaire, parse_screening
+from listening.app.studies.settings import (
+    DEFAULT_PARAMETERS,
+    OWN_SIGNS,
+    PlanError,
+    parse_questionnaire,
+    parse_screening,
+)
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
 from listening.design.requirements import DesignError
@@ -169,7 +175,10 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
     if study.platform == Study.Platform.MTURK:
         return address, "This is the address of an external question; Mechanical Turk adds its parameters."
     person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
-    note = f"For a personal link for each evaluator add ?{person}= and an ID that nobody can guess."
+    note = (
+        f"For a personal link for each evaluator add ?{person}= and an ID that nobody can guess, of letters, digits and"
+        f" {' '.join(OWN_SIGNS)}."
+    )
     if request.get_host().rpartition(":")[0] in ONLY_HERE:
         note = f"Only this machine can open this address; the documentation for operators says how phones can. {note}"
     return address, note

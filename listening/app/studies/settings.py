@@ -43,6 +43,10 @@ CODE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})?")
 PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
+# On an own link the organizers choose the ids: besides letters, digits and spaces what e-mail addresses and random ids
+# may have.
+OWN_SIGNS = "._-+@:~='/"
+LONGEST_OWN_ID = 120
 
 
 class PlanError(ValueError):

@@ -341,7 +341,7 @@ def test_criterion_20_steps_work_in_a_frame_of_mechanical_turk_with_cookies_bloc
     page.reload()
     frame.get_by_role("button", name="Submit on Mechanical Turk").click()
     frame.get_by_text("handed in").wait_for()
-    assert posted == [("POST", f"assignmentId=A1&code={latest().completion_code}")]
+    assert posted == [("POST", f"assignmentId={WORKER['assignmentId']}&code={latest().completion_code}")]
     assert context.cookies() == []
     context.close()
 

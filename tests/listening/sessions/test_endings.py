@@ -10,7 +10,7 @@ from listening.app.models import Session
 from listening.app.sessions.block_leases import end_session
 from listening.app.withdrawal.services import withdraw
 from tests.listening.factories import make_session, make_study
-from tests.listening.visits import PERSON, PLAIN, Visit, link_of, text_of
+from tests.listening.visits import PERSON, PLAIN, Visit, link_of, prolific_id, text_of
 
 pytestmark = pytest.mark.django_db
 ENDS = [state for state in Session.State.values if state != "active"]
@@ -117,7 +117,7 @@ def test_criterion_31_who_cannot_begin_is_told_about_pay_and_platform(state, ste
     study.state = state
     study.save()
     if step == "before":
-        told = text_of(Client().get(link_of(study), PERSON | {"PROLIFIC_PID": "pid-2", "SESSION_ID": "other"}))
+        told = text_of(Client().get(link_of(study), PERSON | {"PROLIFIC_PID": prolific_id("pid-2"), "SESSION_ID": prolific_id("other")}))
     else:
         told = text_of(visit.post(step, agrees="on"))
     assert ("paid" in told, "eturn the task on the platform" in told) == (True, True)

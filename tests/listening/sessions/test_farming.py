@@ -11,7 +11,7 @@ from listening.app.sessions.block_leases import end_session, expire_silent, forg
 from listening.app.sessions.platforms import network_key, way_back
 from listening.app.sessions.services import FEWEST_STARTS
 from tests.listening.factories import make_session, make_study
-from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, text_of, to_trials
+from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, mturk_id, prolific_id, text_of, to_trials
 
 pytestmark = pytest.mark.django_db
 CODES = {"codes": {"complete": "C0MPLETE"}}
@@ -23,7 +23,7 @@ def make_prolific(**fields):
 
 
 def person(number):
-    return PERSON | {"PROLIFIC_PID": f"pid-{number}", "SESSION_ID": f"submission-{number}"}
+    return PERSON | {"PROLIFIC_PID": prolific_id(f"pid-{number}"), "SESSION_ID": prolific_id(f"submission-{number}")}
 
 
 def held(study):
@@ -232,7 +232,7 @@ def test_who_is_silent_before_the_first_trial_is_ended_and_who_has_not_consented
 def test_criterion_32_another_submission_never_opens_the_session_of_somebody_who_listens():
     study = make_prolific(evaluators=4)
     first = to_trials(study, PERSON)
-    other = Client().get(link_of(study), PERSON | {"SESSION_ID": "submission-2"}, follow=True)
+    other = Client().get(link_of(study), PERSON | {"SESSION_ID": prolific_id("submission-2")}, follow=True)
     assert (other.status_code, first.token in other.content.decode()) == (403, False)
     assert "in another submission" in text_of(other)
     assert (first.session.state, Session.objects.count()) == ("active", 1)
@@ -242,8 +242,8 @@ def test_criterion_32_another_submission_never_opens_the_session_of_somebody_who
 @pytest.mark.parametrize(
     ("platform", "query", "other"),
     [
-        ("prolific", PERSON, {"SESSION_ID": "submission-2"}),
-        ("mturk", WORKER, {"assignmentId": "A2"}),
+        ("prolific", PERSON, {"SESSION_ID": prolific_id("submission-2")}),
+        ("mturk", WORKER, {"assignmentId": mturk_id("A2")}),
     ],
 )
 def test_criterion_32_another_submission_begins_anew_once_the_first_is_left(platform, query, other):
@@ -260,9 +260,9 @@ def test_criterion_32_another_submission_begins_anew_once_the_first_is_left(plat
 
 def test_who_took_the_task_again_before_consent_loses_nothing_and_waits_for_nothing():
     study = make_study(platform="mturk", screening=PLAIN)
-    first, second = Visit(study, WORKER), Visit(study, WORKER | {"assignmentId": "A2"})
+    first, second = Visit(study, WORKER), Visit(study, WORKER | {"assignmentId": mturk_id("A2")})
     assert (first.session.state, second.session.state, second.session.step) == ("expired", "active", "consent")
-    assert second.session.platform_data["session"] == "A2"
+    assert second.session.platform_data["session"] == mturk_id("A2")
 
 
 @pytest.mark.parametrize("state", ["finished", "screened-out", "failed-attention"])
@@ -270,14 +270,14 @@ def test_another_submission_does_not_show_how_the_first_one_ended(state):
     study = make_prolific()
     first = to_trials(study, PERSON)
     Session.objects.update(state=state, step="end", completion_code="C0MPLETE")
-    page = Client().get(link_of(study), PERSON | {"SESSION_ID": "submission-2"}, follow=True)
+    page = Client().get(link_of(study), PERSON | {"SESSION_ID": prolific_id("submission-2")}, follow=True)
     assert (page.status_code, "already taken part" in text_of(page)) == (403, True)
     told = page.content.decode()
     assert [one for one in ("C0MPLETE", first.token, first.session.withdrawal_code) if one in told] == []
 
 
 def test_prolific_address_without_a_submission_is_not_complete():
-    response = Client().get(link_of(make_prolific()), {"PROLIFIC_PID": "pid-1"})
+    response = Client().get(link_of(make_prolific()), {"PROLIFIC_PID": PERSON["PROLIFIC_PID"]})
     assert "If you do not want to wait" not in text_of(response)
     assert (response.status_code, "Missing or not valid: SESSION_ID" in text_of(response)) == (400, True)
 

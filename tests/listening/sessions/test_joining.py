@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from listening.app.models import Block, Participant, Session
 from tests.listening.factories import make_study
-from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, text_of, to_trials
+from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, mturk_id, prolific_id, text_of, to_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -86,25 +86,67 @@ def test_criterion_16_same_person_opening_ten_links_at_once_gets_one_session(pla
 def test_prolific_joins_by_its_parameters_and_keeps_them_apart_from_the_hash():
     visit = Visit(make_prolific(), PERSON)
     session = visit.session
-    assert session.platform_data == {"study": "study-1", "session": "submission-1"}
-    assert session.participant.platform_id == "pid-1"
+    assert session.platform_data == {"study": PERSON["STUDY_ID"], "session": PERSON["SESSION_ID"]}
+    assert session.participant.platform_id == PERSON["PROLIFIC_PID"]
     assert len(session.participant.person_key) == 64
-    assert "pid-1" not in visit.page().content.decode()
+    assert PERSON["PROLIFIC_PID"] not in visit.page().content.decode()
 
 
 def test_parameters_of_prolific_may_have_other_names():
     names = {"person": "who", "study": "what", "session": "which"}
     study = make_prolific(platform_settings={"codes": {"complete": "C"}, "parameters": names})
-    visit = Visit(study, {"who": "pid-9", "what": "s", "which": "x"})
-    assert visit.session.participant.platform_id == "pid-9"
+    visit = Visit(study, dict(zip(("who", "what", "which"), PERSON.values(), strict=True)))
+    assert visit.session.participant.platform_id == PERSON["PROLIFIC_PID"]
 
 
-@pytest.mark.parametrize("query", [{}, PERSON | {"PROLIFIC_PID": "<script>"}, PERSON | {"SESSION_ID": "a b"}])
-def test_address_without_sound_parameters_is_refused_with_a_sentence(query):
-    response = Client().get(link_of(make_prolific()), query)
+NO_IDS = [
+    *("", " ", "undefined", "null", "None", "NaN", "test", "[object Object]", "{{%PROLIFIC_PID%}}", "%7B%7BPROLIFIC_PID%7D"),
+    *("${e://Field/PROLIFIC_PID}", "<script>", "a b", "ASSIGNMENT_ID_NOT_AVAILABLE", "anna@uni.example", "-" * 24),
+]
+
+
+@pytest.mark.parametrize("part", ["PROLIFIC_PID", "SESSION_ID"])
+@pytest.mark.parametrize("value", [*NO_IDS, PERSON["PROLIFIC_PID"][1:], PERSON["STUDY_ID"]])
+def test_what_cannot_be_an_id_of_prolific_begins_no_session(value, part):
+    response = Client().get(link_of(make_prolific()), PERSON | {part: value})
     assert (response.status_code, Session.objects.count()) == (400, 0)
     assert "This link is not complete. Open the study again from the platform" in text_of(response)
     assert b"<script>" not in response.content
+
+
+@pytest.mark.parametrize("part", ["workerId", "assignmentId"])
+@pytest.mark.parametrize("value", [*NO_IDS[2:-3], "ANONYMOUS", WORKER["hitId"].lower(), WORKER["hitId"]])
+def test_what_cannot_be_an_id_of_mechanical_turk_begins_no_session(value, part):
+    response = Client().get(link_of(make_study(platform="mturk", screening=PLAIN)), WORKER | {part: value})
+    assert (response.status_code, Session.objects.count()) == (400, 0)
+
+
+@pytest.mark.parametrize("value", [*NO_IDS[:-5], "ASSIGNMENT_ID_NOT_AVAILABLE", " \t", "?", "--", "ID", "N/A", "anna\x00", "a" * 121])
+def test_own_link_that_names_nobody_says_which_signs_an_id_has(value):
+    response = Client().post(link_of(make_study(screening=PLAIN)), query_params={"person": value})
+    assert (response.status_code, Session.objects.count()) == (400, 0)
+    assert "names nobody. Expected an ID of your own, of at most 120 letters, digits, spaces and . _ - + @" in text_of(
+        response
+    )
+    assert "platform" not in text_of(response)
+
+
+@pytest.mark.parametrize(
+    ("value", "person"),
+    [
+        ("anna+test@uni.example", "anna+test@uni.example"),
+        ("o'brien@uni.example", "o'brien@uni.example"),
+        ("Zm9v/+=", "Zm9v/+="),
+        ("7", "7"),
+        (" Anna   M\u0075\u0308ller ", "Anna Müller"),
+        ("हिन्दी", "हिन्दी"),
+    ],
+)
+def test_own_link_takes_addresses_random_ids_and_names(value, person):
+    study = make_study(screening=PLAIN)
+    visits = [Visit(study, {"person": given}) for given in (value, person)]
+    assert [visit.session.participant.platform_id for visit in visits] == [person, person]
+    assert visits[0].address == visits[1].address
 
 
 def test_same_name_in_two_studies_has_two_hashes():
@@ -119,7 +161,7 @@ def test_study_that_takes_nobody_says_so_but_lets_its_people_in(state, sentence)
     known = Visit(study, PERSON)
     study.state = state
     study.save()
-    stranger = Client().get(link_of(study), PERSON | {"PROLIFIC_PID": "pid-2"})
+    stranger = Client().get(link_of(study), PERSON | {"PROLIFIC_PID": prolific_id("pid-2")})
     assert stranger.status_code == 403
     assert sentence in text_of(stranger)
     assert Visit(study, PERSON).address == known.address
@@ -188,10 +230,10 @@ def test_mturk_session_begun_anew_belongs_to_the_assignment_under_which_it_was()
     study = make_study(platform="mturk", screening=PLAIN)
     lost = Visit(study, WORKER)
     Session.objects.update(state="expired", step="end")
-    back = Visit(study, WORKER | {"assignmentId": "A2"})
+    back = Visit(study, WORKER | {"assignmentId": mturk_id("A2")})
     assert lost.post("again").status_code == 403  # it goes on under the other assignment
     assert back.address != lost.address
-    assert back.session.platform_data["session"] == "A2"
+    assert back.session.platform_data["session"] == mturk_id("A2")
     assert lost.session.platform_data["session"] == WORKER["assignmentId"]
 
 

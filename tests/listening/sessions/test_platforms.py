@@ -12,7 +12,7 @@ from listening.app.sessions import platforms
 from listening.app.sessions.platforms import ArrivalError, mturk_submit_address
 from listening.app.studies.settings import PlanError, parse_platform
 from tests.listening.factories import make_study
-from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, text_of, to_trials
+from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, prolific_id, text_of, to_trials
 
 TOKEN = "a-secret-token"
 
@@ -40,13 +40,14 @@ class Prolific(BaseHTTPRequestHandler):
 
 
 def body_of(participant="pid-1", study="study-1", status="ACTIVE"):
-    return json.dumps({"id": "x", "participant": participant, "study_id": study, "status": status}).encode()
+    found = {"participant": prolific_id(participant), "study_id": prolific_id(study), "status": status}
+    return json.dumps({"id": "x"} | found).encode()
 
 
 @pytest.fixture
 def fake(settings):
     Prolific.asked = []
-    Prolific.submissions = {
+    submissions = {
         "submission-1": (200, body_of()),
         "of-another": (200, body_of(participant="pid-2")),
         "of-another-study": (200, body_of(study="study-2")),
@@ -55,6 +56,7 @@ def fake(settings):
         "half": (200, b'{"id": "x"}'),
         "down": (503, b""),
     }
+    Prolific.submissions = {prolific_id(name): answer for name, answer in submissions.items()}
     server = ThreadingHTTPServer(("127.0.0.1", 0), Prolific)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -81,9 +83,11 @@ def fake(settings):
     ],
 )
 def test_prolific_is_asked_about_a_submission(fake, submission, says):
-    assert platforms.confirm_submission(platforms.configured_api(), submission, "pid-1", "study-1") == says
+    asked = prolific_id(submission) if submission else ""
+    person, study = PERSON["PROLIFIC_PID"], PERSON["STUDY_ID"]
+    assert platforms.confirm_submission(platforms.configured_api(), asked, person, study) == says
     if submission:
-        assert Prolific.asked == [(f"/api/v1/submissions/{submission}/", f"Token {TOKEN}")]
+        assert Prolific.asked == [(f"/api/v1/submissions/{asked}/", f"Token {TOKEN}")]
 
 
 def test_prolific_that_does_not_answer_proves_nothing_and_its_token_stays_secret(fake, settings, caplog):
@@ -112,11 +116,11 @@ def test_prolific_that_hangs_is_waited_for_no_longer_than_the_limit():
 @pytest.mark.django_db
 def test_study_that_confirms_lets_in_who_prolific_knows_and_nobody_else(fake):
     study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
-    refused = Client().get(link_of(study), PERSON | {"SESSION_ID": "of-another"})
+    refused = Client().get(link_of(study), PERSON | {"SESSION_ID": prolific_id("of-another")})
     assert (refused.status_code, Session.objects.count()) == (400, 0)
     assert "Prolific has no such submission" in text_of(refused)
     assert Visit(study, PERSON).session.platform_data["proof"] == "confirmed"
-    unproven = Visit(study, PERSON | {"PROLIFIC_PID": "pid-3", "SESSION_ID": "down"})
+    unproven = Visit(study, PERSON | {"PROLIFIC_PID": prolific_id("pid-3"), "SESSION_ID": prolific_id("down")})
     assert unproven.session.platform_data["proof"] == "unproven"
     asked = len(Prolific.asked)
     Visit(study, PERSON)
@@ -128,18 +132,18 @@ def test_name_of_a_confirmed_person_opens_nothing_under_another_submission(fake)
     study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
     session = Visit(study, PERSON).session
     for stolen in ("of-another", "approved", "invented", ""):
-        refused = Client().get(link_of(study), PERSON | {"SESSION_ID": stolen})
+        refused = Client().get(link_of(study), PERSON | {"SESSION_ID": stolen and prolific_id(stolen)})
         assert (refused.status_code, session.token in refused.content.decode()) == (400, False)
     session.refresh_from_db()
-    assert (session.platform_data["session"], session.platform_data["proof"]) == ("submission-1", "confirmed")
+    assert (session.platform_data["session"], session.platform_data["proof"]) == (PERSON["SESSION_ID"], "confirmed")
 
 
 @pytest.mark.django_db
 def test_criterion_32_whom_prolific_confirms_under_another_submission_begins_anew(fake):
     study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
     first = to_trials(study, PERSON)
-    Prolific.submissions["submission-2"] = (200, body_of())
-    second = Visit(study, PERSON | {"SESSION_ID": "submission-2"})
+    Prolific.submissions[prolific_id("submission-2")] = (200, body_of())
+    second = Visit(study, PERSON | {"SESSION_ID": prolific_id("submission-2")})
     assert (second.session.step, second.session.platform_data["proof"]) == ("consent", "confirmed")
     assert (first.session.state, second.session.participant) == ("expired", first.session.participant)
 
@@ -148,10 +152,10 @@ def test_criterion_32_whom_prolific_confirms_under_another_submission_begins_ane
 @pytest.mark.parametrize("state", ["finished", "technical"])
 def test_who_came_while_prolific_was_silent_sees_the_end_after_the_submission_is_over(fake, state):
     study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
-    Prolific.submissions["submission-1"] = (503, b"")
+    Prolific.submissions[PERSON["SESSION_ID"]] = (503, b"")
     session = Visit(study, PERSON).session
     Session.objects.filter(pk=session.pk).update(state=state, step="end", completion_code="C0MPLETE")
-    Prolific.submissions["submission-1"] = (200, body_of(status="AWAITING REVIEW"))
+    Prolific.submissions[PERSON["SESSION_ID"]] = (200, body_of(status="AWAITING REVIEW"))
     assert "C0MPLETE" in Visit(study, PERSON).text()
 
 
@@ -227,7 +231,7 @@ def test_criterion_20_mturk_hands_in_from_the_browser_with_cookies_blocked():
     page = visit.page().content.decode()
     code = visit.session.completion_code
     assert '<form method="post" action="https://workersandbox.mturk.com/mturk/externalSubmit">' in page
-    assert '<input type="hidden" name="assignmentId" value="A1">' in page
+    assert f'<input type="hidden" name="assignmentId" value="{WORKER["assignmentId"]}">' in page
     assert f'<input type="hidden" name="code" value="{code}">' in page
 
 
