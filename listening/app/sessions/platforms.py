@@ -50,8 +50,10 @@ PLATFORM_IDS = {
 }
 # What programs and people write where an id is missing, in small letters.
 NO_IDS = frozenset(
-    "undefined null none nil nan na n/a true false test example unknown anonymous id person name email".split()
-    + [MTURK_PREVIEW.casefold()]
+    {
+        *("undefined", "null", "none", "nil", "nan", "na", "n/a", "true", "false", "test", "example", "unknown"),
+        *("anonymous", "id", "person", "name", "email", MTURK_PREVIEW.casefold()),
+    }
 )
 OUTCOME_OF_STATE = {
     Session.State.FINISHED: "complete",
@@ -105,7 +107,7 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
 
 
 def _check_platform_ids(plan: PlatformPlan, found: Mapping[str, str]) -> None:
-    """Raise ArrivalError unless all ids can be the platform's: of its form, and no two alike, as they name three things."""
+    """Raise ArrivalError unless all ids can be the platform's: of its form, and no two alike."""
     looks = PLATFORM_IDS[Study.Platform(plan.platform)]
     given = list(found.values())
     problems = [

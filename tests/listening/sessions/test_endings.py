@@ -117,7 +117,8 @@ def test_criterion_31_who_cannot_begin_is_told_about_pay_and_platform(state, ste
     study.state = state
     study.save()
     if step == "before":
-        told = text_of(Client().get(link_of(study), PERSON | {"PROLIFIC_PID": prolific_id("pid-2"), "SESSION_ID": prolific_id("other")}))
+        other = {"PROLIFIC_PID": prolific_id("pid-2"), "SESSION_ID": prolific_id("other")}
+        told = text_of(Client().get(link_of(study), PERSON | other))
     else:
         told = text_of(visit.post(step, agrees="on"))
     assert ("paid" in told, "eturn the task on the platform" in told) == (True, True)

@@ -100,8 +100,17 @@ def test_parameters_of_prolific_may_have_other_names():
 
 
 NO_IDS = [
-    *("", " ", "undefined", "null", "None", "NaN", "test", "[object Object]", "{{%PROLIFIC_PID%}}", "%7B%7BPROLIFIC_PID%7D"),
-    *("${e://Field/PROLIFIC_PID}", "<script>", "a b", "ASSIGNMENT_ID_NOT_AVAILABLE", "anna@uni.example", "-" * 24),
+    *("", " ", "undefined", "null", "None", "NaN", "test", "[object Object]"),
+    *(
+        "{{%PROLIFIC_PID%}}",
+        "%7B%7BPROLIFIC_PID%7D",
+        "${e://Field/PROLIFIC_PID}",
+        "<script>",
+        "a b",
+        "ASSIGNMENT_ID_NOT_AVAILABLE",
+        "anna@uni.example",
+        "-" * 24,
+    ),
 ]
 
 
@@ -121,7 +130,9 @@ def test_what_cannot_be_an_id_of_mechanical_turk_begins_no_session(value, part):
     assert (response.status_code, Session.objects.count()) == (400, 0)
 
 
-@pytest.mark.parametrize("value", [*NO_IDS[:-5], "ASSIGNMENT_ID_NOT_AVAILABLE", " \t", "?", "--", "ID", "N/A", "anna\x00", "a" * 121])
+@pytest.mark.parametrize(
+    "value", [*NO_IDS[:-5], "ASSIGNMENT_ID_NOT_AVAILABLE", " \t", "?", "--", "ID", "N/A", "anna\x00", "a" * 121]
+)
 def test_own_link_that_names_nobody_says_which_signs_an_id_has(value):
     response = Client().post(link_of(make_study(screening=PLAIN)), query_params={"person": value})
     assert (response.status_code, Session.objects.count()) == (400, 0)
