@@ -9,9 +9,11 @@ their systems have been heard least (an assignment problem), then blocks are pla
 often or too seldom in a quarter. From there `shuffling` draws among all orders under the rules.
 
 `insert_controls` adds trials that are not scored: practice before the others, gold and bridge trials among them. Every
-block meets all of them. Gold and bridge trials stand between scored ones, never next to each other, one in each
-part of the session of equal length; which one, and where in its part, differs from block to block. What is inserted
-parts neighbours and joins none, so the rules of order stay met.
+block meets all of them. Gold and bridge trials stand among scored ones, never next to each other and about equally far
+apart: one in each of equal parts of a circle, which is then cut anywhere, so that each place of a session, the first
+and the last too, is as likely as any other. Of some such patterns each block takes the one whose places were taken
+least before. Which control stands first differs from block to block. What is inserted parts neighbours and joins none,
+so the rules of order stay met.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ Table = list[tuple[Cell, tuple[int, ...]]]  # trials of each cell in each quarte
 _TABLES = 8
 _OTHER_CLASS = 1e6
 _EXCHANGES = 6  # tried for each trial
+_PATTERNS = 16  # of controls, drawn for each block
 _NOISE = 0.05  # below what one trial more in a quarter of twenty places counts
 
 
@@ -389,21 +392,28 @@ def insert_controls(
     random = np.random.default_rng(seed)
     controls = [str(key) for key in random.permutation(np.array([*gold, *bridge], dtype=object))]
     cycle = random.permutation(max(1, len(controls)))
-    return tuple(
-        (*practice, *_with_inserted(block, controls, int(cycle[number % cycle.size]), random))
-        for number, block in enumerate(design.blocks)
-    )
+    taken: Counter[int] = Counter()
+    found = []
+    for number, block in enumerate(design.blocks):
+        shift = int(cycle[number % cycle.size])
+        patterns = [_draw_places(len(block), len(controls), random) for _ in range(_PATTERNS)]
+        places = min(patterns, key=lambda pattern: sum(taken[place] for place in pattern))
+        taken.update(places)
+        order = list(block)
+        for place, key in zip(places, [*controls[shift:], *controls[:shift]], strict=True):
+            order.insert(place, key)
+        found.append((*practice, *order))
+    return tuple(found)
 
 
-def _with_inserted(block: Sequence[str], controls: Sequence[str], shift: int, random: np.random.Generator) -> list[str]:
-    """A control after one of the places of each part: the gaps between scored trials, cut into equal parts."""
-    gaps = np.array_split(np.arange(1, len(block)), max(1, len(controls)))
-    rotated = [*controls[shift:], *controls[:shift]]
-    after = {int(random.choice(part)): key for part, key in zip(gaps, rotated, strict=False)}
-    found: list[str] = []
-    for place, key in enumerate(block):
-        found += [after[place], key] if place in after else [key]
-    return found
+def _draw_places(scored: int, controls: int, random: np.random.Generator) -> list[int]:
+    """Return the places of controls in a session, from 0, ascending and never side by side; each place is as likely."""
+    if not controls:
+        return []
+    parts = np.array_split(np.arange(scored), controls)  # of the gaps between scored trials around the circle
+    circle = [int(random.choice(part)) + before for before, part in enumerate(parts)]
+    cut = int(random.integers(scored + controls))
+    return sorted((place + cut) % (scored + controls) for place in circle)
 
 
 def _validate(design: Design, keys: Sequence[str], inserted: int) -> None:

@@ -22,6 +22,7 @@ from listening.app.studies.rules import has_pairs, right_ratings
 from listening.app.studies.selectors import PresentedItem, StimulusPool, heard_submissions, make_pool, presented_items
 from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
+from listening.design.places import bound_by_chance
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.design.unrated_certificate import certify_boards, certify_transcription
 from listening.tasks import Task
@@ -355,7 +356,10 @@ def _controls(rows: DesignRows) -> dict[str, Any]:
 
 
 def _control_places(rows: DesignRows) -> dict[str, Any]:
+    """Whether practice comes first, and controls stand apart and at each place as often as chance allows."""
     problems = []
+    taken: Counter[int] = Counter()
+    longest = 0
     for block in rows.blocks:
         purposes = [rows.items[key].purpose for _, key in block.trials if key in rows.items]
         first = purposes[: rows.study.practice_trials]
@@ -363,10 +367,21 @@ def _control_places(rows: DesignRows) -> dict[str, Any]:
         if set(first) - {Item.Purpose.PRACTICE} or Item.Purpose.PRACTICE in rest:
             problems.append(f"block {block.number} has practice among the others")
         beside = [one != Item.Purpose.SCORED for one in rest]
+        taken.update(place for place, is_control in enumerate(beside, len(first) + 1) if is_control)
+        longest = max(longest, len(rest))
         if any(one and other for one, other in pairwise(beside)):
             problems.append(f"block {block.number} has two control or bridge trials in a row")
+    if longest:
+        bounds = bound_by_chance(len(rows.blocks), taken.total() / (len(rows.blocks) * longest))
+        places = range(rows.study.practice_trials + 1, rows.study.practice_trials + longest + 1)
+        problems += [
+            f"place {place} has one in {taken[place]} blocks" for place in places if taken[place] not in bounds
+        ]
     return _check(
-        "positions of unscored trials", "practice first, control and bridge trials never next to each other", problems
+        "positions of unscored trials",
+        "practice first, control and bridge trials never next to each other and at no place more or less often than"
+        " chance explains",
+        problems,
     )
 
 
