@@ -239,11 +239,11 @@ class InvitePersonForm(RolesForm):
 class TokenForm(forms.Form):
     """A new access token: what it is for, what it may do and for how long."""
 
-    name = forms.CharField(
+    name = LineField(
         label="Name",
         help_text="What the token is for, such as “vp on my laptop”.",
         max_length=80,
-        error_messages={"required": "Name the token.", "max_length": "Use at most 80 characters."},
+        error_messages={"required": "Name the token."},
     )
     scopes = forms.MultipleChoiceField(
         label="The program may",

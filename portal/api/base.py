@@ -29,6 +29,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
+from common.line_texts import line_problem
 from portal.api.access import READS, Scope
 from portal.api.problems import NotAllowed, problem
 from portal.client import PORTAL_VERSION, RELEASE
@@ -254,8 +255,8 @@ class LineField(serializers.CharField):
 
     def to_internal_value(self, data: Any) -> str:
         text = " ".join(super().to_internal_value(data).split())
-        if not text.isprintable():
-            raise serializers.ValidationError("Use letters, digits and signs only; found an invisible character.")
+        if sentence := line_problem(text):
+            raise serializers.ValidationError(sentence)
         return text
 
 

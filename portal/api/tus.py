@@ -25,6 +25,7 @@ from django.utils.http import http_date
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.authentication import CSRFCheck
 
+from common.line_texts import JOINERS, line_problem
 from portal.accounts.models import AccessToken
 from portal.accounts.tokens import user_of_token
 from portal.api.problems import problem
@@ -195,7 +196,9 @@ def parse_metadata(request: HttpRequest) -> dict[str, str]:
         raise RequestError(422, "sha256 must be 64 hexadecimal digits.")
     if kind not in System.Kind.values:
         raise RequestError(422, f"system_kind must be primary or contrastive, found “{kind[:40]}”.")
-    name, title = _file_name(found["filename"]), _line(found["system_title"])[:120]
+    name, title = _file_name(found["filename"]), " ".join(found["system_title"].split())[:120]
+    if sentence := line_problem(title):
+        raise RequestError(422, f"system_title: {sentence}")
     return found | {"filename": name, "system_kind": kind, "system_title": title, "sha256": sha256}
 
 
@@ -221,7 +224,7 @@ def _file_name(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return " ".join("".join(sign if sign.isprintable() or sign in JOINERS else " " for sign in text).split())
 
 
 def plan_upload(user: Any, metadata: dict[str, str]) -> UploadPlan:

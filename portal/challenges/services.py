@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
+from common.line_texts import fold_line
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Edition
@@ -50,7 +51,7 @@ def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edit
         InvalidEdition: the recipe cannot be read or contradicts the corpus, or other fields do not fit together.
     """
     edition = Edition(**fields)
-    _hold_together(edition, list(organizers))
+    _hold_together(edition, list(organizers), with_title=True)
     _require_owner(edition, by)
     edition.save()
     edition.organizers.set(organizers)
@@ -75,7 +76,7 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     for name, value in changed.items():
         setattr(edition, name, value)
     people = list(edition.organizers.all()) if organizers is None else list(organizers)
-    _hold_together(edition, people, with_recipe=bool(RECIPE_FIELDS & changed.keys()))
+    _hold_together(edition, people, with_recipe=bool(RECIPE_FIELDS & changed.keys()), with_title="title" in changed)
     if {"shares_data", "corpus"} & changed.keys():
         _require_owner(edition, by)
     if "name" in changed and "recipe_text" not in changed:
@@ -139,7 +140,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     It gives its teams speech only where `by` may decide that.
 
     Raises:
-        InvalidEdition: the name is taken.
+        InvalidEdition: the name or the title is taken.
     """
     fields = {field: getattr(edition, field) for field in FIELDS}
     own: dict[str, Any] = {"name": name, "title": title, "protocol": "", "is_listed": False}
@@ -148,7 +149,8 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
     policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}
     copied = Edition(**fields | own | policies)
-    _hold_together(copied, [by], with_recipe=False)  # that of the original holds, or held when it was stored
+    # The recipe of the original holds, or held when it was stored.
+    _hold_together(copied, [by], with_recipe=False, with_title=True)
     copied.save()
     copied.organizers.set([by])
     audit.record("edition.copied", copied, actor=by, original=edition.name)
@@ -205,8 +207,20 @@ def _recipe(text: str, protocol: str, name: str) -> Recipe:
     return read_recipe_text(text, file=f"{name}.toml") if text else load_recipe(protocol)
 
 
-def _hold_together(edition: Edition, organizers: list[Any], *, with_recipe: bool = True) -> None:
+def title_problem(title: str, *, besides: Edition | None = None) -> str:
+    """Why an edition cannot have this title: readers would take it for another one's."""
+    others = Edition.objects.exclude(pk=besides.pk if besides else None).values_list("title", "name")
+    wanted = fold_line(title)
+    same = next((name for other, name in others if fold_line(other) == wanted), "")
+    return f"The edition {same} has this title. Choose another one, such as with its year." if same else ""
+
+
+def _hold_together(
+    edition: Edition, organizers: list[Any], *, with_recipe: bool = True, with_title: bool = False
+) -> None:
     problems = find_problems({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
+    if with_title and (sentence := title_problem(edition.title, besides=edition)):
+        problems["title"] = [sentence]
     if edition.name != edition.name.lower():  # names of systems are made of it, in small letters
         problems["name"] = [f"Expected small letters, found {edition.name}."]
     if Edition.objects.filter(name=edition.name).exclude(pk=edition.pk).exists():

@@ -13,6 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.text import Truncator
 
+from common.line_texts import line_problem
+
 NAME_LETTERS = "letters a to z, digits, hyphens and underscores"
 
 
@@ -44,8 +46,8 @@ class LineField(forms.CharField):
 
     def clean(self, value: Any) -> str:
         text = " ".join((super().clean(value) or "").split())
-        if not text.isprintable():
-            raise ValidationError("Use letters, digits and signs only; found an invisible character.")
+        if sentence := line_problem(text):
+            raise ValidationError(sentence)
         return text
 
 

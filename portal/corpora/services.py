@@ -46,6 +46,9 @@ def import_problem(name: str, by: Any) -> str:
     """Why a corpus of this name cannot be imported now, as a sentence; empty where it can."""
     if name in RESERVED_CORPORA:
         return f"A corpus cannot be called {name}, because a page has that address; choose another name."
+    alike = list(Corpus.objects.filter(name__iexact=name).values_list("name", flat=True))
+    if alike and name not in alike:
+        return f"There is a corpus {alike[0]}. Type its name as it is to continue it, or choose another name."
     if not may_import(name, by):
         return f"The name {name} is taken by another organizer's corpus; choose another name."
     under_way = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES)
@@ -109,7 +112,7 @@ def rename_corpus(*, thing: Corpus, by: Any, name: str, **stated: str) -> Corpus
         audit.record("corpus.changed", corpus, actor=by, changes=audit.changes(unlike, stated))
     if name == before:
         return corpus
-    if name in RESERVED_CORPORA or Corpus.objects.filter(name=name).exclude(pk=corpus.pk).exists():
+    if name in RESERVED_CORPORA or Corpus.objects.filter(name__iexact=name).exclude(pk=corpus.pk).exists():
         raise NotPossible(f"The name {name} is taken; choose another name.")
     jobs = Job.objects.filter(corpus=before)
     if jobs.filter(kind="import-corpus", state__in=ACTIVE_STATES).exists():

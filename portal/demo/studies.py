@@ -29,6 +29,7 @@ from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.design.requirements import DesignError
 from portal.accounts.models import User
 from portal.challenges.models import DataSet, Edition
+from portal.challenges.services import DEMO
 from portal.core.models import AuditEvent
 from portal.demo.challenge import find_submission, select_demo_submissions
 from portal.demo.listeners import answer_study
@@ -239,7 +240,7 @@ def _create(edition: Edition, plan: DemoStudy, organizer: User, relaxations: Seq
         systems=heard_submissions(edition, without=plan.without),
         data_sets=choose_heard_sets(edition),
         name=f"{edition.name}-{plan.name}",
-        title=plan.title,
+        title=plan.title if edition.name == DEMO else f"{plan.title} of {edition.name}",
         form=plan.form,
         responsible="VoicePrivacy Portal (demo)",
         contact=organizer.email,

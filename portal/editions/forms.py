@@ -228,6 +228,14 @@ class EditionForm(RecipeFileForm, SharedForm):
             raise ValidationError("You cannot remove yourself; another organizer can.")
         return people
 
+    def clean_title(self) -> str:
+        """Told together with all other errors; the services ask again."""
+        title: str = self.cleaned_data["title"]
+        is_new = self.edition is None or title != self.edition.title
+        if is_new and (sentence := services.title_problem(title, besides=self.edition)):
+            raise ValidationError(sentence)
+        return title
+
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if self.locked:

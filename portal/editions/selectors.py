@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Count, Q
 from django.utils.text import slugify
 
+from common.line_texts import number_line
 from evaluation.attackers.training.recipe import PRESETS, TRAINING_ENGINE, find_missing_libraries
 from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.recipe_making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
@@ -22,7 +23,7 @@ from portal.jobs.workers import lacking
 from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
 
-LONGEST_NAME = 40
+LONGEST_NAME, LONGEST_TITLE = 40, 120
 RANKS = "Attacker that ranks"
 _TRAININGS = {
     "small": "Small, minutes without a graphics card",
@@ -152,6 +153,11 @@ def propose_recipe(corpus: Corpus) -> Recipe:
 def write_recipe(recipe: Recipe, corpus: Corpus) -> str:
     """The text of a recipe that was made from a corpus."""
     return write_text(recipe, comment=f"Made by the portal from the corpus {corpus}.")
+
+
+def free_title(title: str) -> str:
+    """The title, with a number where an edition has it."""
+    return number_line(title, Edition.objects.values_list("title", flat=True), longest=LONGEST_TITLE)
 
 
 def free_name(title: str) -> str:

@@ -25,6 +25,7 @@ from portal.core.panels import make_panels
 from portal.core.signed_urls import STREAM_AGAIN_S, TooManyDownloads, attached_response
 from portal.editions import audit_log, pages
 from portal.editions.forms import CopyForm, EditionForm
+from portal.editions.selectors import free_title
 from portal.jobs.services import NotPossible
 from portal.teams import services
 from portal.teams.forms import TeamForm
@@ -149,7 +150,7 @@ def copy_edition(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.managed_edition_for(request.user, edition)
     names = chain([f"{chosen.name[:35]}-copy"], (f"{chosen.name[:32]}-copy-{number}" for number in count(2)))
     free = next(name for name in names if not Edition.objects.filter(name=name).exists())
-    initial = {"title": f"{chosen.title} (copy)"[:120], "name": free}
+    initial = {"title": free_title(f"{chosen.title} (copy)"), "name": free}
     form = CopyForm(posted(request), initial=initial)
     copied = form.save(edition=chosen, by=request.user) if form.is_valid() else None
     if copied is not None:

@@ -38,6 +38,17 @@ class Managed:
         return str(getattr(self.thing, self.kind.lookup))
 
     @property
+    def short_name(self) -> str:
+        """By which it is told from another of the same title; empty where it is its title."""
+        return "" if self.key == str(self.thing) or self.kind.lookup == "pk" else self.key
+
+    @property
+    def edition(self) -> Any:
+        """The edition that it is part of, or None."""
+        edition = self.kind.edition(self.thing)
+        return None if edition == self.thing else edition
+
+    @property
     def archiving_note(self) -> str:
         """What else leaves lists while it is archived, or what stays public."""
         return self.kind.archiving_note(self.thing)

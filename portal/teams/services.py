@@ -7,7 +7,6 @@ its own and makes the first one worthless.
 
 from __future__ import annotations
 
-import unicodedata
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from django.db.models import Max
 from django.urls import reverse
 from django.utils import timezone
 
+from common.line_texts import fold_line
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition
 from portal.core import audit
@@ -239,7 +239,7 @@ def _refuse_second_teams(edition: Edition, team: Team) -> None:
 
 def naming_problem(edition: Edition, name: str, *, besides: Team | None = None) -> str:
     """Why a team of an edition cannot have this name: another one has it."""
-    taken = (team for team in edition.teams.all() if _looks(team.name) == _looks(name))
+    taken = (team for team in edition.teams.all() if fold_line(team.name) == fold_line(name))
     is_taken = any(team != besides for team in taken)
     return f"Another team of this edition is called “{name}”. Choose another name." if is_taken else ""
 
@@ -247,11 +247,6 @@ def naming_problem(edition: Edition, name: str, *, besides: Team | None = None) 
 def _refuse_name(edition: Edition, name: str, *, besides: Team | None = None) -> None:
     if sentence := naming_problem(edition, name, besides=besides):
         raise NameTaken(sentence)
-
-
-def _looks(name: str) -> str:
-    """The same for names that a reader takes for one another: capitals and the Unicode form make no other team."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _refuse(sentence: str) -> None:

@@ -26,6 +26,7 @@ from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role
 from anonymization.methods.voices.vectors import read_vector
 from common.atomic_write import write_atomically
 from common.harmless_cells import mark_text, unmark_text
+from common.line_texts import find_hidden_character
 from common.problems import Problem, ProblemList, Severity, has_errors, shorten
 from common.text_files import Source, read_text_file, source_name
 
@@ -386,7 +387,7 @@ def _read_target(sheet: _Sheet, line: int, cells: Sequence[str], columns: Mappin
         return None
     named = {column: cells[place] for column, place in columns.items() if column}
     for column, text in named.items():
-        if not text or len(text) > LONGEST_NAME or not text.isprintable():
+        if not text or len(text) > LONGEST_NAME or find_hidden_character(text):
             found = "none" if not text else f"{len(text)} characters" if len(text) > LONGEST_NAME else ascii(text)
             expected = f"the name of the {column.replace('_', ' ')}, at most {LONGEST_NAME} printable characters"
             sheet.add("malformed-line", line, expected, found, "Correct the cell.")

@@ -33,7 +33,7 @@ from listening.app.models import Analysis, Participant, Session, Study
 from listening.app.results.inputs import listener_key, session_key
 from listening.app.results.services import start_analysis
 from listening.app.sessions.platforms import person_keys
-from listening.app.studies.services import check_name
+from listening.app.studies.services import check_names
 from listening.tasks import RATED
 from portal.challenges.models import Edition
 from portal.core import audit
@@ -96,7 +96,7 @@ def import_study(
 
     Raises:
         AnalysisInputError: what is wrong with the file, a sentence for each problem.
-        StudyProblems: the name is taken.
+        StudyProblems: the name or the title is taken.
     """
     found = _read_apart(file, file_name, ReadOptions(original or None, study=name, title=title), check)
     ratings = _ratings(found, file_name)
@@ -125,11 +125,11 @@ def start_import(
 
     Raises:
         AnalysisInputError: the file is too large, or what is wrong with a small one.
-        StudyProblems: the name is taken.
+        StudyProblems: the name or the title is taken.
     """
     if check_size(file, file_name) <= READ_AT_ONCE:
         return import_study(edition=edition, by=by, name=name, title=title, file=file, file_name=file_name, **told)
-    check_name(Study(name=name))
+    check_names(Study(name=name, title=title))
     key = store_bytes(file.read(), ".csv.gz" if file_name.lower().endswith(".gz") else ".csv")
     given = {"study": name, "title": title, "file": file_name[:200], "content": key}
     return create_job(
@@ -270,7 +270,7 @@ def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: s
         gold_trials=0,
         created_by=by,
     )
-    check_name(study)
+    check_names(study)
     study.save()
     return study
 

@@ -21,6 +21,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
+from common.line_texts import fold_line, number_line
 from evaluation.formats.scores import read_trial_table
 from listening import texts
 from listening.app.models import Block, Item, ItemSample, Session, Stimulus, Study, StudyText
@@ -35,7 +36,7 @@ from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
 RESERVED_NAMES = frozenset({"new", "import"})  # of other pages
-LONGEST_FREE_NAME, LONGEST_CODE = 50, 40
+LONGEST_FREE_NAME, LONGEST_TITLE, LONGEST_CODE = 50, 120, 40
 HEARABLE = (Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.State.EVALUATED)
 
 
@@ -82,6 +83,18 @@ def free_study_name(title: str) -> str:
     start = slugify(title)[:LONGEST_FREE_NAME].strip("-_") or "study"
     taken = set(Study.objects.filter(name__startswith=start).values_list("name", flat=True)) | RESERVED_NAMES
     return next(name for name in (start, *(f"{start}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
+
+
+def find_titled(title: str, *, besides: Study | None = None) -> str:
+    """The short name of another study whose title a reader would take for this one; empty where there is none."""
+    others = Study.objects.exclude(pk=besides.pk if besides else None).values_list("title", "name")
+    wanted = fold_line(title)
+    return next((name for other, name in others if fold_line(other) == wanted), "")
+
+
+def free_title(title: str) -> str:
+    """The title, with a number where a study has it."""
+    return number_line(title, Study.objects.values_list("title", flat=True), longest=LONGEST_TITLE)
 
 
 def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[Study]:

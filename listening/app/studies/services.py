@@ -68,13 +68,13 @@ def create_study(
         fields: of `Study`; those left out get their default.
 
     Raises:
-        StudyProblems: the name is taken or not usable.
+        StudyProblems: the name or the title is taken, or the name not usable.
         NotPossible: a submission is being deleted.
     """
     study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | _known_of(edition, by) | fields)
     study.tasks = rules.tasks_of(study.form, study.tasks or RATED)
     study.languages = study.languages or list(texts.SHIPPED_LANGUAGES)
-    check_name(study)
+    check_names(study)
     study.save()
     study.data_sets.set(data_sets)
     _set_systems(study, systems)
@@ -97,7 +97,7 @@ def change_study(
 
     Raises:
         NotPossible: the stimuli are being made, the study is closed, or a new submission is being deleted.
-        StudyProblems: a field cannot change any more, or the name is taken.
+        StudyProblems: a field cannot change any more, or the name or the title is taken.
     """
     study = lock_study(study, rules.CHANGEABLE, "changed")
     changed = {name: value for name, value in fields.items() if getattr(study, name) != value}
@@ -117,7 +117,7 @@ def change_study(
     for name, value in changed.items():
         if name not in relations:
             setattr(study, name, value)
-    check_name(study)
+    check_names(study, with_title="title" in changed)
     emptied = [name for name in rules.CONSENT_FIELDS if name in changed and not changed[name]]
     if study.is_launched and emptied:
         raise rules.StudyProblems(
@@ -343,16 +343,18 @@ def preview_session(*, study: Study, by: Any) -> Session:
     return study.sessions.create(participant=participant, block=block, is_preview=True, language=study.languages[0])
 
 
-def check_name(study: Study) -> None:
-    """Refuse a name that is taken, by a study or by an address.
+def check_names(study: Study, *, with_title: bool = True) -> None:
+    """Refuse a short name that is taken, by a study or by an address, and a title that reads as another study's.
 
     Raises:
-        StudyProblems: it is.
+        StudyProblems: one of them is taken.
     """
     if study.name in selectors.RESERVED_NAMES:
         raise rules.StudyProblems({"name": [f"The address of “{study.name}” is taken. Choose another name."]})
     if Study.objects.filter(name=study.name).exclude(pk=study.pk).exists():
         raise rules.StudyProblems({"name": [f"Another study is called {study.name}. Choose another name."]})
+    if with_title and (same := selectors.find_titled(study.title, besides=study)):
+        raise rules.StudyProblems({"title": [f"The listening test {same} has this title. Choose another one."]})
 
 
 # What stands in the way -----------------------------------------------------------------------------
@@ -403,7 +405,7 @@ def propose_study(edition: Edition) -> dict[str, Any]:
     size = Study(**_sizes(Form.RATING, "2022")[0])
     told = {"keep_months": USUAL_MONTHS} | _known_of(edition, None)
     preset = "small" if _room_problem(size, best_sets(edition)) else "2022"
-    return {"title": propose_test_title(edition.title), "preset": preset} | told
+    return {"title": selectors.free_title(propose_test_title(edition.title)), "preset": preset} | told
 
 
 def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, preset: str, **consent: Any) -> Study:

@@ -14,6 +14,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from common.line_texts import find_hidden_character
 from common.problems import Problem
 from portal.intake.archives.limits import ArchiveLimits, refuse
 from portal.intake.problem_codes import describe
@@ -184,7 +185,7 @@ def safe_path(text: str, limits: ArchiveLimits) -> str:
 
 def shown_name(text: str) -> str:
     """A name for a sentence: control characters, signs of direction and backslashes escaped, cut where it is long."""
-    if text.isprintable() and len(text) <= _SHOWN_CHARACTERS:
+    if not find_hidden_character(text) and len(text) <= _SHOWN_CHARACTERS:
         return text
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_SHOWN_CHARACTERS])
     return f"{shown}…" if len(text) > _SHOWN_CHARACTERS else shown

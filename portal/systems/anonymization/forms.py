@@ -37,7 +37,7 @@ from anonymization.methods.registry import explain_missing, methods
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import corpora_for, expected_sets, managed_editions_for
-from portal.core.fields import NAME_LETTERS, RadioField, RowField, RowsField
+from portal.core.fields import NAME_LETTERS, LineField, RadioField, RowField, RowsField
 from portal.core.labels import extent, missing_line
 from portal.corpora.selectors import DataSetRow, data_set_table
 from portal.jobs.models import Job
@@ -306,12 +306,11 @@ class BaselineForm(forms.Form):
         empty_label=NO_EDITION,
         error_messages={"invalid_choice": "Choose an edition of this list."},
     )
-    label = forms.CharField(
+    label = LineField(
         label="Title on the leaderboard",
         max_length=LONGEST_LABEL,
         required=False,
         help_text="For a baseline of an edition. Left empty, it is made from the method, such as B2.",
-        error_messages={"max_length": "Use at most %(limit_value)s characters; this title has %(show_value)s."},
     )
     incomplete = forms.BooleanField(label="Start without the data sets that are missing", required=False)
     name = forms.SlugField(

@@ -236,7 +236,7 @@ def test_limits_of_reading_grow_with_the_text():
 
 @pytest.mark.parametrize("name", ["import", "new", "there"])
 def test_names_that_are_taken_are_refused(edition, name):
-    bring(edition, name="there")
+    bring(edition, name="there", title="There")
     with pytest.raises(StudyProblems) as error:
         bring(edition, name=name)
     assert set(error.value.problems) == {"name"}

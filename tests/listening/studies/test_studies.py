@@ -104,9 +104,27 @@ def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch, recordi
     edition = make_heard_edition(organizer=organizer, speakers=4, utterances=recordings)
     for seed in range(2):
         monkeypatch.setattr(Study._meta.get_field("seed"), "_get_default", lambda seed=seed: seed)
-        study = make_study(edition=edition, by=None, name=f"small{seed}", title="Small", form="rating", preset="small")
+        study = make_study(
+            edition=edition, by=None, name=f"small{seed}", title=f"Small {seed}", form="rating", preset="small"
+        )
         assert plan_problems(study) == []
         assert make_design(study, None)["passes"]
+
+
+def test_title_that_reads_as_another_studys_is_told_before_the_study_is_made(client, organizer, study):
+    edition = study.edition
+    asked = {"edition": edition.pk, "form": "rating", "preset": "small", "title": study.title.upper()}
+    page = client.post(reverse("studies:new"), asked)
+    assert (page.status_code, Study.objects.count()) == (422, 1)
+    assert page.context["form"].errors["title"] == [
+        f"The listening test {study.name} has this title. Choose another one."
+    ]
+
+
+def test_second_study_of_an_edition_is_proposed_a_title_of_its_own(study):
+    first = services.propose_study(study.edition)["title"]
+    Study.objects.update(title=first)
+    assert services.propose_study(study.edition)["title"] == f"{first} (2)"
 
 
 def test_small_study_of_scarce_recordings_has_fewer_trials_before_it_has_fewer_evaluators(organizer, monkeypatch):
@@ -162,18 +180,18 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     assert "more trial utterances" in page
     assert "For a larger one import recordings, choose other data sets or relax a rule." in page
     some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
-    page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some"}, follow=True)
+    page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some", "title": "B"}, follow=True)
     sentence = (
         "while the page waited; “Design” searches longer. For sessions of 28 trials, practice and control among them, "
     )
     assert f"{sentence}recordings are few: 32 of trial sets and 32 of enrolment sets." in page.content.decode()
     none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
-    page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none"}, follow=True)
+    page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none", "title": "C"}, follow=True)
     assert "The portal chose" not in page.content.decode(), "no recordings are the reason"
     study = Study.objects.get(name="none")
     assert (study.evaluators, study.trials_per_evaluator) == (12, 24)
     many = make_heard_edition(organizer=organizer, speakers=8, utterances=10)
-    page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many"}, follow=True)
+    page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many", "title": "D"}, follow=True)
     assert "The portal chose" not in page.content.decode()
 
 

@@ -600,15 +600,20 @@ def test_names_reach_mails_as_they_are(client):
     assert "Hello O’Neill & <Söhne>," in mail.outbox[0].body
 
 
+def test_name_is_spelled_as_its_language_spells_it(client):
+    sign_up(client, name="نیم\u200cفاصله پژوه")
+    assert User.objects.get().name == "نیم\u200cفاصله پژوه"
+
+
 def test_name_is_one_line_without_signs_that_cannot_be_seen(client):
     """It stands in mails to people who have no account: nobody writes paragraphs or commands of a terminal there."""
-    unseen = "Name: Use letters, digits and signs only; found an invisible character."
-    assert errors_of(sign_up(client, name="Ada\x1b[31m")) == [unseen]
+    unseen = "Name: Use letters, digits and signs only; found the invisible character "
+    assert errors_of(sign_up(client, name="Ada\x1b[31m")) == [f"{unseen}U+001B."]
     sign_up(client, name="Ada\n\nVisit https://trap.example")
     user = User.objects.get()
     assert user.name == "Ada Visit https://trap.example"
     client.force_login(user)
-    assert errors_of(client.post("/account/", {"name": "Ada\u202e"})) == [unseen]
+    assert errors_of(client.post("/account/", {"name": "Ada\u202e"})) == [f"{unseen}U+202E."]
     client.post("/account/", {"name": "Ada\nLovelace"})
     user.refresh_from_db()
     assert user.name == "Ada Lovelace"

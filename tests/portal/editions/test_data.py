@@ -156,7 +156,7 @@ def test_only_the_owner_of_the_corpus_and_operators_pass_its_speech_on():
     change_edition(edition=edition, by=other, title="Another title")  # a fellow organizer changes the rest
     for person, is_kept in ((other, False), (owner, True), (make_operator(), True)):
         copied = copy_edition(
-            edition=Edition.objects.get(name="vpc"), by=person, name=f"copy-{person.pk}", title="Copy"
+            edition=Edition.objects.get(name="vpc"), by=person, name=f"copy-{person.pk}", title=f"Copy {person.pk}"
         )
         assert copied.shares_data is is_kept, person
 

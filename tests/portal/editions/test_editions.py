@@ -186,6 +186,7 @@ def test_score_files_are_asked_for_only_where_teams_evaluate(client, organizer):
         address = f"/editions/{edition.name}/edit/"
         assert ("Score files are required" in client.get(address).content.decode()) is is_asked
         sent = filled_in(organizer, name=edition.name, protocol="own", recipe_text=edition.recipe_text)
+        sent["title"] = edition.title
         sent |= {"corpus": corpus.name}
         assert client.post(address, sent | {"scores_required": ""}).status_code == 302
         edition.refresh_from_db()
@@ -412,6 +413,30 @@ def test_recipe_is_handed_out_as_its_organizer_wrote_it_under_the_title_of_the_e
     assert (edition.recipe_text, recipe_hash(edition)) == (own, hashed)  # its results are still of this recipe
     page = client.get("/editions/own/").content.decode()
     assert ("Custom recipe" in page, "Ünser eigenes" in page) == (True, False)
+
+
+@pytest.mark.parametrize("title", ["Challenge of tones", "challenge  OF tones", "Challenge of tone\u017f"])
+def test_edition_whose_title_reads_as_another_ones_is_refused(client, organizer, title):
+    make_edition(name="first", title="Challenge of tones")
+    page = client.post("/editions/new/", filled_in(organizer, title=title))
+    assert (page.status_code, Edition.objects.count()) == (422, 1)
+    assert page.context["form"].errors["title"] == [
+        "The edition first has this title. Choose another one, such as with its year."
+    ]
+
+
+def test_title_of_another_edition_is_refused_wherever_it_is_changed(client, organizer):
+    make_edition(name="first", title="Challenge of tones")
+    edition = make_edition(organizers=[organizer], name="second", title="Second")
+    said = "The edition first has this title. Choose another one, such as with its year."
+    with pytest.raises(services.InvalidEdition, match=said):
+        services.change_edition(edition=edition, by=organizer, title="Challenge of Tones")
+    with pytest.raises(services.InvalidEdition, match=said):
+        services.copy_edition(edition=edition, by=organizer, name="third", title="Challenge of Tones")
+    assert (
+        said in client.post("/manage/editions/second/", {"title": "Challenge of Tones"}, follow=True).content.decode()
+    )
+    assert client.post("/manage/editions/second/", {"title": "second"}).status_code == 302  # its own in other letters
 
 
 def test_copies_have_names_of_their_own_in_form_and_recipe(client, organizer):

@@ -159,6 +159,16 @@ def test_preview_counts_what_goes(organizer):
     assert (found.files, found.bytes) == (len(keys), sum(map(default_storage.size, keys)))
 
 
+def test_page_of_a_deletion_says_which_of_two_things_goes(client, organizer):
+    edition = make_edition(make_corpus(), organizers=[organizer], name="pilot-2", title="Pilot")
+    study = make_study(edition=edition, state="draft")
+    page = client.get(address("editions", "pilot-2", "delete")).content.decode()
+    assert "<code>pilot-2</code>" in page
+    assert f"{edition.created_at:%Y-%m-%d %H:%M} UTC" in page
+    assert "<dt>Listening tests</dt><dd>1</dd>" in page
+    assert "<span>of\n  Pilot</span>" in client.get(address("studies", study.name, "delete")).content.decode()
+
+
 def test_many_rows_are_found_by_a_query_and_deleted(organizer, monkeypatch):
     monkeypatch.setattr("portal.core.removal.KEYS_AT_ONCE", 1)
     monkeypatch.setattr("portal.core.removal.BATCH", 3)
