@@ -9,9 +9,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from common.file_names import is_dropping, plain_name
 from common.text_files import read_text_file
 
-AUDIO_SUFFIXES = (".flac", ".wav")
+AUDIO_SUFFIXES = (".flac", ".wav", ".wave", ".w64", ".rf64", ".aif", ".aiff", ".caf", ".au", ".sph")
 _LICENCES = {
     "CC BY-NC-SA 4.0": ("attribution-noncommercial-sharealike 4.0", "cc by-nc-sa 4.0"),
     "CC BY-NC 4.0": ("attribution-noncommercial 4.0", "cc by-nc 4.0"),
@@ -36,13 +37,24 @@ def list_folders(folder: Path) -> list[Path]:
 
 
 def audio_files(folder: Path) -> Iterator[str]:
-    """Every WAV and FLAC file below `folder`, as a sorted relative path with forward slashes."""
+    """Every audio file below `folder`, as a sorted relative path with forward slashes, but what systems left behind."""
+    for path in _paths(folder):
+        name = path.rpartition("/")[2]
+        is_audio = name.lower().endswith(AUDIO_SUFFIXES) and not name.startswith(".") and not is_dropping(path)
+        if is_audio and is_file(folder / path):
+            yield path
+
+
+def find_droppings(folder: Path) -> list[str]:
+    """What operating systems left behind below a folder, as sorted relative paths."""
+    return [path for path in _paths(folder) if is_dropping(path)]
+
+
+def _paths(folder: Path) -> Iterator[str]:
     for place, folders, files in os.walk(folder):
         folders.sort()
         below = Path(place).relative_to(folder).as_posix()
-        for name in sorted(files):
-            if name.lower().endswith(AUDIO_SUFFIXES) and not name.startswith(".") and is_file(Path(place, name)):
-                yield name if below == "." else f"{below}/{name}"
+        yield from (name if below == "." else f"{below}/{name}" for name in sorted(files))
 
 
 class AudioIndex:
@@ -53,7 +65,7 @@ class AudioIndex:
         self.files = tuple(audio_files(folder))
         self._by_stem: dict[str, list[str]] = {}
         for file in self.files:
-            self._by_stem.setdefault(PurePosixPath(file).stem, []).append(file)
+            self._by_stem.setdefault(plain_name(PurePosixPath(file).stem), []).append(file)
 
     def matches(self, stated: str) -> list[str]:
         """The files that may be meant by a path from somewhere else, best agreement only.
@@ -61,11 +73,11 @@ class AudioIndex:
         A file matches when its basename without suffix is the same; among several, those win whose
         path ends in most of the same folders, and then the one with the same suffix.
         """
-        wanted = PurePosixPath(stated.replace("\\", "/"))
+        wanted = PurePosixPath(plain_name(stated.replace("\\", "/")))
         found = self._by_stem.get(wanted.stem, [])
         if len(found) < 2:
             return found
-        ranks = {file: _agreement(PurePosixPath(file), wanted) for file in found}
+        ranks = {file: _agreement(PurePosixPath(plain_name(file)), wanted) for file in found}
         best = max(ranks.values())
         return [file for file in found if ranks[file] == best]
 

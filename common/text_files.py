@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
+from common.file_names import plain_name
 from common.problems import Problem, Severity
 
 Source = Path | TextIO
@@ -29,7 +30,7 @@ def source_name(source: Source) -> str:
 
 
 def read_text_file(source: Source, name: str | None = None) -> tuple[str, list[Problem]]:
-    """Read a whole text file; line ends become LF, a byte order mark is dropped.
+    """Read a whole text file in NFC, in which names are compared; line ends become LF, a byte order mark is dropped.
 
     Args:
         source: a path (decoded strictly as UTF-8) or an open text stream.
@@ -78,7 +79,7 @@ def _tidy(text: str, name: str) -> tuple[str, list[Problem]]:
     if (long := find_long_line(text)) is not None:
         expected, remedy = f"at most {LONGEST_LINE:,} characters in a line", "Break or shorten the line."
         return "", [Problem("long-line", name, expected, f"{long[1]:,}", remedy, line=long[0])]
-    return text, problems
+    return plain_name(text), problems
 
 
 def find_long_line(text: str) -> tuple[int, int] | None:

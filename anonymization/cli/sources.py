@@ -21,10 +21,12 @@ from typing import Literal
 from anonymization.cli.records import RESERVED
 from anonymization.methods.voices.pseudo_speakers import Role
 from common.errors import CommandError
-from common.folders import AUDIO_SUFFIXES, audio_files, is_file, list_folders
+from common.file_names import find_spelling, is_dropping, plain_name
+from common.folders import AUDIO_SUFFIXES, audio_files, find_droppings, is_file, list_folders
 from common.problems import Problem, ProblemList, Severity, has_errors
 from common.wording import counted
 from evaluation.formats import kaldi
+from evaluation.formats.audio_pairs import describe_droppings
 
 SpeakerFrom = Literal["folder", "prefix"]
 Container = Literal["wav", "flac"]
@@ -142,7 +144,8 @@ def _read_plain(folder: Path, reading: Reading) -> SpeechSource:
     for file in files:
         if not speakers.get(file):
             continue
-        name, output = file.with_suffix("").as_posix(), file.with_suffix(f".{reading.container}").as_posix()
+        plain = PurePosixPath(plain_name(str(file)))
+        name, output = plain.with_suffix("").as_posix(), plain.with_suffix(f".{reading.container}").as_posix()
         source.utterances.append(Utterance(name, speakers[file], role, split, folder / file, output))
     return source
 
@@ -157,6 +160,8 @@ def _is_hidden(file: PurePosixPath) -> bool:
 
 def _list_left_aside(folder: Path) -> Iterator[Problem]:
     """What looks like audio, or may hold some, and is not taken: links to folders, hidden files, pipes, dead links."""
+    if droppings := find_droppings(folder):
+        yield describe_droppings(str(folder), droppings)
     inside = folder.resolve()
     for place, folders, files in os.walk(folder):
         hidden = _is_hidden(PurePosixPath(Path(place).relative_to(folder).as_posix()))
@@ -164,6 +169,8 @@ def _list_left_aside(folder: Path) -> Iterator[Problem]:
             if path.is_symlink():
                 yield _linked_folder(path, path.resolve().is_relative_to(inside))
         for path in (Path(place, name) for name in sorted(files) if name.lower().endswith(AUDIO_SUFFIXES)):
+            if is_dropping(path.relative_to(folder).as_posix()):
+                continue
             if hidden or path.name.startswith("."):
                 expected = "a name without a dot in front, of the file and its folders"
                 remedy = "It was left out; rename it if it is speech."
@@ -195,7 +202,7 @@ def _speakers(
         parsed = kaldi.read_utt2spk(folder / "utt2spk", str(folder / "utt2spk"))
         source.problems.keep(parsed.problems)
         source.notes.append(f"Speakers are those of utt2spk: {len(set(parsed.content.values())):,}.")
-        found = {file: parsed.content.get(file.stem, "") for file in files}
+        found = {file: parsed.content.get(plain_name(file.stem), "") for file in files}
         expected = "a line for {} in utt2spk"
     else:
         rule, found = _speakers_by_names(folder, files, reading)
@@ -214,8 +221,9 @@ def _speakers_by_names(
     folder: Path, files: list[PurePosixPath], reading: Reading
 ) -> tuple[SpeakerFrom, dict[PurePosixPath, str]]:
     """The rule that was said, or the first that tells all speakers, and what it tells."""
-    by_folder = {file: read_folder(file) for file in files}
-    by_prefix = {file: read_prefix(file.stem) for file in files}
+    plain = {file: PurePosixPath(plain_name(str(file))) for file in files}
+    by_folder = {file: read_folder(plain[file]) for file in files}
+    by_prefix = {file: read_prefix(plain[file].stem) for file in files}
     if reading.speaker_from == "folder" or (reading.speaker_from is None and all(by_folder.values())):
         return "folder", by_folder
     if reading.speaker_from == "prefix" or all(by_prefix.values()):
@@ -463,9 +471,10 @@ class _AudioFinder:
         order = [self._best, *(place for place in range(len(self._roots)) if place != self._best)]
         for place in order:
             try:
-                if (self._roots[place] / written).is_file():
+                path = find_spelling(self._roots[place] / written)
+                if path.is_file():
                     self._best = place
-                    return _Located(self._roots[place] / written)
+                    return _Located(path)
             except (OSError, ValueError):  # a name that no file can have
                 return _Located(None)
         return self._find_by_name(PurePosixPath(written))
@@ -475,8 +484,8 @@ class _AudioFinder:
             self._below = defaultdict(list)
             for path in sorted(self._folder.rglob("*")):
                 if path.is_file():
-                    self._below[path.name].append(path)
-        ranks = {path: _agreement(path, written) for path in self._below.get(written.name, ())}
+                    self._below[plain_name(path.name)].append(path)
+        ranks = {path: _agreement(path, written) for path in self._below.get(plain_name(written.name), ())}
         best = [path for path, rank in ranks.items() if rank == max(ranks.values())]
         if len(best) > 1:
             shown = " and ".join(self._shown(path) for path in best[:_RIVALS_SHOWN])

@@ -13,10 +13,12 @@ from rich.text import Text
 from common import terminal
 from common.arrays import Samples
 from common.errors import CommandError
+from common.file_names import plain_name
+from common.folders import AUDIO_SUFFIXES
 from common.hashes import compute_sha256
 from common.problems import Problem
 from evaluation.cli.arguments import finish, number_from, require_entries
-from evaluation.formats.audio_pairs import ENDINGS, list_utterances
+from evaluation.formats.audio_pairs import list_utterances
 from evaluation.formats.hypothesis_file import TextStore
 from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_utt2spk
 from evaluation.metrics.bootstrap import Interval
@@ -190,8 +192,8 @@ def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
     files: dict[str, Path] = {}
     problems: list[Problem] = []
     for place in places:
-        if place.is_file() and place.suffix.lower() in ENDINGS:
-            found: Mapping[str, Path] = {place.stem: place}
+        if place.is_file() and place.name.lower().endswith(AUDIO_SUFFIXES):
+            found: Mapping[str, Path] = {plain_name(place.stem): place}
         else:
             found, file_problems = list_utterances(place)
             problems += file_problems

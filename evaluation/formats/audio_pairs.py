@@ -6,13 +6,14 @@ utterance that one side lacks, or that a side holds twice, is a problem of the r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.problems import Problem, ProblemList
+from common.file_names import find_spelling, fold_names, is_dropping, name_other_capitals, plain_name
+from common.folders import AUDIO_SUFFIXES
+from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.kaldi import read_wav_scp
-
-ENDINGS = {".wav", ".flac"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,10 @@ def match_audio(original: Path, anonymised: Path) -> AudioPairs:
     problems = ProblemList()
     first, second = _utterances(original, problems), _utterances(anonymised, problems)
     remedy = "Anonymise every utterance, and keep its name."
+    folded = fold_names(second.keys() - first.keys())
     for utterance in sorted(first.keys() - second.keys()) if second else ():
-        problems.add(Problem("missing-utterance", str(anonymised), f"the utterance {utterance}", "none", remedy))
+        found = f"none{name_other_capitals(utterance, folded)}"
+        problems.add(Problem("missing-utterance", str(anonymised), f"the utterance {utterance}", found, remedy))
     for utterance in sorted(second.keys() - first.keys()) if first else ():
         found = f"{utterance}, which {original} lacks"
         problems.add(Problem("extra-utterance", str(anonymised), "utterances of the originals", found, remedy))
@@ -68,20 +71,34 @@ def _utterances(folder: Path, problems: ProblemList) -> dict[str, Path]:
 
 def _lying(folder: Path, problems: ProblemList) -> dict[str, Path]:
     found: dict[str, Path] = {}
+    droppings: list[str] = []
     for path in sorted(folder.rglob("*")):
-        if path.suffix.lower() not in ENDINGS or path.is_dir():
+        shown = path.relative_to(folder).as_posix()
+        if is_dropping(shown):
+            droppings += [] if path.is_dir() else [shown]
+            continue
+        if not path.name.lower().endswith(AUDIO_SUFFIXES) or path.is_dir():
             continue
         if not path.is_file():
             remedy = "Put the file there, or remove the link; it was left out."
             problems.add(Problem("missing-file", str(path), "a file", "a link to nothing, a pipe or a device", remedy))
             continue
-        if path.stem in found:
-            shown = f"{path.stem} also as {path.relative_to(folder)}"
+        utterance = plain_name(path.stem)
+        if utterance in found:
             remedy = "Keep one file of each utterance; the first one was used."
-            first = str(found[path.stem])
-            problems.add(Problem("repeated-utterance", first, "one file of each utterance", shown, remedy))
-        found.setdefault(path.stem, path)
+            first, again = str(found[utterance]), f"{utterance} also as {shown}"
+            problems.add(Problem("repeated-utterance", first, "one file of each utterance", again, remedy))
+        found.setdefault(utterance, path)
+    if droppings:
+        problems.add(describe_droppings(str(folder), droppings))
     return found
+
+
+def describe_droppings(place: str, droppings: Sequence[str]) -> Problem:
+    """The one note on all that operating systems left behind in a folder."""
+    left = f"{len(droppings):,} that an operating system or a program left behind, such as {droppings[0]}"
+    remedy = "Nothing needs to be done; they were ignored."
+    return Problem("droppings", place, "only files that are needed", left, remedy, Severity.NOTE)
 
 
 def _listed(folder: Path, problems: ProblemList) -> dict[str, Path]:
@@ -90,10 +107,11 @@ def _listed(folder: Path, problems: ProblemList) -> dict[str, Path]:
     below: dict[str, Path] = {}
     found: dict[str, Path] = {}
     for (utterance, written), line in zip(parsed.content.items(), parsed.lines, strict=True):
-        path = next((each for each in (Path(written), folder / written) if each.is_file()), None)
+        path = next((each for each in map(find_spelling, (Path(written), folder / written)) if each.is_file()), None)
         if path is None:
-            below = below or {each.name: each for each in sorted(folder.rglob("*"), reverse=True) if each.is_file()}
-            path = below.get(Path(written).name)
+            files = () if below else sorted(folder.rglob("*"), reverse=True)
+            below |= {plain_name(each.name): each for each in files if each.is_file()}
+            path = below.get(plain_name(Path(written).name))
         if path is None:
             expected = f"the audio of {utterance}"
             remedy = "Run from the directory that the paths start from, or correct them."

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import MetricInputError
+from common.file_names import plain_name
 from common.hashes import compute_sha256
 from common.problems import Problem
 from speech.audio.files import AudioError, read_pcm16
@@ -188,7 +189,7 @@ def _read(path: Path) -> tuple[dict[str, Vector], dict[str, str]]:
 
 
 def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return plain_name(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
 
 
 def _unusable(name: str, expected: str, found: str) -> Problem:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from common.errors import CommandError
 from common.memory import format_size
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
+from evaluation.formats.audio_pairs import describe_droppings
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
 from portal.client.status import name_first
@@ -73,13 +74,15 @@ def run(options: argparse.Namespace) -> int:
         folder = Path(place) / out.name
         folder.mkdir()
         try:
-            unused = _link(source, options.add, folder, asked, expected)
+            unused, droppings = _link(source, options.add, folder, asked, expected)
             report = verify(folder, expected)
         except RecipeError as error:
             raise CommandError(str(error)) from error
         say_findings(report, expected)
         if unused:
             print_text(f"Left out, as no utterance of the edition has its name: {name_first(unused)}.")
+        if droppings:
+            print_text(describe_droppings(str(source), droppings).sentence())
         if report.has_errors:
             lacks_description = any(cause["code"] == "missing-description" for cause in report.summary())
             print_text("Nothing was packed." + (" Name the description: --add FILE.pdf." if lacks_description else ""))
@@ -98,13 +101,20 @@ def run(options: argparse.Namespace) -> int:
 
 def _link(
     source: Path, added: list[Path], folder: Path, asked: AskedArchive, expected: ExpectedSubmission
-) -> list[str]:
-    """Link what belongs into the archive under its names there; the speech that does not."""
+) -> tuple[list[str], list[str]]:
+    """Link what belongs into the archive under its names there.
+
+    Returns:
+        The speech that does not belong into it, and what operating systems left behind.
+    """
     kinds = _SPEECH | _BESIDE | (_RESULTS if asked.takes_results else frozenset())
     names = Names(expected)
     unused: list[str] = []
+    droppings: list[str] = []
     for name, path in _files(source, added):
         content = classify(name)
+        if content is Content.DROPPING:
+            droppings.append(name)
         target = _speech_name(name, names) if content is Content.SPEECH else name
         if target is None:
             unused.append(name)
@@ -121,7 +131,7 @@ def _link(
             )
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(path.resolve())
-    return unused
+    return unused, droppings
 
 
 def _files(source: Path, added: list[Path]) -> Iterator[tuple[str, Path]]:

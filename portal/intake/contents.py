@@ -2,7 +2,7 @@
 
 Also told by paths alone: which documents of earlier versions stay beside those of an archive. Conventions: a path has
 forward slashes and is relative to the archive. Names are compared as the official scripts write them; only the endings
-``.wav``, ``.flac`` and ``.pdf`` may be in any case. ``targets.csv`` tells the target speaker of each utterance, where a
+of audio and ``.pdf`` may be in any case. ``targets.csv`` tells the target speaker of each utterance, where a
 system has some. Hypotheses have no official place: they are the files of a folder ``hypotheses``
 (``hypotheses/<data set>`` with or without ``_anon`` and ``.txt``), and any ``<data set>.hyp.txt``.
 """
@@ -16,11 +16,11 @@ from pathlib import PurePosixPath
 from typing import TypeVar
 
 from anonymization.methods.voices.files import TARGETS_FILE
-from portal.intake.archives.members import is_dropping
+from common.file_names import is_dropping
+from common.folders import AUDIO_SUFFIXES
 
 SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
 RESULTS_PART = "results"
-_SPEECH = (".wav", ".flac")
 _RESULTS = {"results.txt", "results_summary.txt", "config.info", "DeIDentification", "gain_of_voice_distinctiveness"}
 _DETECTION = {"EER", "Cllr", "linkability_log", "zebra"}
 _SIMILARITY = re.compile(r"similarity_matrix_.+\.npy\Z")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 class Content(StrEnum):
     """Kinds of files of a submission.
 
-    `DROPPING`: what macOS and Windows leave behind. `OTHER`: whatever the portal has no use for.
+    `DROPPING`: what operating systems leave behind. `OTHER`: whatever the portal has no use for.
     """
 
     SPEECH = "speech"
@@ -59,7 +59,7 @@ def classify(path: str) -> Content:
     is_in_detection = any(folder.startswith("ASV-") for folder in folders)
     if is_dropping(path):
         return Content.DROPPING
-    if name.lower().endswith(_SPEECH):
+    if name.lower().endswith(AUDIO_SUFFIXES):
         return Content.SPEECH
     if name.lower().endswith(".pdf"):
         return Content.OTHER if is_in_detection else Content.DESCRIPTION

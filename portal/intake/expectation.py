@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.file_names import plain_name
 from evaluation.protocols.recipes import Recipe, parse_recipe
 from portal.intake.archives.reading import ArchiveLimits
 from portal.intake.contents import select_offered, select_staying
@@ -159,7 +160,7 @@ class ExpectedSubmission:
             ExpectedError: no such file, or a part of it that is missing or of another kind.
         """
         try:
-            content = json.loads(text)
+            content = _in_plain_names(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise ExpectedError(f"expected the JSON of what an edition expects, found: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -194,6 +195,15 @@ def _inherited(content: Mapping[str, Any]) -> Inherited:
 def pcm_sha256(samples: NDArray[np.int16]) -> str:
     """Hash of samples, int16, shape (n,), by which speech is recognised as the same whatever file it comes in."""
     return hashlib.sha256(np.ascontiguousarray(samples, dtype="<i2").data).hexdigest()
+
+
+def _in_plain_names(content: Any) -> Any:
+    """JSON with each text of it in NFC, in which names are compared."""
+    if isinstance(content, dict):
+        return {plain_name(key): _in_plain_names(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_in_plain_names(one) for one in content]
+    return plain_name(content) if isinstance(content, str) else content
 
 
 def _part(content: Mapping[str, Any], name: str, kind: type) -> Any:

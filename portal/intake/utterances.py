@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from common.file_names import plain_name
 from common.problems import Problem, Severity
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.problem_codes import describe
@@ -57,7 +58,7 @@ class Names:
     def place(self, path: str) -> tuple[Placed | None, IntakeFinding | None]:
         """What a speech file is, and what its owner should know about its name or its folder."""
         parent, _, name = path.rpartition("/")
-        stem = name.rpartition(".")[0]
+        stem = plain_name(name.rpartition(".")[0])
         utterance = self._utterance(stem)
         if utterance is None:
             return None, IntakeFinding(WHOLE_SUBMISSION, describe("extra", path, stem=stem))

@@ -26,6 +26,8 @@ import numpy.typing as npt
 
 from common.arrays import Flags, Samples
 from common.errors import MetricInputError
+from common.file_names import find_spelling, plain_name
+from common.folders import audio_files
 from common.progress import Count, ignore_progress
 from common.text_files import read_text_file
 from common.wording import name_some
@@ -35,7 +37,6 @@ from speech.audio.files import AudioError, read_pcm16
 Read = Callable[[], tuple[Samples, int]]
 
 RATE_HZ = 16_000
-ENDINGS = (".flac", ".wav")
 _NAMED = 3  # utterances that a sentence names, of many with one problem
 _GENDERS = {"f": "f", "female": "f", "m": "m", "male": "m", "": ""}
 _COLUMNS = {"speaker": "source", "target_id": "target", "utterance": "utterance_id", "file": "path"}
@@ -137,14 +138,13 @@ def _read_folder(folder: Path) -> list[TrainingUtterance]:
     if not folder.is_dir():
         raise MetricInputError(f"{folder}: expected a folder of speakers or a CSV file, found neither.")
     found, loose = [], []
-    for path in sorted(folder.rglob("*")):
-        place = path.relative_to(folder)
-        if path.suffix.lower() not in ENDINGS or not path.is_file():
-            continue
+    for file in audio_files(folder):
+        place = Path(plain_name(file))
         if len(place.parts) == 1:
-            loose.append(path.name)
+            loose.append(file)
         else:
-            found.append(TrainingUtterance(str(place.with_suffix("")), place.parts[0], partial(read_audio, path)))
+            read = partial(read_audio, folder / file)
+            found.append(TrainingUtterance(str(place.with_suffix("")), place.parts[0], read))
     if loose:
         raise MetricInputError(
             f"{folder}: expected the speech of each speaker in a folder of that name, found {name_some(loose)} outside "
@@ -167,9 +167,9 @@ def _read_rows(path: Path) -> list[TrainingUtterance]:
                 f"“{row['path']}”, “{row['source']}” and “{gender}”."
             )
             continue
-        file = path.parent / row["path"]
+        file = find_spelling(path.parent / row["path"])
         utterance = TrainingUtterance(
-            row.get("utterance_id") or file.stem,
+            row.get("utterance_id") or plain_name(file.stem),
             row["source"],
             partial(read_audio, file),
             target=row.get("target") or None,

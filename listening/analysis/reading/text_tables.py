@@ -23,6 +23,7 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 
 from common.arrays import Floats
+from common.file_names import plain_name
 from common.text_files import LONGEST_LINE, find_long_line
 from listening.analysis.reading.inputs import AnalysisInputError
 
@@ -99,7 +100,7 @@ class TextTable:
 
 
 def read_text(source: Source, name: str) -> str:
-    """The text of a file, unzipped where it is gzipped, without a byte order mark.
+    """The text of a file in NFC, unzipped where it is gzipped, without a byte order mark.
 
     Raises:
         AnalysisInputError: it cannot be read, is no UTF-8 text, holds more than 1 GiB, or has a line of more than
@@ -122,7 +123,7 @@ def read_text(source: Source, name: str) -> str:
     if (long := find_long_line(text)) is not None:
         expected = f"at most {LONGEST_LINE:,} characters in a line"
         raise AnalysisInputError(f"{name}, line {long[0]}: expected {expected}, found {long[1]:,}. Shorten the line.")
-    return text
+    return plain_name(text)
 
 
 def split_table(

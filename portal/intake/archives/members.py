@@ -14,6 +14,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from common.file_names import ICON, plain_name
 from common.line_texts import find_hidden_character
 from common.problems import Problem
 from portal.intake.archives.limits import ArchiveLimits, refuse
@@ -21,10 +22,6 @@ from portal.intake.problem_codes import describe
 
 DRAIN_BYTES = 2**18
 FALLBACK = "cp437"  # of the zip format; it knows every byte and makes no control characters of those above 127
-_DROPPING_FILES = {".DS_Store", ".AppleDouble", ".LSOverride", "Thumbs.db", "ehthumbs.db", "desktop.ini"}
-_DROPPING_FILES |= {".anonymization.lock"}  # of ``vp run``, beside its recordings
-_DROPPING_FOLDERS = {"__MACOSX", ".AppleDouble", ".Spotlight-V100", ".Trashes", ".fseventsd", "$RECYCLE.BIN"}
-_DROPPINGS_LOWER = {name.lower() for name in _DROPPING_FILES}
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
@@ -166,7 +163,8 @@ def safe_path(text: str, limits: ArchiveLimits) -> str:
     shown = shown_name(text)
     if len(text) > limits.path_characters:
         refuse("long-name/archive", shown, limit=limits.path_characters, found=len(text))
-    if not text.isprintable() and any(unicodedata.category(character) in _CONTROLS for character in text):
+    visible = text.removesuffix("\r") if text.endswith(ICON) else text
+    if not visible.isprintable() and any(unicodedata.category(character) in _CONTROLS for character in visible):
         refuse("control-character-in-name", shown)
     if _DIRECTIONS.search(text):
         refuse("direction-character-in-name", shown)
@@ -189,14 +187,6 @@ def shown_name(text: str) -> str:
         return text
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_SHOWN_CHARACTERS])
     return f"{shown}…" if len(text) > _SHOWN_CHARACTERS else shown
-
-
-def is_dropping(path: str) -> bool:
-    """Whether macOS, Windows or ``vp run`` left this file behind."""
-    *folders, name = path.split("/")
-    if name.startswith("._") or name.lower() in _DROPPINGS_LOWER:
-        return True
-    return any(folder in _DROPPING_FOLDERS for folder in folders)
 
 
 class KnownPaths:
@@ -232,7 +222,7 @@ class KnownPaths:
 def _collision(path: str, earlier: str) -> Problem:
     if path == earlier:
         return describe("duplicate-member", shown_name(path))
-    folded, earlier_folded = (unicodedata.normalize("NFC", name) for name in (path, earlier))
+    folded, earlier_folded = plain_name(path), plain_name(earlier)
     is_unicode = folded == earlier_folded or folded.casefold() != earlier_folded.casefold()
     kind = "unicode-collision" if is_unicode else "case-collision"
     return describe(kind, shown_name(path), earlier=shown_name(earlier))

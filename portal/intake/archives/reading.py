@@ -15,7 +15,7 @@ Refused (`Problem.code`): ``not-readable``, ``not-an-archive``, ``unsupported-ar
 
 Reported: ``duplicate-member``, ``case-collision``, ``unicode-collision``, ``file-and-folder`` and ``nested-archive``
 are errors, the file is passed over; ``name-not-utf8`` is a warning, the file is handed out; ``droppings`` is one note
-for all that macOS and Windows left behind.
+for all that operating systems left behind. Paths are handed out in NFC, whatever the archive has.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from common.file_names import is_dropping, plain_name
 from common.problems import Problem, Severity
 from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, PlainReader, Reader, open_packed
 from portal.intake.archives.limits import ArchiveLimits, ArchiveRefused, Member, Meter, refuse
-from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, is_dropping, safe_path
+from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, safe_path
 from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
 from portal.intake.archives.zips import zip_entries
 from portal.intake.problem_codes import describe
@@ -85,7 +86,7 @@ def read_archive(
             for problem in problems:
                 report(problem)
             if not any(problem.severity is Severity.ERROR for problem in problems):
-                yield Member(entry.path, entry.size, entry.position), entry.stream.as_file()
+                yield Member(plain_name(entry.path), entry.size, entry.position), entry.stream.as_file()
                 entry.stream.drain()
             entry.stream.close()
     if not file_count:
@@ -163,18 +164,26 @@ def read_folder(
     """Each file below a folder with a stream of its bytes, by path, as `read_archive` does for an archive.
 
     Args:
-        report: is called with each file that cannot be read.
+        report: is called with each file that cannot be read, or whose name another one has for people or in an
+            archive, and with one note of droppings at the end.
 
     Raises:
         ArchiveRefused: a name that no archive may hold, or no file at all.
     """
-    file_count = 0
+    first_dropping = ""
+    dropping_count = file_count = 0
+    known = KnownPaths()
     for path in _files(source):
         name = path.relative_to(source).as_posix()
         if is_dropping(name):
+            first_dropping = first_dropping or name
+            dropping_count += 1
             continue
         file_count += 1
         safe_path(name, limits)
+        if collision := known.add(name):
+            report(collision)
+            continue
         if not path.is_file():
             report(describe("not-a-file", name))
             continue
@@ -184,9 +193,11 @@ def read_folder(
             report(describe("not-readable/file", name, reason=error.strerror))
             continue
         with stream:
-            yield Member(name, size), stream
+            yield Member(plain_name(name), size), stream
     if not file_count:
         refuse("empty-archive", source.name)
+    if dropping_count:
+        report(describe("droppings", source.name, count=dropping_count, first=first_dropping))
 
 
 def _files(source: Path) -> Iterator[Path]:

@@ -147,8 +147,9 @@ class TarReader:
 
     def _open(self, name: RawName, size: int) -> ArchiveEntry:
         position = self._reader.position
-        self._meter.begin(name.text, size, position)
-        return ArchiveEntry(name.text, name.is_guessed, size, position, _TarMember(self, name.text, size))
+        shown = shown_name(name.text)
+        self._meter.begin(shown, size, position)
+        return ArchiveEntry(name.text, name.is_guessed, size, position, _TarMember(self, shown, size))
 
     def take_of_member(self, path: str, size: int, wanted: int) -> bytes:
         """The next bytes of a file of `size` bytes, at most as many as wanted."""

@@ -344,7 +344,7 @@ class _ZippedFile(MemberStream):
     def __init__(self, file: BinaryIO, record: Record, following: int, meter: Meter) -> None:
         super().__init__(record.size)
         self._file, self._record, self._following, self._meter = file, record, following, meter
-        self._shown = record.path or meter.name
+        self._shown = shown_name(record.path) or meter.name
         self._position = self._check_header()
         self._packed_left = record.packed
         self._end = self._position + record.packed

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from common.file_names import is_dropping, plain_name
 from common.folders import audio_files, is_file
 from common.problems import ProblemList
 from common.text_files import read_text_file
@@ -54,7 +55,7 @@ def find_manifest(folder: Path) -> Path | None:
     for name in USUAL_NAMES:
         if (folder / name).is_file():
             return folder / name
-    others = sorted(filter(is_file, folder.glob("*.csv")))
+    others = sorted(path for path in folder.glob("*.csv") if is_file(path) and not is_dropping(path.name))
     return others[0] if len(others) == 1 else None
 
 
@@ -66,10 +67,10 @@ def read_manifest(folder: Path, *, enrolment_share: float) -> CorpusDraft:
         return empty_draft(Layout.MANIFEST, (problem,))
     problems = ProblemList()
     lines = _read_lines(path, problems)
-    audio = set(audio_files(folder)) if lines else set()
+    audio = {plain_name(file): file for file in audio_files(folder)} if lines else {}
     rows = [_row(folder, audio, line, problems) for line in lines]
     if lines:
-        note_stray_files(sorted(audio - {row.file for row in rows}), FilePlace(path.name), problems)
+        note_stray_files(sorted(audio.keys() - {row.file for row in rows}), FilePlace(path.name), problems)
     checked = check_rows(rows, problems)
     genders = {speaker.name: speaker.gender for speaker in checked[0]}
     data_sets = _data_sets(_corpus_name(folder), lines, checked[1], genders, enrolment_share, problems)
@@ -136,7 +137,7 @@ def _check_header(place: FilePlace, header: Sequence[str], problems: ProblemList
     return not missing and not twice
 
 
-def _row(folder: Path, audio: set[str], line: Line, problems: ProblemList) -> SourceRow:
+def _row(folder: Path, audio: Mapping[str, str], line: Line, problems: ProblemList) -> SourceRow:
     place, values = line
     stated = values["path"]
     found: Path | None = None
@@ -144,7 +145,9 @@ def _row(folder: Path, audio: set[str], line: Line, problems: ProblemList) -> So
     if stated and _leaves_folder(stated):
         problems.add(place.problem("path-outside", path=stated))
         told = frozenset({"audio"})
-    elif stated in audio or (stated and is_file(folder / stated)):
+    elif stated in audio:
+        found = folder / audio[stated]
+    elif stated and is_file(folder / stated):
         found = folder / stated
     named = (values["utterance_id"], values["speaker"], values["gender"], values["transcript"])
     duration_s = _duration(place, values["duration_s"], problems)

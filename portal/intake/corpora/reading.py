@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from common.folders import find_droppings
 from common.problems import Problem
 from portal.intake.corpora import kaldi_directories, manifest, trees
 from portal.intake.corpora.draft import CorpusDraft, DraftUtterance, FilePlace, Layout, empty_draft
@@ -75,10 +77,15 @@ def read_corpus(
         raise ValueError(f"expected an enrolment share between 0 and 1, found {enrolment_share}")
     layout = None if layout is None else Layout(layout)
     try:
-        return _read(folder, layout, audio_root, without_audio, enrolment_share)
+        draft = _read(folder, layout, audio_root, without_audio, enrolment_share)
+        droppings = find_droppings(folder) if draft.utterances else []
     except OSError as error:
         place = FilePlace(str(error.filename or folder))
         return empty_draft(layout, (place.problem("not-readable/corpus", reason=error.strerror),))
+    if not droppings:
+        return draft
+    note = FilePlace(".").problem("droppings", count=len(droppings), first=droppings[0])
+    return replace(draft, problems=(*draft.problems, note))
 
 
 def _read(

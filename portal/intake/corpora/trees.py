@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
+from common.file_names import plain_name
 from common.folders import audio_files, stated_licence
 from common.problems import ProblemList, has_errors
 from common.text_files import read_text_file
@@ -89,12 +90,12 @@ def _rows(folder: Path, root: Path, problems: ProblemList) -> list[SourceRow]:
         name = path.relative_to(folder).as_posix()
         parsed = read_text(path, name)
         problems.keep(parsed.problems)
-        chapter = name.rpartition("/")[0]
+        chapter = plain_name(name.rpartition("/")[0])
         for (utterance, words), line in zip(parsed.content.items(), parsed.lines, strict=True):
             transcripts[f"{chapter}/{utterance}"] = words, FilePlace(name, line)
     rows, stray, heard = [], [], set()
     for file in audio_files(root):
-        key = (root / file).relative_to(folder).with_suffix("").as_posix()
+        key = plain_name((root / file).relative_to(folder).with_suffix("").as_posix())
         if file.count("/") != 3:
             stray.append(file)
         elif key not in heard:
@@ -113,7 +114,7 @@ def _rows(folder: Path, root: Path, problems: ProblemList) -> list[SourceRow]:
 def _librispeech_row(
     name: str, audio: Path | None, transcript: tuple[str, FilePlace], place: FilePlace, speakers: SpeakerList
 ) -> SourceRow:
-    path = PurePosixPath(name)
+    path = PurePosixPath(plain_name(name))
     speaker = path.parts[-3]
     gender, gender_place = speakers.genders.get(speaker, ("", FilePlace(_LIBRISPEECH_SPEAKERS)))
     named, places = (path.stem, speaker, gender, transcript[0]), (place, gender_place, transcript[1])

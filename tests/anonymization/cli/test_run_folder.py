@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -242,3 +243,15 @@ def test_real_speech_is_anonymised_as_the_method_does(shell, shared, tmp_path):
     for path in (tmp_path / "out").rglob("*.wav"):
         [original] = (tmp_path / "in").rglob(f"{path.stem}.flac")
         assert read_pcm16(path)[0].size == read_pcm16(original)[0].size
+
+
+def test_folder_of_a_mac_is_read_by_names_as_people_see_them(shell, tmp_path):
+    spelled = [unicodedata.normalize("NFD", name) for name in ("jürgen/a.wav", "zoé/b.wav")]
+    source = write_speech(tmp_path / "in", *spelled)
+    (source / "utt2spk").write_text("a jürgen\nb zoé\n")
+    for name in ("Icon\r", "._a.wav", ".DS_Store"):
+        (source / name).touch()
+    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1, "--json")
+    assert (answer.code, answer.json["finished"]) == (0, 2)
+    assert [problem["code"] for problem in answer.json["problems"]] == ["droppings"]
+    assert (tmp_path / "out" / "jürgen" / "a.wav").is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import unicodedata
 
 import numpy as np
 import pytest
@@ -171,3 +172,27 @@ def test_pitch_names_a_rate_that_the_header_states_falsely(shell, folders):
         f"{file}: expected 16000 Hz, as the original has, found a header that states 8000 Hz for about as many "
         "samples. Write the file with its true rate; if it does play at another speed, convert it to the right one."
     ]
+
+
+def test_folders_are_matched_by_names_as_people_see_them(tmp_path):
+    original, anonymised = tmp_path / "original", tmp_path / "anonymised"
+    original.mkdir()
+    anonymised.mkdir()
+    for name in ("müller-1", "Anna-1"):
+        write_flac16(original / f"{unicodedata.normalize('NFD', name)}.flac", voice(110.0), RATE)
+    for name in ("müller-1.flac", "anna-1.flac", "._müller-1.flac", "Thumbs.db"):
+        write_flac16(anonymised / name, voice(120.0), RATE)
+    matched = match_audio(original, anonymised)
+    assert [pair.utterance for pair in matched.pairs] == ["müller-1"]
+    assert [(problem.code, problem.found) for problem in matched.problems] == [
+        ("droppings", "2 that an operating system or a program left behind, such as ._müller-1.flac"),
+        ("missing-utterance", "none, but “anna-1”, which differs in capitals only"),
+        ("extra-utterance", f"anna-1, which {original} lacks"),
+    ]
+
+
+def test_kaldi_directories_find_audio_however_the_disk_spells_it(tmp_path):
+    write_flac16(tmp_path / unicodedata.normalize("NFD", "müller-1.flac"), voice(110.0), RATE)
+    (tmp_path / "wav.scp").write_text("müller-1 elsewhere/müller-1.flac\n")
+    found = match_audio(tmp_path, tmp_path)
+    assert ([pair.utterance for pair in found.pairs], found.problems) == (["müller-1"], ())

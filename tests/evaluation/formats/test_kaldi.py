@@ -228,3 +228,9 @@ def test_written_lists_are_the_published_files():
     file = io.StringIO()
     kaldi.write_spk2utt(kaldi.read_spk2utt(folder / "spk2utt").content, file)
     assert file.getvalue() == (folder / "spk2utt").read_text()
+
+
+def test_entry_that_differs_in_its_unicode_form_only_is_repeated():
+    parsed = kaldi.read_utt2spk(io.StringIO("mu\u0308ller-1 a\nm\u00fcller-1 b\n"), "utt2spk")
+    assert parsed.content == {"m\u00fcller-1": "a"}
+    assert [(problem.code, problem.line) for problem in parsed.problems] == [("repeated-entry", 2)]

@@ -6,6 +6,7 @@ import io
 import statistics
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -303,3 +304,12 @@ def test_score_files_import_no_pandas():
     code = "import sys, evaluation.formats.scores; print('pandas' in sys.modules, 'scipy' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.split() == ["False", "False"]
+
+
+def test_names_with_accents_are_the_same_in_either_form():
+    trials, scores = TRIALS.replace("a", "ä"), SCORES.replace("a", "ä")
+    trials, nfd = (text.replace("tärget", "target") for text in (trials, unicodedata.normalize("NFD", scores)))
+    assert nfd != scores
+    joined = join(nfd, trials)
+    assert (joined.missing, joined.extra, joined.complete) == (0, 0, True)
+    assert joined.scores.tolist() == join(SCORES).scores.tolist()

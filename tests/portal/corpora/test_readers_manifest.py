@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -400,3 +401,26 @@ def test_a_corpus_of_the_challenges_size_is_read_quickly(tmp_path, monkeypatch):
     draft = read_corpus(tmp_path)
     assert time.perf_counter() - begin < 30
     assert (len(draft.utterances), draft.problems) == (28000, ())
+
+
+@pytest.mark.parametrize(("listed", "stored"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_paths_with_accents_are_found_however_the_disk_spells_them(tmp_path, listed, stored):
+    rows = corpora.manifest_rows((("jürgen", "M"), ("max", "M"), ("ann", "F"), ("zoé", "F")))
+    folder = corpora.manifest(
+        tmp_path / "toy", [{name: unicodedata.normalize(stored, cell) for name, cell in row.items()} for row in rows]
+    )
+    file = folder / "utterances.csv"
+    file.write_text(unicodedata.normalize(listed, file.read_text()))
+    draft = read_corpus(folder)
+    assert draft.problems == ()
+    assert [speaker.name for speaker in draft.speakers] == ["ann", "jürgen", "max", "zoé"]
+    assert all(utterance.audio and utterance.audio.is_file() for utterance in draft.utterances)
+
+
+def test_what_systems_left_behind_is_one_note(tmp_path):
+    folder = corpora.manifest(tmp_path / "toy")
+    for name in ("._utterances.csv", "$RECYCLE.BIN/a.wav", "a/._a_0.flac", "a/Thumbs.db"):
+        corpora.write_text(folder / name, "")
+    (problem,) = read_corpus(folder).problems
+    assert (problem.code, problem.severity) == ("droppings", Severity.NOTE)
+    assert problem.found.startswith("4 that an operating system or a program left behind")

@@ -16,6 +16,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.file_names import plain_name
 from common.problems import Problem
 from portal.intake.archives.reading import ArchiveLimits, ArchiveRefused, Member, read_archive
 from tests.portal.hostile.packing import WAV, ZipEntry, pax_header, tar, tar_file, tar_header, zip_of
@@ -134,9 +135,10 @@ content = st.one_of(
 
 @st.composite
 def trees(draw: st.DrawFn) -> dict[str, bytes]:
-    """Numbered so that no two paths are the same, or the folder of another, on any file system."""
+    """Numbered so that no two paths are the same, or the folder of another, on any file system; in NFC."""
     paths = draw(st.lists(st.lists(part, min_size=1, max_size=5), min_size=1, max_size=8))
-    return {"/".join([f"{number}{names[0]}", *names[1:]]): draw(content) for number, names in enumerate(paths)}
+    named = ("/".join([f"{number}{names[0]}", *names[1:]]) for number, names in enumerate(paths))
+    return {plain_name(path): draw(content) for path in named}
 
 
 @pytest.mark.parametrize("form", FORMATS)

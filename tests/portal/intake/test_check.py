@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 
 import numpy as np
 import pytest
@@ -344,7 +345,6 @@ def test_folder_and_archives_have_the_same_report(tmp_path):
     files = whole(**{"wav/u1.wav": b"", "wav/u5.flac": flac(ORIGINALS["u5"])})
     del files["wav/u5.wav"]
     folder = unpack(tmp_path / "folder", files.items())
-    (folder / ".DS_Store").write_bytes(b"x")
     sources = [folder, pack_zip(tmp_path / "a.zip", files.items()), pack_tar(tmp_path / "a.tgz", files.items())]
     expected = expect(ORIGINALS, SETS)
     reports = [check(source, expected, tmp_path / f"documents-{source.name}") for source in sources]
@@ -409,3 +409,48 @@ def test_folder_may_hold_no_name_that_an_archive_may_not(tmp_path):
     report = check(folder, expect(ORIGINALS, SETS), tmp_path / "documents")
     assert [one.problem.code for one in report.findings] == ["control-character-in-name"]
     assert report.is_refused
+
+
+ACCENTED = {"jürgen-1": tone(0.5, seed=1), "müller-1": tone(0.6, seed=2)}
+FORMS = ("NFC", "NFD")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pack", [pack_zip, pack_tar, unpack])
+def test_names_are_the_same_in_either_form_of_unicode(tmp_path, pack, form):
+    spoken = {"jürgen-1.wav": wav(tone(0.5, seed=9)), "müller-1.wav": wav(tone(0.6, seed=10))}
+    source = pack(tmp_path / "T1", [(unicodedata.normalize(form, name), one) for name, one in spoken.items()])
+    for stored in FORMS:
+        text = unicodedata.normalize(stored, expect(ACCENTED).to_json())
+        report = check(source, ExpectedSubmission.from_json(text), tmp_path / stored)
+        assert (report.findings, report.counts.received) == ((), 2)
+
+
+def test_two_files_whose_names_look_alike_are_told_in_folders_as_in_archives(tmp_path):
+    files = [(unicodedata.normalize(form, "müller-1.wav"), wav(tone(0.6, seed=10))) for form in FORMS]
+    packed, plain = pack_zip(tmp_path / "T1.zip", files), unpack(tmp_path / "T1", files)
+    expected = expect({"müller-1": ACCENTED["müller-1"]})
+    for source in (packed, plain):
+        report = check(source, expected, tmp_path / f"documents of {source.name}")
+        assert [code for _, code in find_problems(report)] == ["unicode-collision"]
+
+
+@pytest.mark.parametrize("pack", [pack_zip, pack_tar, unpack])
+def test_what_systems_left_behind_is_passed_over_with_one_note(tmp_path, pack):
+    left = (
+        "T1/Icon\r",
+        "__MACOSX/T1/._Icon\r",
+        "T1/.DS_Store",
+        "$RECYCLE.BIN/u0.wav",
+        "T1/@eaDir/u0.wav/x",
+        "~$a.docx",
+    )
+    files = {f"T1/{name}.wav": wav(samples) for name, samples in SPOKEN.items()} | dict.fromkeys(left, b"")
+    report = check(pack(tmp_path / "T1.made", files.items()), expect(ORIGINALS, SETS), tmp_path)
+    assert [(one["code"], one["count"]) for one in report.summary()] == [("droppings", len(left))]
+
+
+def test_other_control_characters_refuse_the_archive_wherever_they_stand(tmp_path):
+    for name in ("__MACOSX/\x1b[2J", "T1/Icon\r\r", "a\r/Icon\r"):
+        report = check(pack_zip(tmp_path / "T1.zip", [("u0.wav", b""), (name, b"")]), expect(ORIGINALS, SETS), tmp_path)
+        assert [one.problem.code for one in report.findings] == ["control-character-in-name"]
