@@ -36,6 +36,7 @@ from tests.browsing import (  # noqa: F401
     traffic,
 )
 from tests.buckets import bucket_files, bucket_store  # noqa: F401
+from tests.leftovers import pytest_fixture_setup, pytest_runtest_teardown  # noqa: F401
 from tests.quick_jobs import (  # noqa: F401
     archives_unheard,
     designs_without_limit,

@@ -36,16 +36,36 @@ class Snapshot:
 
 
 _empty = []  # the snapshot of the empty database, where it is of SQLite
+_empty_tables: list[str] = []  # quoted
 
 
 def empty_by_snapshot():
     """From now on tests that commit leave the database as it is now."""
+    with connection.cursor() as cursor:
+        _empty_tables[:] = map(connection.ops.quote_name, connection.introspection.table_names(cursor))
+    filled = find_filled_tables()
+    _empty_tables[:] = [table for table in _empty_tables if table not in filled]
     if connection.vendor == "sqlite":
         empty = Snapshot()
         _empty.append(empty)
         TransactionTestCase._fixture_teardown = lambda _: empty.bring_back()
     elif connection.vendor == "postgresql":
         empty_by_deleting()
+
+
+def empty_database():
+    """Leave the database as after a test that commits."""
+    TransactionTestCase()._fixture_teardown()
+
+
+def find_filled_tables():
+    """The tables with rows, of those that are empty before a test; none before the first test with a database."""
+    if not _empty_tables:
+        return []
+    with connection.cursor() as cursor:
+        looks = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for table in _empty_tables)
+        cursor.execute(" UNION ALL ".join(looks))
+        return [table for (table,) in cursor.fetchall()]
 
 
 def write_empty_database(file):
@@ -64,9 +84,7 @@ def empty_by_deleting():
         cursor.execute("SELECT usesuper FROM pg_user WHERE usename = current_user")
         if cursor.fetchone() != (True,):
             return
-        tables = [connection.ops.quote_name(name) for name in connection.introspection.table_names(cursor)]
-        cursor.execute(" UNION ALL ".join(f"SELECT '{name}' WHERE NOT EXISTS (SELECT FROM {name})" for name in tables))
-        deletions = [f"DELETE FROM {name}" for (name,) in cursor.fetchall()]
+    deletions = [f"DELETE FROM {table}" for table in _empty_tables]
     statements = ["SET session_replication_role = replica", *deletions, "SET session_replication_role = DEFAULT"]
 
     def delete(_):

@@ -19,7 +19,7 @@ from django.conf import settings
 from portal.challenges.rules import read_recipe_text
 from portal.demo import archives
 from tests.portal.browser import reporting
-from tests.portal.processes.programs import Portal, end_all_programs, free_port, wait_until
+from tests.portal.processes.programs import Portal, free_port, wait_until
 
 DEMO = settings.BASE_DIR / "demo"
 SPEAKERS_OF_A_GENDER = 3
@@ -140,7 +140,6 @@ class ServedPortal:
     """`manage.py serve` whose organizers may import from a folder, and whose mails are read on its console."""
 
     def __init__(self, folder, imports):
-        end_all_programs()
         self.portal, address = Portal(folder), f"127.0.0.1:{free_port()}"
         self.url = f"http://{address}"
         environment = PATIENT | {"PORTAL_ADDRESS": address, "PORTAL_IMPORT_ROOTS": str(imports)}

@@ -18,8 +18,7 @@ def in_a_network(monkeypatch):
 
 @pytest.fixture
 def environment(monkeypatch):
-    monkeypatch.delenv("PORTAL_SITE_URL", raising=False)
-    monkeypatch.setenv("PORTAL_ALLOWED_HOSTS", "localhost")
+    monkeypatch.setattr(os, "environ", {"PORTAL_ALLOWED_HOSTS": "localhost"})
     return os.environ
 
 

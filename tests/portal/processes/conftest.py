@@ -3,14 +3,15 @@
 import os
 import sys
 import uuid
-from itertools import chain
 
 import psycopg
 import pytest
 
 from portal.jobs.models import Job, JobState
-from tests.portal.processes.programs import Portal, empty_queue, end_all_programs
+from tests.leftovers import surroundings
+from tests.portal.processes.programs import Portal, empty_queue
 from tests.services import DATABASE_URL, missing_servers
+from tests.snapshots import empty_database
 
 # What takes longest comes first; then what works with the programs that stand, before what ends them.
 ORDER = ("test_from_zero", "test_whole_study", "test_journey", "test_documentation", "standing", "unattended", "alone")
@@ -20,7 +21,8 @@ TOGETHER = ("test_whole_study", "test_supervisor")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Deal the tests that start processes out to the processes of pytest, each of which gets as many in a row."""
+    """Deal the tests that start processes out to the processes of pytest: each begins with as many in a row, so that
+    programs stand for all of them."""
     units = {}
     for item in filter(_starts_processes, items):
         if sys.platform != "linux":
@@ -29,8 +31,13 @@ def pytest_collection_modifyitems(items):
     hands = [[] for _ in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))]
     for unit in sorted(units.values(), key=lambda unit: _place(unit[0])):
         min(hands, key=len).extend(unit)
-    dealt = chain.from_iterable(hands)
-    items[:] = [next(dealt) if _starts_processes(item) else item for item in items]
+    others = [item for item in items if not _starts_processes(item)]
+    share = len(items) // len(hands)
+    items.clear()
+    for hand in hands[:-1]:
+        items += [*hand, *others[: max(0, share - len(hand))]]
+        del others[: max(0, share - len(hand))]
+    items += [*hands[-1], *others]
 
 
 def _starts_processes(item):
@@ -42,17 +49,19 @@ def _place(item):
     return next((place for place, name in enumerate(ORDER) if name in names), len(ORDER))
 
 
-@pytest.fixture(scope="session")
-def all_programs(django_db_setup, tmp_path_factory):
+@pytest.fixture(scope="package")
+def all_programs(django_db_setup, django_db_blocker, tmp_path_factory):
+    """The programs of the tests of this folder: no test of another meets them, or what they wrote after the last."""
     portal = Portal(tmp_path_factory.mktemp("logs"))
     yield portal
     portal.kill_all()
+    with django_db_blocker.unblock():
+        empty_database()
 
 
 @pytest.fixture
 def portal(all_programs, transactional_db):
     """The test's programs; those that a test leaves behind with a job are killed."""
-    end_all_programs(but=all_programs)
     empty_queue()
     standing = all_programs.standing()
     yield all_programs
@@ -61,6 +70,7 @@ def portal(all_programs, transactional_db):
     for program in set(all_programs.programs) - all_programs.standing() - standing:
         program.kill()
         all_programs.programs.remove(program)
+    surroundings.processes |= {program.pid for program in all_programs.programs}
 
 
 @pytest.fixture

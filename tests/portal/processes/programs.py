@@ -147,10 +147,7 @@ def _environment(folder):
 class Portal:
     """The programs of a test; worker, scheduler and web server stand for all tests until one of them kills them."""
 
-    made: list["Portal"] = []
-
     def __init__(self, folder):
-        Portal.made.append(self)
         self.folder = folder
         self.programs = []
         self.worker = None
@@ -198,13 +195,6 @@ class Portal:
             program.kill()
         self.programs.clear()
         self.worker = self.scheduler = self.server = None
-
-
-def end_all_programs(*, but=None):
-    """What tests of another folder left standing: it would take the jobs and mails of a portal that begins now."""
-    for portal in Portal.made:
-        if portal is not but:
-            portal.kill_all()
 
 
 def empty_queue():

@@ -5,7 +5,7 @@ import struct
 import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -129,6 +129,8 @@ class Names:
         with suppress(OSError):
             while True:
                 asked, client = self.socket.recvfrom(512)
+                if not asked:
+                    return
                 question = asked[12 : asked.index(b"\0", 12) + 5]
                 is_known = question == b"\x03web\0\0\x01\0\x01" and self.address
                 flags = 0x8180 if is_known else 0x8183
@@ -136,6 +138,11 @@ class Names:
                 if is_known:
                     answer += b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 600, 4) + socket.inet_aton(self.address)
                 self.socket.sendto(answer, client)
+
+    def close(self):
+        with suppress(OSError):  # it has no other end, and what waits for it goes on all the same
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
 
 
 @contextmanager
@@ -190,7 +197,7 @@ def test_proxy_of_containers_finds_a_web_server_that_was_made_anew(tmp_path):
     places |= {"/dev/stdout": f"{folder}/portal.log", "/dev/stderr": f"{folder}/error.log"}
     text = write_as_container(folder)
     configuration = write_configuration(folder, tmp_path, HOST, plain, port, text, places)
-    with run_nginx(folder, configuration, HOST, port):
+    with closing(names), run_nginx(folder, configuration, HOST, port):
         missing = ask(port, "/")  # it starts before the web server has a name
         assert (missing.status_code, missing.headers["Retry-After"]) == (503, "60")
         for address in ("127.0.0.1", "127.0.0.2"):
@@ -200,4 +207,3 @@ def test_proxy_of_containers_finds_a_web_server_that_was_made_anew(tmp_path):
                 for path in ("/editions/?page=2&by=a%20b", "/api/uploads/7/parts"):
                     assert ask(port, path).text == f"{address} {path} https {HOST}"
             assert ask(port, "/").status_code == 503
-    names.socket.close()

@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import queue_states
 from portal.jobs.services import create_job
+from tests.leftovers import surroundings
 from tests.portal.processes.programs import (
     Program,
     free_port,
@@ -25,6 +26,7 @@ from tests.portal.processes.programs import (
     wait_for_items,
     wait_until,
 )
+from tests.snapshots import empty_database
 
 COMPUTING = " worker --queues cpu,gpu "
 
@@ -64,12 +66,14 @@ def living(queue):
 
 
 @pytest.fixture(scope="module")
-def left(all_programs):
+def left(all_programs, django_db_blocker):
     """The portal that the last test left running, if it did."""
     left = []
     yield left
     for served in left:
         served.program.kill()
+    with django_db_blocker.unblock():
+        empty_database()
 
 
 @pytest.fixture
@@ -79,6 +83,7 @@ def served(alone, left):
         left.append(Served(alone.folder))
     wait_until(left[-1].ready, "the portal is ready")
     yield left[-1]
+    surroundings.processes |= {served.program.pid for served in left}
     if Job.objects.filter(state=JobState.RUNNING).exists():
         left[-1].program.kill()
 

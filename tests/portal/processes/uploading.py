@@ -100,6 +100,7 @@ class BadLine:
         self.cuts += 1
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)  # which ends the wait for the next connection, too
         self.listener.close()
         self.cut()
 
