@@ -299,11 +299,21 @@ class ObjectiveValues:
         reasons = [f"{name}: {reason}" for name, verdict in parts.items() for reason in verdict.reasons]
         return Reliability((*whole.reasons, *reasons), whole.unknown)
 
-    def gate_values(self, gate: Gate) -> dict[str, float]:
-        """The value of each data set of a gate that there is, such as the 12 of ρF0."""
+    def gate_numbers(self, gate: Gate, attack_model: AttackModel) -> dict[str, Number]:
+        """Return the number of each data set of a gate that there is, such as the 12 of ρF0.
+
+        Args:
+            attack_model: that decides, of metrics of speaker verification.
+        """
         names = dict.fromkeys(name for group in gate.groups for name in group)
-        found = {name: self.number(gate.metric, gate.estimator, data_set=name) for name in names}
-        return {name: one.value for name, one in found.items() if one and math.isfinite(one.value)}
+        found = {
+            name: self.number(gate.metric, gate.estimator, data_set=name, attack_model=attack_model) for name in names
+        }
+        return {name: one for name, one in found.items() if one and math.isfinite(one.value)}
+
+    def gate_values(self, gate: Gate, attack_model: AttackModel) -> dict[str, float]:
+        """Return the values of `gate_numbers`."""
+        return {name: one.value for name, one in self.gate_numbers(gate, attack_model).items()}
 
 
 # What a recipe averages ----------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Drawing:
         self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False, linked: bool = False
     ) -> str:
         """All of it, as the process that draws it reads it. `linked`: whether its points lead somewhere."""
-        look: dict[str, Any] = {"metric": self.column.key, "estimator": self.column.estimator}
+        look: dict[str, Any] = {"metric": self.column.metric_name, "estimator": self.column.estimator}
         look |= {"theme": theme, "image_format": image_format, "narrow": narrow}
         if self.points:
             points = self.points if linked else tuple(replace(point, link="") for point in self.points)

@@ -149,13 +149,14 @@ def _unlike(count: int) -> str:
 
 def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[str, str]]]]:
     """How much each data set counts in each average; others have the weights of the EER or of the WER."""
-    track, found = track_of(leaderboard.edition), []
-    privacy = leaderboard.policy.privacy.metric
-    weighed = [(one, one.key) for one in leaderboard.averages]
-    weighed += [(one, privacy) for one in (*leaderboard.beyond, *leaderboard.predicted)]
-    weighed += [(one, "wer") for one in leaderboard.retrained]
-    for shown, metric in weighed:
-        average = next((one for one in track.averages if one.metric == metric), None)
+    track, privacy, found = track_of(leaderboard.edition), leaderboard.policy.privacy, []
+    by_name = {(one.metric, one.estimator): one for one in reversed(track.averages)}
+    by_metric = {one.metric: one for one in reversed(track.averages)}
+    deciding = by_name.get((privacy.metric, privacy.estimator))
+    weighed = [(one, by_name.get((one.metric_name, one.estimator))) for one in leaderboard.averages]
+    weighed += [(one, deciding) for one in (*leaderboard.beyond, *leaderboard.predicted)]
+    weighed += [(one, by_metric.get("wer")) for one in leaderboard.retrained]
+    for shown, average in weighed:
         weights = average.weights.get(leaderboard.policy.split, {}) if average else {}
         if weights:
             found.append((shown, [(name, f"{weight:g}") for name, weight in weights.items()]))

@@ -54,13 +54,21 @@ def address_of_metric(metric: Metric) -> str:
 
 @dataclass(frozen=True)
 class ShownAverage:
-    """An average that the leaderboard shows: its metric, and what it is for."""
+    """An average that the leaderboard shows: its metric, and what it is for.
+
+    `key` is the metric as recipes name it; that of a second column of a metric goes on with a hyphen.
+    """
 
     key: str
     metric: Metric
     estimator: str
     is_privacy: bool = False
     is_utility: bool = False
+
+    @property
+    def metric_name(self) -> str:
+        """The metric as recipes and stored numbers name it."""
+        return self.key.partition("-")[0]
 
     @cached_property
     def heading(self) -> str:
@@ -269,19 +277,22 @@ def policy_by(edition: Edition, changes: Mapping[str, Any]) -> LeaderboardPolicy
 
 
 def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverage, ...]:
-    """Privacy, the utilities, and every other average of the track."""
-    deciding: list[Any] = [policy.privacy, *policy.utilities]
-    known = {one.metric for one in deciding}
-    others = [average for average in track.averages if average.metric not in known]
+    """Return privacy, the utilities, and every other average of the track, such as a ranking metric's second one."""
+    deciding = [policy.privacy, *policy.utilities]
+    found: dict[tuple[str, str], str] = {}  # key by metric and estimator
+    for one in (*deciding, *track.averages):
+        is_second = any(metric == one.metric for metric, _ in found)
+        found.setdefault((one.metric, one.estimator), f"{one.metric}-{one.estimator}" if is_second else one.metric)
+    utilities = {(one.metric, one.estimator) for one in policy.utilities}
     return tuple(
         ShownAverage(
-            one.metric,
-            find_metric(one.metric, one.estimator),
-            one.estimator,
-            is_privacy=one is policy.privacy,
-            is_utility=one in policy.utilities,
+            key,
+            find_metric(*name),
+            name[1],
+            is_privacy=name == (policy.privacy.metric, policy.privacy.estimator),
+            is_utility=name in utilities,
         )
-        for one in (*deciding, *others)
+        for name, key in found.items()
     )
 
 
@@ -421,19 +432,14 @@ def make_entry(
     """A submission with the averages that a leaderboard shows of it."""
     system = submission.system
     columns = shown_averages(track, policy)
-    averages = {
-        column.key: _measured(values.average(column.key, column.estimator, split=policy.split))
-        for column in columns
-        if not column.is_privacy
-    }
-    present = {key: found for key, found in averages.items() if found is not None}
-    privacy = values.average(
-        policy.privacy.metric,
-        policy.privacy.estimator,
-        split=policy.split,
-        attack_model=AttackModel(policy.attack_model),
-    )
     attack = AttackModel(policy.attack_model)
+    averages = {
+        column.key: _measured(
+            values.average(column.metric_name, column.estimator, split=policy.split, attack_model=attack)
+        )
+        for column in columns
+    }
+    present = {column.key: found for column in columns if (found := averages[column.key]) and not column.is_privacy}
     beyond = {
         key: found
         for key in AVERAGED_BEYOND
@@ -450,7 +456,7 @@ def make_entry(
         kind="baseline" if system.is_baseline or system.team_id is None else "system",
         is_late=submission.is_late,
         is_contrastive=system.kind == System.Kind.CONTRASTIVE,
-        privacy=_measured(privacy),
+        privacy=averages[policy.privacy.metric],
         utilities={key: found for key, found in present.items() if key in utilities},
         gate_values=_gate_values(values, policy),
         averages={key: found for key, found in present.items() if key not in utilities} | beyond | predicted,
@@ -489,8 +495,7 @@ def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy, track: Tra
 def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, MeasuredValue]]:
     found: dict[str, dict[str, MeasuredValue]] = {}
     for gate in policy.gates:
-        names = dict.fromkeys(name for group in gate.groups for name in group)
-        numbers = {name: values.number(gate.metric, gate.estimator, data_set=name) for name in names}
+        numbers = values.gate_numbers(gate, AttackModel(policy.attack_model))
         found[gate.metric] = {name: measured for name, one in numbers.items() if (measured := _measured(one))}
     return found
 

@@ -457,7 +457,7 @@ def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy, reasons: S
     rows = tuple(_condition_row(average.value, one) for one in found) if average else ()
     groups = (Group(rows),) if rows else ()
     table = Table(columns, groups, "Each condition", "Conditions of the edition", is_caption_hidden=True)
-    gates = tuple(_held_gate(values, check_gate) for check_gate in policy.gates)
+    gates = tuple(_held_gate(values, check_gate, attack) for check_gate in policy.gates)
     privacy = find_metric(decides.metric, decides.estimator)
     return Standing(privacy, policy, average, tuple(reasons), sum(one.met for one in found), table, gates)
 
@@ -479,10 +479,10 @@ def _condition_row(average: float, condition: Condition) -> Row:
     return Row((Cell(title), _verdict(condition.met, "met", "missed"), distance))
 
 
-def _held_gate(values: ObjectiveValues, check_gate: Gate) -> tuple[str, Table, list[str]]:
+def _held_gate(values: ObjectiveValues, check_gate: Gate, attack: AttackModel) -> tuple[str, Table, list[str]]:
     """Label of the metric, its groups, and the data sets that lack a value."""
     metric = find_metric(check_gate.metric, check_gate.estimator)
-    known = values.gate_values(check_gate)
+    known = values.gate_values(check_gate, attack)
     lacking = [name for group in check_gate.groups for name in group if name not in known]
     whole = [group for group in check_gate.groups if not {*group} & {*lacking}]
     rows = tuple(
@@ -494,7 +494,8 @@ def _held_gate(values: ObjectiveValues, check_gate: Gate) -> tuple[str, Table, l
         Column("passed", "Passed?"),
         Column("distance", "By how much"),
     )
-    caption = ": to be ranked, the mean over the data sets of each line must be above the minimum."
+    reach = "reach" if check_gate.inclusive else "be above"
+    caption = f": to be ranked, the mean over the data sets of each line must {reach} the minimum."
     groups = (Group(rows),) if rows else ()
     return metric.label, Table(columns, groups, f"Minimum of {metric.label}", caption, metric.label), lacking
 

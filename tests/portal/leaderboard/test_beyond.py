@@ -6,8 +6,11 @@ import pytest
 from django.utils import timezone
 
 from evaluation.formats.results import AttackModel
+from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.ranking.entries import MeasuredValue
+from evaluation.protocols.recipes import FOLDER, Gate
 from portal.leaderboard.exports import leaderboard_as_dict
+from portal.leaderboard.figures import list_drawings
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer, average_cell
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
@@ -164,3 +167,55 @@ def test_track_of_several_languages_has_columns_of_each_on_request(client):
 def test_track_of_one_language_has_no_columns_of_languages(edition):
     add_system(edition, 16.0)
     assert build_leaderboard(edition).by_language == ()
+
+
+def edition_of_lazy_attacks():
+    """An edition of 2022 that ranks by the lazy-informed attack and averages min C_llr and the ROCCH-EER, too."""
+    text = (FOLDER / "2022.toml").read_text(encoding="utf-8")
+    weights = "weights.test = { libri_test_trials_f = 0.5, libri_test_trials_m = 0.5 }"
+    further = "".join(
+        f'[[tracks.main.averages]]\nmetric = "{metric}"\nestimator = "{estimator}"\nlabel = "x"\n{weights}\n\n'
+        for metric, estimator in (("min_cllr", "pav"), ("eer", "rocch"))
+    )
+    text = text.replace("[tracks.main.ranking]", f"{further}[tracks.main.ranking]", 1)
+    text = text.replace('attack_model = "semi-informed"', 'attack_model = "lazy-informed"', 1)
+    return make_edition(protocol="", recipe_text=text, published_at=timezone.now())
+
+
+def test_averages_that_do_not_rank_are_of_the_attack_that_ranks():
+    edition = edition_of_lazy_attacks()
+    submission = make_submission(make_team_system(make_team(edition)), state="evaluated", evaluated_at=timezone.now())
+    numbers = [
+        number(edition, "min_cllr", "pav", "average_test", value, attack=attack)
+        for attack, value in (("semi-informed", 0.77), ("lazy-informed", 0.5))
+    ]
+    make_objective_run(submission, numbers)
+    entry = build_leaderboard(edition).entries[-1]
+    assert entry.averages["min_cllr"].value == 0.5
+
+
+def test_gate_on_speaker_verification_holds_the_attack_that_ranks():
+    edition = edition_of_lazy_attacks()
+    gate = Gate("min_cllr", 0.6, True, (("libri_test_trials_f",),), "pav")
+    numbers = [
+        number(edition, "min_cllr", "pav", "libri_test_trials_f", value, attack=attack)
+        for attack, value in (("semi-informed", 0.77), ("lazy-informed", 0.5))
+    ]
+    values = ObjectiveValues(1, 1, None, {one.identity: one for one in numbers})
+    assert values.gate_values(gate, AttackModel.LAZY_INFORMED) == {"libri_test_trials_f": 0.5}
+
+
+def test_second_average_of_a_ranking_metric_is_shown_under_a_name_of_its_own():
+    edition = edition_of_lazy_attacks()
+    submission = make_submission(make_team_system(make_team(edition)), state="evaluated", evaluated_at=timezone.now())
+    numbers = [
+        number(edition, "eer", estimator, "average_test", value, attack="lazy-informed")
+        for estimator, value in (("kaldi", 20.0), ("rocch", 19.5))
+    ]
+    make_objective_run(submission, numbers)
+    leaderboard = build_leaderboard(edition)
+    found = leaderboard_as_dict(leaderboard)
+    [system] = [one for one in found["unrankable"] if one["kind"] == "system"]
+    assert {key: one["value"] for key, one in system["averages"].items()} == {"eer": 20.0, "eer-rocch": 19.5}
+    assert [one.heading for one in leaderboard.averages if one.key == "eer-rocch"] == ["EER (ROCCH), %"]
+    assert "eer-rocch" in list_drawings(leaderboard)
