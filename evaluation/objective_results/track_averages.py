@@ -53,9 +53,18 @@ def weights_by_average(track: Track) -> dict[tuple[str, str, str], Mapping[str, 
     return found
 
 
-def averages_differ(one: Track, other: Track) -> bool:
-    """Whether two tracks average other numbers, or the same ones by other weights."""
-    return weights_by_average(one) != weights_by_average(other)
+def asked_numbers_differ(one: Track, other: Track) -> bool:
+    """Return whether two tracks average other numbers, weigh them otherwise, or hold other ones against minima.
+
+    Another minimum alone asks for no other number.
+    """
+    return weights_by_average(one) != weights_by_average(other) or _list_gated(one) != _list_gated(other)
+
+
+def _list_gated(track: Track) -> set[tuple[str, str, str]]:
+    """Metric, estimator and data set of each number that is held against a minimum."""
+    gates = track.ranking.gates if track.ranking else ()
+    return {(gate.metric, gate.estimator, name) for gate in gates for group in gate.groups for name in group}
 
 
 def average_again(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -106,13 +106,15 @@ def load_published(edition: str) -> tuple[PublishedNumber, ...]:
 
 def is_as_shipped(recipe: Recipe) -> bool:
     """Whether a recipe, or its part of one track, measures what the shipped one of its edition does, so that published
-    numbers compare.
+    numbers compare; it may rank otherwise.
     """
     if recipe.edition not in shipped_editions():
         return False
     shipped = load_recipe(recipe.edition)
-    same = (recipe.tracks, recipe.metrics, recipe.attack_models)
-    if same != (shipped.tracks, shipped.metrics, shipped.attack_models):
+    tracks, others = (
+        {name: replace(one, ranking=None) for name, one in each.tracks.items()} for each in (recipe, shipped)
+    )
+    if (tracks, recipe.metrics, recipe.attack_models) != (others, shipped.metrics, shipped.attack_models):
         return False
     return any(recipe.data_sets == narrow_to_track(shipped, one).data_sets for one in ("", *shipped.tracks))
 

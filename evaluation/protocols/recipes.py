@@ -40,6 +40,7 @@ NUMBER = f"a finite number of at most {len(str(LARGEST_NUMBER)) - 1} digits"
 COUNT = f"a whole number from 0 to {LARGEST_NUMBER:,}"
 _NAMES_SHOWN, _CHARACTERS_SHOWN = 30, 80
 POLICIES = ("cumulative", "interval")
+BASES = ("recomputed", "claims")
 BETTER = ("lower", "higher")
 ROLES = ("enrolment", "trial", "recognition", "emotion", "training", "joint")
 
@@ -122,7 +123,7 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A minimum that a system must reach to be ranked: the mean of each group of data sets is held against it."""
+    """A minimum that a system must reach to be ranked, by the mean of each group of data sets."""
 
     metric: str
     minimum: float
@@ -158,7 +159,7 @@ class Ranking:
         inclusive: whether an average equal to the limit meets it.
         note_within: an average this close to a limit deserves a note.
         utilities: one ranking for each.
-        ties, several_systems, late: what holds there, in words.
+        ties, several_systems, late: what holds there, in words; basis: ``claims`` ranks reported numbers, too.
     """
 
     split: str
@@ -173,6 +174,7 @@ class Ranking:
     several_systems: str
     late: str
     gates: tuple[Gate, ...] = ()
+    basis: str = BASES[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +272,7 @@ class Recipe:
 
     def sets(self, role: str, split: str | None = None) -> tuple[DataSet, ...]:
         """The data sets of a role, of one split or of all, in the order of the file."""
-        every = self.data_sets.values()
-        return tuple(one for one in every if one.role == role and split in (None, one.split))
+        return tuple(one for one in self.data_sets.values() if one.role == role and split in (None, one.split))
 
     def list_parts(self, data_set: DataSet, known: Collection[str]) -> tuple[str, ...]:
         """The sets among those known whose utterances a data set has: itself, or the trial sets that a recognition set
@@ -290,8 +291,7 @@ class Recipe:
 
 def list_hash(lines: Iterable[str]) -> str:
     """The hash by which recipes name a list of ids or trials."""
-    text = "".join(f"{line}\n" for line in sorted(lines, key=str.encode))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(f"{line}\n" for line in sorted(lines, key=str.encode)).encode()).hexdigest()[:16]
 
 
 def shipped_editions() -> tuple[str, ...]:
@@ -577,6 +577,7 @@ class _RecipeReader(TableReader):
 
     def _check_ranking(self, ranking: Ranking, place: str) -> None:
         self.one_of(ranking.policy, POLICIES, f"{place}.policy")
+        self.one_of(ranking.basis, BASES, f"{place}.basis")
         self.one_of(ranking.attack_model, self.attack_models, f"{place}.attack_model")
         limits = list(ranking.minimum_eers)
         if limits != sorted(set(limits)):
@@ -595,6 +596,5 @@ def shown(found: Any) -> str:
     """A value as a sentence gives it, cut where it is long."""
     if isinstance(found, int) and abs(found) > LARGEST_NUMBER:
         return f"a number of about {int(found.bit_length() * math.log10(2)) + 1:,} digits"
-    text = str(found)
-    text = text if len(text) <= _CHARACTERS_SHOWN else f"{text[: _CHARACTERS_SHOWN - 1]}…"
+    text = str(found) if len(str(found)) <= _CHARACTERS_SHOWN else f"{str(found)[: _CHARACTERS_SHOWN - 1]}…"
     return "nothing" if found is None else f"“{text}”"

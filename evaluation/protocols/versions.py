@@ -87,7 +87,7 @@ def _find_fixed(known: Recipe, wanted: Recipe) -> Iterator[str]:
         if old == new:
             continue
         if isinstance(old, str | bool | tuple):
-            yield f"{name}: expected {_text(old)} as now, found {_text(new)}. {reason}"
+            yield f"{name}: expected {write_change(old)} as now, found {write_change(new)}. {reason}"
         else:
             yield f"{name}: expected the table of now, found another. {reason}"
 
@@ -109,7 +109,7 @@ def _compare(place: str, old: Any, new: Any) -> Iterator[Change]:
     if _is_table(old) and _is_table(new):
         yield from _compare_tables(place, _named(old, new), _named(new, old))
     elif old != new:
-        yield Change(place, _text(old), _text(new))
+        yield Change(place, write_change(old), write_change(new))
 
 
 def _compare_tables(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
@@ -155,7 +155,8 @@ def _full_name(row: dict[str, Any], place: int) -> str:
     return f"{name} ({row['estimator']})" if row.get("estimator") else name
 
 
-def _text(value: Any) -> str | None:
+def write_change(value: Any) -> str | None:
+    """Return a value of a recipe as a table of changes has it."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -164,7 +165,7 @@ def _text(value: Any) -> str | None:
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     if isinstance(value, list | tuple):
         groups = bool(value) and isinstance(value[0], list | tuple)
-        return ("; " if groups else ", ").join(str(_text(one)) for one in value) or "none"
+        return ("; " if groups else ", ").join(str(write_change(one)) for one in value) or "none"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_text(one)}" for key, one in value.items()) or "none"
+        return ", ".join(f"{key} {write_change(one)}" for key, one in value.items()) or "none"
     return str(value)

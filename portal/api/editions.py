@@ -328,12 +328,22 @@ class RecipeVersionNameSerializer(Shape):
     adopted_at = serializers.DateTimeField()
 
 
+class RuleChangeSerializer(Shape):
+    """A change of the rules: what held and what holds, in sentences."""
+
+    at = serializers.DateTimeField()
+    before = after = serializers.ListField(child=serializers.CharField())
+    version = serializers.IntegerField(allow_null=True, help_text="Of the recipe; null for a deadline.")
+    note = serializers.CharField(help_text="Why.")
+
+
 class LeaderboardSerializer(Shape):
     """A leaderboard with its policy, its rankings, and the systems that are in none of them."""
 
     edition = title = protocol = serializers.CharField()
     recipe_version = RecipeVersionNameSerializer()
     published_at = as_of = measured_at = serializers.DateTimeField(allow_null=True)
+    changes = RuleChangeSerializer(many=True, help_text="Since it was first published, the newest first.")
     policy = serializers.DictField()
     averages = AverageSerializer(many=True)
     rankings = RankingSerializer(many=True)
@@ -410,7 +420,7 @@ def copy_edition(api: ApiView, edition: str) -> Response:
 def show_recipe(api: ApiView, edition: str) -> HttpResponse:
     """The recipe of an edition as a TOML file."""
     chosen = edition_for(api.user, edition)
-    return _as_toml(chosen.name, export_recipe(chosen))
+    return _as_toml(chosen.recipe_file, export_recipe(chosen))
 
 
 @operation(OpenApiTypes.STR, kinds=[TomlRenderer], who=Who.ORGANIZER)
@@ -421,11 +431,11 @@ def propose_recipe(api: ApiView, corpus: str) -> HttpResponse:
         recipe = proposals.propose_recipe(chosen)
     except ValueError as error:
         raise NotPossible(str(error)) from error
-    return _as_toml(chosen.name, proposals.write_recipe(recipe, chosen))
+    return _as_toml(f"{chosen.name}.toml", proposals.write_recipe(recipe, chosen))
 
 
 def _as_toml(name: str, text: str) -> HttpResponse:
-    return as_download(HttpResponse(text, content_type="application/toml; charset=utf-8"), f"{name}.toml")
+    return as_download(HttpResponse(text, content_type="application/toml; charset=utf-8"), name)
 
 
 @operation(AuditSerializer(many=True), asks=AuditSearchSerializer, kinds=WITH_CSV)

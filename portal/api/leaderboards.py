@@ -21,19 +21,18 @@ from evaluation.protocols.ranking.policy import (
     policy_in_words,
 )
 from evaluation.protocols.recipes import shipped_editions
-from evaluation.protocols.versions import list_changes
 from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, Who, operation
 from portal.challenges.models import Edition
-from portal.challenges.selectors import managed_edition_for, stored_recipe
+from portal.challenges.selectors import export_version, managed_edition_for
 from portal.core.clock import read_clock
 from portal.core.downloads import csv_response
 from portal.leaderboard import services
+from portal.leaderboard.changes import list_version_changes
 from portal.leaderboard.policy.pages import policy_page
 from portal.leaderboard.recipe_versions.pages import (
     comparison_of,
     comparison_rows,
     is_published_version,
-    without_effect,
 )
 from portal.leaderboard.selectors import VersionView, policy_by, version_for, versions_for
 
@@ -108,7 +107,7 @@ def show_live_policy(api: ApiView, edition: str) -> Response:
 
 @operation(LivePolicySerializer)
 def make_policy_live(api: ApiView, edition: str) -> Response:
-    """Rank the leaderboard by the draft from now on."""
+    """Rank the leaderboard by the draft from now on; once something was submitted, that is a version of the recipe."""
     return _live(services.make_policy_live(edition=managed_edition_for(api.user, edition), by=api.user))
 
 
@@ -188,10 +187,6 @@ class WholeRecipeVersionSerializer(RecipeVersionSerializer):
     follows = serializers.IntegerField(allow_null=True, help_text="The version that it is compared with.")
     recipe_text = serializers.CharField(help_text="TOML.")
     changes = ChangeSerializer(many=True)
-    without_effect = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Changed fields that the live policy of the leaderboard decides instead.",
-    )
     summary = serializers.CharField(help_text="How many move, in words; empty where you may not see it.")
     lacking = LackingSerializer(many=True)
     moves = ComparedSystemSerializer(many=True, help_text="Each system in each ranking, where you may see it.")
@@ -264,15 +259,13 @@ def withdraw_version(api: ApiView, edition: str, number: int) -> Response:
 
 def _version(view: VersionView, status: int = 200) -> Response:
     version, before = view.version, view.before
-    text = stored_recipe(version)
-    changes = list_changes(stored_recipe(before), text) if before else []
+    changes = list_version_changes(view.edition, before, version) if before else []
     comparison = comparison_of(view) if view.may_compare else None
     head, *rows = comparison_rows(comparison) if comparison else [()]
     found = RecipeVersionSerializer(version).data | {
         "follows": before.number if before else None,
-        "recipe_text": text,
+        "recipe_text": export_version(version),
         "changes": [asdict(one) for one in changes],
-        "without_effect": without_effect(view.edition, changes),
         "summary": " ".join(comparison.sentences) if comparison else "",
         "lacking": [{"label": label, "reasons": said} for label, said in comparison.lacking] if comparison else [],
         "moves": DataTable(head, rows).records(),

@@ -230,6 +230,11 @@ class Edition(models.Model):
         return "own" if self.recipe_text else self.protocol
 
     @property
+    def recipe_file(self) -> str:
+        """The name of its recipe as a file: from the second version on with its number."""
+        return f"{self.name}-version-{self.shown_number}.toml" if self.shown_number > 1 else f"{self.name}.toml"
+
+    @property
     def shown_number(self) -> int:
         """The number of the version of the recipe that this object has: the adopted one, or that of `by_version`."""
         return self._shown_number or self.recipe_number
@@ -239,6 +244,7 @@ class Edition(models.Model):
         found = copy(self)
         found.__dict__.pop("recipe", None)
         found.protocol, found.recipe_text = version.protocol, version.recipe_text
+        found.leaderboard_policy = version.policy
         found._shown_number = version.number
         return found
 
@@ -264,14 +270,15 @@ def _parse_own(text: str, name: str) -> Recipe:
 class RecipeVersion(models.Model):
     """A version of the recipe of an edition: a draft until it is adopted or withdrawn.
 
-    The first has a row as soon as there is a second one; it is what the edition began with. `protocol` and
-    `recipe_text` as those of an edition; they never change. `note` says why there is this version.
+    The first has a row as soon as there is a second one; it is what the edition began with. `protocol`, `recipe_text`
+    and `policy` as those of an edition; they never change. `note` says why there is this version.
     """
 
     edition = models.ForeignKey(Edition, on_delete=models.CASCADE, related_name="recipe_versions")
     number = models.PositiveIntegerField()
     protocol = models.CharField(max_length=10, blank=True)
     recipe_text = models.TextField(blank=True)
+    policy = models.JSONField(default=dict, blank=True)
     note = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     created_by = models.ForeignKey(

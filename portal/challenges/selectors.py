@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -10,7 +10,9 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from evaluation.protocols.recipes import FOLDER
+from evaluation.protocols.ranking.policy import write_policy
+from evaluation.protocols.recipe_making import write_recipe
+from evaluation.protocols.recipes import FOLDER, parse_recipe
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Role, TrialList, Utterance
 from portal.challenges.rules import HeldSet, retitle_recipe
@@ -133,7 +135,7 @@ def list_versions(edition: Edition) -> list[RecipeVersion]:
 def first_version(edition: Edition) -> RecipeVersion:
     """What an edition began with, as a row to be saved."""
     began = edition.created_at
-    text = {"protocol": edition.protocol, "recipe_text": edition.recipe_text}
+    text = {"protocol": edition.protocol, "recipe_text": edition.recipe_text, "policy": edition.leaderboard_policy}
     return RecipeVersion(edition=edition, number=1, created_at=began, adopted_at=began, **text)
 
 
@@ -169,16 +171,31 @@ def stored_recipe(edition: Edition | RecipeVersion) -> str:
     return edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
 
 
+def keep_known_gates(edition: Edition, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an organizer's changes of the ranking without minima of metrics that the recipe does not ask for."""
+    recipe = edition.recipe
+    track = recipe.tracks[edition.track] if edition.track else recipe.track
+    known = {gate.metric for gate in track.ranking.gates} if track.ranking else set()
+    gates = {metric: minimum for metric, minimum in changes.get("gates", {}).items() if metric in known}
+    return {**changes, **({"gates": gates} if "gates" in changes else {})}
+
+
 def export_recipe(edition: Edition) -> str:
-    """The same for others; its own text under the title that the edition has now."""
+    """Return the recipe of an edition for others, with what its organizers rank by: all that they compute follows it.
+
+    It is as it was stored where that says the same; a custom one has the title that the edition has now.
+    """
     text = stored_recipe(edition)
+    if edition.leaderboard_policy:
+        recipe = parse_recipe(text, file=f"{edition.name}.toml", is_stored=True)
+        ranked = write_policy(recipe, edition.track, keep_known_gates(edition, edition.leaderboard_policy))
+        text = write_recipe(ranked, comment="With the conditions that the organizers of the edition have set.")
     return retitle_recipe(text, edition.title) if edition.recipe_text else text
 
 
 def export_version(version: RecipeVersion) -> str:
-    """The same of a version of it."""
-    text = stored_recipe(version)
-    return retitle_recipe(text, version.edition.title) if version.recipe_text else text
+    """Return the same of a version of it."""
+    return export_recipe(version.edition.by_version(version))
 
 
 def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, HeldSet]:

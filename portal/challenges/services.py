@@ -64,11 +64,15 @@ def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edit
 def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | None = None, **fields: Any) -> Edition:
     """Other fields of an edition; recipe, track, corpus and name only until the first submission.
 
+    Another recipe or track ranks as it says: what organizers ranked by until now is dropped.
+
     Raises:
         InvalidEdition: as `create_edition`, or a field cannot change any more.
     """
     edition = Edition.objects.select_for_update().get(pk=edition.pk)
     changed = {name: value for name, value in fields.items() if getattr(edition, name) != value}
+    if changed.keys() & RECIPE_FIELDS - {"corpus"} and edition.leaderboard_policy:
+        changed["leaderboard_policy"] = {}
     before = {name: getattr(edition, name) for name in changed}
     locked = rules.locked_fields(has_submissions=is_in_use(edition)) & changed.keys()
     if locked:
@@ -147,10 +151,15 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     own["recipe_text"] = _name_in_recipe(export_recipe(edition), edition.name, name)
     own["speech_kept_until"] = None
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
+<<<<<<< HEAD
     policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}
     copied = Edition(**fields | own | policies)
     # The recipe of the original holds, or held when it was stored.
     _hold_together(copied, [by], with_recipe=False, with_title=True)
+=======
+    copied = Edition(**fields | own, draft_policy=edition.draft_policy)
+    _hold_together(copied, [by], with_recipe=False)  # that of the original holds, or held when it was stored
+>>>>>>> 1290a025 (A policy that goes live is a version of the recipe; published leaderboards say when and what of their rules changed)
     copied.save()
     copied.organizers.set([by])
     audit.record("edition.copied", copied, actor=by, original=edition.name)

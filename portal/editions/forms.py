@@ -14,7 +14,7 @@ from evaluation.protocols.recipes import RecipeError, load_recipe, shipped_editi
 from portal.accounts.models import User
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
-from portal.challenges.selectors import corpora_for_edition, explain_terms, is_in_use
+from portal.challenges.selectors import corpora_for_edition, explain_terms, export_recipe, is_in_use
 from portal.core.fields import LineField, SharedForm
 
 OWN = "own"
@@ -310,4 +310,6 @@ def _initial(edition: Edition | None, user: Any) -> dict[str, Any]:
     gb = f"{edition.largest_archive_bytes / GIGABYTE:.3f}".rstrip("0").rstrip(".")
     people = "\n".join(edition.organizers.order_by("email").values_list("email", flat=True))
     protocol = OWN if edition.recipe_text else edition.protocol
+    if edition.recipe_text and edition.leaderboard_policy:
+        values["recipe_text"] = export_recipe(edition)
     return values | {"protocol": protocol, "largest_archive_gb": gb, "organizers": people}

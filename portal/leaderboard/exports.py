@@ -10,6 +10,7 @@ from common.tables import Cell, Column, Group, Row, Table, latex_table
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import condition_in_words, policy_as_dict
+from portal.leaderboard.changes import list_published_changes
 from portal.leaderboard.selectors import Leaderboard
 from portal.leaderboard.tables import (
     letters_of,
@@ -34,6 +35,7 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
         "protocol": edition.protocol_name,
         "recipe_version": {"number": leaderboard.version.number, "adopted_at": _time(leaderboard.version.adopted_at)},
         "published_at": _time(edition.published_at),
+        "changes": [asdict(one) | {"at": _time(one.at)} for one in list_published_changes(edition)],
         "as_of": _time(leaderboard.as_of),
         "measured_at": _time(leaderboard.measured_at),
         "policy": policy_as_dict(leaderboard.policy),

@@ -24,6 +24,7 @@ from evaluation.protocols.ranking.policy import condition_in_words, policy_in_wo
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
+from portal.leaderboard.changes import list_published_changes
 from portal.leaderboard.figures import Drawing, describe_figure, figure_key, list_drawings
 from portal.leaderboard.selectors import (
     Leaderboard,
@@ -80,6 +81,7 @@ def leaderboard_page(
     return {
         "leaderboard": leaderboard,
         "edition": leaderboard.edition,
+        "changes": list_published_changes(leaderboard.edition),
         "title": condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy) if ranking else "Systems",
         "no_condition": _unknown_condition(ranking, query.get("condition", "")),
         "answer": answer(leaderboard, ranking),

@@ -35,7 +35,14 @@ from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import Average, RecipeError, Track
 from portal.accounts.models import User
 from portal.challenges.models import Edition, RecipeVersion
-from portal.challenges.selectors import find_predecessor, find_version, first_version, list_versions, shown_edition
+from portal.challenges.selectors import (
+    find_predecessor,
+    find_version,
+    first_version,
+    keep_known_gates,
+    list_versions,
+    shown_edition,
+)
 from portal.leaderboard.languages import list_language_columns, measure_languages
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Relation, SystemPart, may_see
@@ -268,12 +275,7 @@ def rank_leaderboard(
 
 def policy_by(edition: Edition, changes: Mapping[str, Any]) -> LeaderboardPolicy:
     """The policy that stored changes make; minima of metrics that the recipe does not ask for any more are dropped."""
-    given = dict(changes)
-    ranking = track_of(edition).ranking
-    known = {gate.metric for gate in ranking.gates} if ranking else set()
-    if "gates" in given:
-        given["gates"] = {metric: minimum for metric, minimum in given["gates"].items() if metric in known}
-    return make_policy(edition.recipe, edition.track, given)
+    return make_policy(edition.recipe, edition.track, keep_known_gates(edition, changes))
 
 
 def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverage, ...]:

@@ -15,19 +15,21 @@ from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.metrics.catalogue import find_metric
-from evaluation.objective_results.track_averages import averages_differ
+from evaluation.objective_results.track_averages import asked_numbers_differ
 from evaluation.objective_results.values import AVERAGE
 from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
 from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe
 from evaluation.protocols.tracks import narrow_to_track
-from evaluation.protocols.versions import find_obstacles, list_changes
+from evaluation.protocols.versions import find_obstacles
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition, RecipeVersion
 from portal.challenges.rules import read_recipe_text
-from portal.challenges.selectors import first_version, has_submissions, list_versions, stored_recipe
+from portal.challenges.selectors import find_version, has_submissions, is_in_use, list_versions
 from portal.core import audit
+from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.jobs.services import NotPossible
+from portal.leaderboard.changes import list_version_changes
 from portal.leaderboard.selectors import policy_by, submissions_on_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, release_parts
@@ -67,17 +69,31 @@ def discard_draft_policy(*, edition: Edition, by: Any) -> Edition:
 def make_policy_live(*, edition: Edition, by: Any) -> Edition:
     """Rank the leaderboard by the draft from now on.
 
+    Once something was submitted, that is another version of the recipe. A published leaderboard is published again by
+    it, unless it waits for that with an earlier version.
+
     Raises:
-        LeaderboardError: there is no draft, or the leaderboard is frozen.
+        LeaderboardError: there is no draft, the leaderboard is frozen, or a version of the recipe is a draft.
     """
-    edition = lock_edition(edition)
+    edition, now = lock_edition(edition), read_clock()
     if not edition.draft_policy:
         raise LeaderboardError("There is no draft: the policy that you see is live already.")
     if edition.frozen_at is not None:
         raise LeaderboardError(FROZEN)
     live = find_changes(policy_by(edition, edition.draft_policy), edition.recipe, edition.track)
-    told = {"before": edition.leaderboard_policy, "after": live}
-    return _changed(edition, "board.policy-live", by, told, leaderboard_policy=live, draft_policy={})
+    told: dict[str, Any] = {"before": edition.leaderboard_policy, "after": live}
+    fields: dict[str, Any] = {"leaderboard_policy": live, "draft_policy": {}}
+    follows = edition.published_at is not None and edition.published_number is None
+    if is_in_use(edition):
+        _refuse_draft(list_versions(edition))
+        text = {"protocol": edition.protocol, "recipe_text": edition.recipe_text, "policy": live}
+        version = _next_version(edition, note="The organizers changed what ranks.", created_by=by, **text)
+        version.adopted_at, version.adopted_by = now, by
+        version.save()
+        fields["recipe_number"] = told["recipe_version"] = version.number
+        fields["published_number"] = edition.recipe_number if follows else edition.published_number
+    _changed(edition, "board.policy-live", by, told, **fields)
+    return publish_version(edition=edition, now=now, by=by) if follows and "recipe_number" in fields else edition
 
 
 @transaction.atomic
@@ -160,8 +176,7 @@ def propose_version(*, edition: Edition, text: str = "", protocol: str = "", not
     versions = list_versions(edition)
     if not has_submissions(edition) and len(versions) == 1:
         raise LeaderboardError(NO_SUBMISSION)
-    if drafts := [one for one in versions if one.is_draft]:
-        raise LeaderboardError(f"{drafts[0]} is a draft already. Adopt or withdraw it first.")
+    _refuse_draft(versions)
     try:
         recipe = load_recipe(protocol) if protocol else read_recipe_text(text, file=f"{edition.name}.toml")
     except RecipeError as error:
@@ -169,15 +184,14 @@ def propose_version(*, edition: Edition, text: str = "", protocol: str = "", not
     problems = find_obstacles(edition.recipe, narrow_to_track(recipe, edition.track), edition.track)
     if problems := problems or _find_unmeasured(edition, recipe):
         raise VersionError(*problems)
-    made = RecipeVersion(edition=edition, protocol=protocol, recipe_text="" if protocol else text, note=note)
-    if not list_changes(stored_recipe(edition), stored_recipe(made)):
+    text = "" if protocol else text
+    made = RecipeVersion(edition=edition, protocol=protocol, recipe_text=text)
+    if not list_version_changes(edition, find_version(edition, edition.recipe_number), made):
         raise LeaderboardError(UNCHANGED)
-    if edition.recipe_number == 1 and not edition.recipe_versions.exists():
-        first_version(edition).save()
-    made.number, made.created_by = max(one.number for one in versions) + 1, by
+    made = _next_version(edition, protocol=protocol, recipe_text=text, note=note, created_by=by)
     made.save()
     audit.record("edition.recipe_proposed", edition, actor=by, recipe_version=made.number, note=note)
-    if averages_differ(track_of(edition), track_of(edition.by_version(made))):
+    if asked_numbers_differ(track_of(edition), track_of(edition.by_version(made))):
         start_version(edition=edition, version=made, submissions=submissions_on_leaderboard(edition), by=by)
     return made
 
@@ -198,8 +212,9 @@ def adopt_version(*, edition: Edition, number: int, now: datetime, by: Any) -> E
     version.save(update_fields=["adopted_at", "adopted_by"])
     shown = (edition.published_number or before) if edition.published_at else None
     fields = {"protocol": version.protocol, "recipe_text": version.recipe_text, "recipe_number": number}
+    fields["leaderboard_policy"] = version.policy
     told = {"before": before, "recipe_version": number, "note": version.note}
-    differ = averages_differ(track_of(edition), track_of(edition.by_version(version)))
+    differ = asked_numbers_differ(track_of(edition), track_of(edition.by_version(version)))
     edition.__dict__.pop("recipe", None)
     _changed(edition, "edition.recipe_adopted", by, told, published_number=shown, **fields)
     standing = submissions_on_leaderboard(edition)
@@ -224,6 +239,19 @@ def withdraw_version(*, edition: Edition, number: int, now: datetime, by: Any) -
     cancel_version(edition=edition, version=version, by=by)
     audit.record("edition.recipe_withdrawn", edition, actor=by, recipe_version=number, note=version.note)
     return version
+
+
+def _next_version(edition: Edition, **fields: Any) -> RecipeVersion:
+    """Return a new version of a recipe, not saved; the one that the edition began with gets its row."""
+    versions = list_versions(edition)
+    if versions[0].pk is None:
+        versions[0].save()
+    return RecipeVersion(edition=edition, number=max(one.number for one in versions) + 1, **fields)
+
+
+def _refuse_draft(versions: Iterable[RecipeVersion]) -> None:
+    if drafts := [one for one in versions if one.is_draft]:
+        raise LeaderboardError(f"{drafts[0]} is a draft already. Adopt or withdraw it first.")
 
 
 def _draft(edition: Edition, number: int) -> RecipeVersion:

@@ -15,13 +15,13 @@ from typing import Any, Literal
 
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.conditions import Policy
-from evaluation.protocols.recipes import POLICIES, Gate, MetricName, Ranking, Recipe, Track, Utility
+from evaluation.protocols.recipes import BASES, POLICIES, Gate, MetricName, Ranking, Recipe, Track, Utility
+from evaluation.protocols.versions import Change, write_change
 
 Late = Literal["ranked", "unranked"]
 Basis = Literal["recomputed", "claims"]
 SeveralSystems = Literal["best", "all"]
 LATE: tuple[Late, ...] = ("unranked", "ranked")
-BASES: tuple[Basis, ...] = ("recomputed", "claims")
 SEVERAL_SYSTEMS: tuple[SeveralSystems, ...] = ("best", "all")
 SEVERAL_IN_WORDS: dict[SeveralSystems, str] = {
     "best": "Of a team’s systems, primary or contrastive, the one with the best utility is ranked in each condition; "
@@ -49,7 +49,7 @@ class LeaderboardPolicy:
         late: whether late submissions are ranked or only listed.
         basis: ``recomputed`` ranks by recomputed numbers only, ``claims`` also by those that only a team's files state.
         several_systems: ``best`` ranks one system of a team in each condition, ``all`` each of them.
-        split, attack_model, privacy, utilities: which averages count; the recipe alone says so.
+        split, attack_model, privacy, utilities: which averages count; no organizer changes them apart from the recipe.
     """
 
     minimum_eers: tuple[float, ...] = ()
@@ -106,6 +106,37 @@ def find_changes(policy: LeaderboardPolicy, recipe: Recipe, track: str = "") -> 
             gate.metric: minima.get(gate.metric) for gate in base.gates if minima.get(gate.metric) != gate.minimum
         }
     return changes
+
+
+def write_policy(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None) -> Recipe:
+    """Return the recipe whose track ranks by the organizer's changes, so that they are changes no more.
+
+    Args: as `make_policy`.
+
+    Example:
+        >>> from evaluation.protocols.recipes import load_recipe
+        >>> write_policy(load_recipe("2022"), changes={"minimum_eers": [5, 8]}).track.ranking.minimum_eers
+        (5.0, 8.0)
+    """
+    policy, base = make_policy(recipe, track, changes), make_policy(recipe, track)
+    values = {name: getattr(policy, name) for name in FIELDS if getattr(policy, name) != getattr(base, name)}
+    if not values:
+        return recipe
+    chosen = recipe.tracks[track] if track else recipe.track
+    if chosen.ranking:
+        ranking = replace(chosen.ranking, **values)
+    else:
+        every = {one.name: getattr(policy, one.name) for one in fields(policy)}
+        ranking = Ranking(**every, ties="equal rank, in the order of higher EER")
+    return replace(recipe, tracks={**recipe.tracks, chosen.name: replace(chosen, ranking=ranking)})
+
+
+def list_policy_changes(before: LeaderboardPolicy, after: LeaderboardPolicy) -> list[Change]:
+    """Return what an organizer may decide and two policies decide otherwise, by the name of the field."""
+    pairs = [(name, getattr(before, name), getattr(after, name)) for name in FIELDS if name != "gates"]
+    old, new = ({one.metric: one.minimum for one in policy.gates} for policy in (before, after))
+    pairs += [(f"gates.{metric}.minimum", old.get(metric), new.get(metric)) for metric in {**old, **new}]
+    return [Change(name, write_change(one), write_change(other)) for name, one, other in pairs if one != other]
 
 
 def policy_as_dict(policy: LeaderboardPolicy) -> dict[str, Any]:
@@ -190,6 +221,7 @@ def _of_ranking(ranking: Ranking) -> LeaderboardPolicy:
         minimum_eers=tuple(float(limit) for limit in ranking.minimum_eers),
         policy="interval" if ranking.policy == "interval" else "cumulative",
         late="ranked" if ranking.late == "ranked" else "unranked",
+        basis="claims" if ranking.basis == "claims" else "recomputed",
         several_systems="all" if ranking.several_systems == "all" else "best",
     )
 

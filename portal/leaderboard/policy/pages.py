@@ -12,7 +12,6 @@ from evaluation.protocols.ranking.entries import RankingRow
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, Move, moves
 from portal.challenges.models import Edition
-from portal.challenges.selectors import shown_edition
 from portal.leaderboard.selectors import load_entries, policy_by, rank_leaderboard
 from portal.leaderboard.services import FROZEN
 from portal.leaderboard.tables import place_in_words
@@ -26,8 +25,7 @@ def edited_policy(edition: Edition) -> LeaderboardPolicy:
 
 
 def policy_page(edition: Edition) -> dict[str, Any]:
-    """The live policy in words, and what a draft would change on the leaderboard that is shown."""
-    edition = shown_edition(edition)
+    """The live policy in words, and what a draft would change on the leaderboard by the adopted recipe."""
     entries, measured_at = load_entries(edition)
     live = rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy)
     page: dict[str, Any] = {"edition": edition, "live": live, "live_words": policy_in_words(live.policy)}

@@ -15,18 +15,18 @@ from django.urls import reverse
 
 from common.tables import Cell, Column, Table, plain_table
 from evaluation.app.objective_results.selectors import list_version_runs
-from evaluation.app.runs.context import track_of
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, RankingRow, RankingTable
-from evaluation.protocols.ranking.policy import FIELDS, condition_in_words
+from evaluation.protocols.ranking.policy import condition_in_words
 from evaluation.protocols.ranking.ranking import ConditionMoves, moves
 from evaluation.protocols.recipes import Utility
-from evaluation.protocols.versions import Change, list_changes
+from evaluation.protocols.versions import Change
 from portal.challenges.models import Edition, RecipeVersion
-from portal.challenges.selectors import list_versions, stored_recipe
+from portal.challenges.selectors import export_version, list_versions
 from portal.core.labels import MISSING, moment_cell
 from portal.core.models import AuditEvent
 from portal.jobs.models import JobState
+from portal.leaderboard.changes import list_version_changes
 from portal.leaderboard.policy.pages import ABSENT
 from portal.leaderboard.selectors import Leaderboard, VersionView, load_entries, rank_leaderboard
 from portal.leaderboard.services import FROZEN_RECIPE
@@ -196,7 +196,7 @@ class Comparison:
 
 
 def compare_versions(edition: Edition, before: RecipeVersion, after: RecipeVersion) -> Comparison:
-    """The leaderboard of an edition by two versions of its recipe, under the live policy."""
+    """The leaderboard of an edition by two versions of its recipe, each with its policy."""
     old, new = (_leaderboard(edition.by_version(one)) for one in (before, after))
     rankings = tuple(_compared(one, old, new) for one in moves(old.table, new.table))
     return Comparison(old, new, rankings)
@@ -304,14 +304,13 @@ def version_page(view: VersionView) -> dict[str, Any]:
         "manages": view.manages,
         "version": version,
         "before": before,
-        "text": stored_recipe(version),
+        "text": export_version(version),
         "marks": list(_marks(edition, version)),
         "problem": FROZEN_RECIPE if edition.frozen_at and not edition.published_at else "",
     }
     if before is None:
         return page
-    changes = list_changes(stored_recipe(before), page["text"])
-    page |= {"changes": _changes_table(changes), "without_effect": without_effect(edition, changes)}
+    page["changes"] = _changes_table(list_version_changes(edition, before, version))
     if view.may_compare:
         page |= comparison_page(edition, before, version)
     if view.manages:
@@ -347,8 +346,8 @@ def again_page(edition: Edition) -> dict[str, Any]:
     if edition.published_at is not None and edition.published_number is not None:
         versions = {one.number: one for one in list_versions(edition)}
         before, after = versions[edition.published_number], versions[edition.recipe_number]
-        changes = list_changes(stored_recipe(before), stored_recipe(after))
-        page |= {"before": before, "version": after, "changes": _changes_table(changes)}
+        changes = _changes_table(list_version_changes(edition, before, after))
+        page |= {"before": before, "version": after, "changes": changes}
         page |= comparison_page(edition, before, after) | {"csv": ""}
     return page
 
@@ -370,13 +369,6 @@ def _changes_table(changes: Iterable[Change]) -> Table:
     columns = [Column("key", "Field"), Column("before", "Before"), Column("after", "After")]
     rows = ([one.key, one.before or MISSING, one.after or MISSING] for one in changes)
     return plain_table("What changes in the recipe", columns, rows, styles="stack")
-
-
-def without_effect(edition: Edition, changes: Iterable[Change]) -> list[str]:
-    """Fields that change in the recipe and that the live policy decides instead."""
-    start = f"tracks.{track_of(edition).name}.ranking."
-    fields = {one.key.removeprefix(start).partition(".")[0] for one in changes if one.key.startswith(start)}
-    return [one for one in FIELDS if one in fields and one in edition.leaderboard_policy]
 
 
 def _ranking_tables(

@@ -95,7 +95,10 @@ def test_published_files_give_the_published_averages_to_all_printed_digits(once,
     eer = values.average("eer", "kaldi", split=ranking.split).value
     assert [condition.met for condition in conditions(eer, ranking.minimum_eers)] == [False] * 4
     for one in ranking.gates:
-        assert all(group.passed for group in check_gate(values.gate_values(one, AttackModel.SEMI_INFORMED), one.groups, one.minimum))
+        assert all(
+            group.passed
+            for group in check_gate(values.gate_values(one, AttackModel.SEMI_INFORMED), one.groups, one.minimum)
+        )
 
 
 @needs_published

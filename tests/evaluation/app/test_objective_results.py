@@ -134,7 +134,10 @@ def test_everything_that_was_handed_in_becomes_a_number(evaluated_with_audio):
     for one in (track.ranking.privacy, track.ranking.utilities[0]):
         assert values.average(one.metric, one.estimator, split=track.ranking.split) is not None
     one = track.ranking.gates[0]
-    assert [group.passed for group in check_gate(values.gate_values(one, AttackModel.SEMI_INFORMED), one.groups, one.minimum)] == [True]
+    assert [
+        group.passed
+        for group in check_gate(values.gate_values(one, AttackModel.SEMI_INFORMED), one.groups, one.minimum)
+    ] == [True]
     bases = {number.identity.metric: number.basis for number in values.numbers.values() if not number.is_average}
     assert bases["eer"] == bases["zebra_category"] == Basis.SCORES
     assert bases["wer"] == Basis.TRANSCRIPTS

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluation.app.objective_results.services import recipe_hash
-from evaluation.protocols.recipes import FOLDER
+from evaluation.protocols.recipes import FOLDER, parse_recipe
 from portal.challenges import services
 from portal.challenges.models import Edition
 from portal.challenges.rules import read_recipe_text
@@ -193,20 +193,17 @@ def test_score_files_are_asked_for_only_where_teams_evaluate(client, organizer):
         assert edition.scores_required is not is_asked
 
 
-def test_edition_page_tells_the_limits_in_force_and_links_to_a_leaderboard_that_opens(client, organizer):
+def test_edition_page_and_recipe_file_tell_the_limits_in_force(client, organizer):
     live = {"minimum_eers": [7, 9], "late": "ranked", "several_systems": "all"}
-    edition = make_edition(organizers=[organizer], name="mine", protocol="2022", leaderboard_policy=live)
-    link = 'as on <a href="/editions/mine/leaderboard/">'
-    assert link in client.get("/editions/mine/").content.decode()
+    make_edition(organizers=[organizer], name="mine", protocol="2022", leaderboard_policy=live)
     client.logout()
     page = client.get("/editions/mine/").content.decode()
     assert "at least its limit (7, 9 %)" in page
     assert "15, 20" not in page
     assert "Every system of a team is ranked, primary or contrastive." in page
     assert "Late submissions are ranked." in page
-    assert "/editions/mine/leaderboard/" not in page
-    Edition.objects.filter(pk=edition.pk).update(published_at=timezone.now())
-    assert link in client.get("/editions/mine/").content.decode()
+    recipe = client.get("/editions/mine/recipe/").content.decode()
+    assert parse_recipe(recipe, file="mine.toml").track.ranking.minimum_eers == (7, 9)
 
 
 def test_recipe_file_that_is_no_text_is_refused(client, organizer):
@@ -261,7 +258,7 @@ def test_organizer_cannot_remove_themselves_nor_take_a_name(client, organizer):
 
 
 def test_first_submission_fixes_the_recipe_and_a_copy_opens_it_again(client, organizer):
-    edition = make_edition(organizers=[organizer], name="mine", leaderboard_policy={"late": "ranked"})
+    edition = make_edition(organizers=[organizer], name="mine")
     make_submission(make_team_system(make_team(edition)))
     sent = filled_in(organizer, name="other", protocol="2020", title="Renamed")
     assert client.post("/editions/mine/edit/", sent).status_code == 302
@@ -287,13 +284,37 @@ def test_first_submission_fixes_the_recipe_and_a_copy_opens_it_again(client, org
     assert copied.recipe_text == RECIPE
     assert copied.recipe == replace(edition.recipe, title="Lower")
     assert (copied.is_listed, copied.teams.count(), copied.systems.count()) == (False, 0, 0)
-    assert (copied.leaderboard_policy, list(copied.organizers.all())) == ({"late": "ranked"}, [organizer])
+    assert list(copied.organizers.all()) == [organizer]
     text = RECIPE.replace("[15, 20, 25, 30]", "[5]")
     sent = filled_in(organizer, name="mine-low", protocol="own", recipe_text=text.replace("\n", "\r\n"))
     assert client.post("/editions/mine-low/edit/", sent).status_code == 302
     copied = Edition.objects.get(name="mine-low")
     assert copied.recipe.track.ranking.minimum_eers == (5,)
     assert copied.recipe_text == text
+
+
+def test_copied_recipe_says_what_the_original_ranks_by(client, organizer):
+    edition = make_edition(organizers=[organizer], name="mine", leaderboard_policy={"late": "ranked"})
+    client.post("/editions/mine/copy/", {"name": "mine-low", "title": "Lower"})
+    copied = Edition.objects.get(name="mine-low")
+    assert (copied.leaderboard_policy, copied.recipe.track.ranking.late) == ({}, "ranked")
+    assert copied.recipe.data_sets == edition.recipe.data_sets
+
+
+def test_another_recipe_ranks_as_it_says(client, organizer):
+    edition = make_edition(
+        organizers=[organizer], protocol="", recipe_text=RECIPE, leaderboard_policy={"late": "ranked"}
+    )
+    address = f"/editions/{edition.name}/edit/"
+    form = client.get(address).context["form"]
+    shown = parse_recipe(form["recipe_text"].value(), file="shown.toml")
+    assert shown.track.ranking.late == "ranked"
+    sent = filled_in(
+        organizer, name=edition.name, protocol="own", recipe_text=RECIPE.replace("[15, 20, 25, 30]", "[5]")
+    )
+    assert client.post(address, sent).status_code == 302
+    edition = Edition.objects.get(pk=edition.pk)
+    assert (edition.leaderboard_policy, edition.recipe.track.ranking.late) == ({}, "unranked")
 
 
 def test_corpus_that_grew_does_not_block_other_changes(client, organizer):

@@ -1,14 +1,18 @@
 """What an organizer does with a leaderboard: drafts, actions, their audit rows, and the notices that go out."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from evaluation.protocols.ranking.policy import make_policy
+from evaluation.protocols.recipes import parse_recipe
 from portal.accounts.models import User
 from portal.challenges.models import Edition
+from portal.challenges.selectors import export_recipe
+from portal.challenges.services import change_edition
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.leaderboard import services
@@ -155,7 +159,78 @@ def test_draft_goes_live_and_back(client, edition, address):
     edition.refresh_from_db()
     assert edition.leaderboard_policy == {}
     event = AuditEvent.objects.filter(action="board.policy-live").order_by("pk").first()
-    assert event.data == {"before": {}, "after": {"late": "ranked", "gates": {"pitch_correlation": None}}}
+    after = {"late": "ranked", "gates": {"pitch_correlation": None}}
+    assert event.data == {"before": {}, "after": after, "recipe_version": 2}
+
+
+def change_published(client, edition, address, **changes):
+    """The edition, published and then ranked by another policy."""
+    client.post(f"{address}publish/")
+    client.post(f"{address}policy/", FORM | changes)
+    client.post(f"{address}policy/live/")
+    edition.refresh_from_db()
+    edition.__dict__.pop("recipe", None)
+    return edition
+
+
+def test_changed_policy_is_a_version_whose_recipe_file_says_the_same(client, edition, address):
+    edition = change_published(client, edition, address, minimum_eers="12, 24", late="ranked", basis="claims")
+    page = Client().get(address)
+    shown = page.context["leaderboard"]
+    assert (edition.recipe_number, edition.published_number, shown.version.number) == (2, None, 2)
+    start = f"/editions/{edition.name}/"
+    files = [Client().get(path) for path in (f"{start}recipe/", f"{address}recipe/2/recipe.toml")]
+    assert files[0].content == files[1].content
+    assert f'filename="{edition.name}-version-2.toml"' in files[0]["Content-Disposition"]
+    assert make_policy(parse_recipe(files[0].content.decode(), file="2.toml")) == shown.policy
+    before = Client().get(f"{address}recipe/1/recipe.toml").content.decode()
+    assert parse_recipe(before, file="1.toml").track.ranking.minimum_eers == (15, 20, 25, 30)
+
+
+def test_published_leaderboard_says_when_and_what_was_changed(client, edition, address):
+    edition = change_published(client, edition, address, late="ranked")
+    page = read_page(Client().get(address))
+    assert "Rules changed since the leaderboard was published" in page
+    assert "Before: <del>Late submissions are listed without a rank.</del>" in page
+    assert "Now: <ins>Late submissions are ranked.</ins>" in page
+    [change] = Client().get(f"{address}leaderboard.json").json()["changes"]
+    at = edition.recipe_versions.get(number=2).adopted_at.isoformat()
+    assert (change["at"], change["version"], change["after"]) == (at, 2, ["Late submissions are ranked."])
+
+
+def test_changed_deadline_stands_on_the_published_leaderboard(client, edition, address, organizer):
+    change_edition(edition=edition, by=organizer, submissions_close_at=datetime(2026, 5, 1, tzinfo=UTC))
+    client.post(f"{address}publish/")
+    change_edition(edition=edition, by=organizer, submissions_close_at=datetime(2026, 6, 1, tzinfo=UTC))
+    [change] = Client().get(f"{address}leaderboard.json").json()["changes"]
+    assert (change["version"], change["before"], change["after"]) == (
+        None,
+        ["Deadline for submissions: 2026-05-01 00:00 UTC."],
+        ["Deadline for submissions: 2026-06-01 00:00 UTC."],
+    )
+
+
+def test_policy_before_the_publication_is_no_change_of_it(client, edition, address):
+    client.post(f"{address}policy/", FORM | {"late": "ranked"})
+    client.post(f"{address}policy/live/")
+    client.post(f"{address}publish/")
+    assert Client().get(f"{address}leaderboard.json").json()["changes"] == []
+
+
+def test_teams_are_told_of_a_policy_that_changes_a_published_leaderboard(client, edition, address):
+    client.post(f"{address}publish/")
+    Job.objects.filter(kind="send-notice").delete()
+    change_published(client, edition, address, late="ranked")
+    told = Job.objects.filter(kind="send-notice", parameters__kind="published")
+    assert {job.parameters["team"] for job in told} == {team.pk for team in edition.teams.all()}
+
+
+def test_policy_does_not_go_live_beside_a_draft_of_the_recipe(client, edition, address):
+    text = export_recipe(edition).replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [10]")
+    client.post(f"{address}recipe/new/", {"recipe_text": text, "note": "Try."})
+    client.post(f"{address}policy/", FORM | {"late": "ranked"})
+    page = read_page(client.post(f"{address}policy/live/", follow=True))
+    assert "Recipe version 2 is a draft already. Adopt or withdraw it first." in page
 
 
 def test_policy_of_a_frozen_leaderboard_does_not_change(client, edition, address):

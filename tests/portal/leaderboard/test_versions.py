@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun, MetricValue
+from evaluation.protocols.ranking.policy import make_policy
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe, find_version, list_versions, shown_edition
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition
@@ -16,6 +17,7 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.leaderboard import services
+from portal.leaderboard.changes import list_version_changes
 from portal.leaderboard.recipe_versions.pages import compare_versions
 from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
@@ -273,6 +275,27 @@ def test_version_of_conditions_alone_computes_nothing_again(edition, organizer):
     assert [one.title for one in found.rankings if one.is_new] == ["EER of at least 10 %", "EER of at least 24 %"]
     assert found.sentences[1] == "New conditions: EER of at least 10 %, EER of at least 24 %."
     assert found.sentences[2] == "No rank changes in conditions that both versions have; 5 systems on the leaderboard."
+
+
+def test_version_with_another_gate_computes_again(edition, organizer):
+    """A minimum of a metric that nothing averages needs numbers that older runs may lack."""
+    text = export_recipe(edition)
+    gate = '[[tracks.main.ranking.gates]]\nmetric = "gain_of_voice_distinctiveness"\nestimator = "official"\n'
+    gate += "minimum = -9\ninclusive = true\n"
+    propose(edition, organizer, f'{text}\n{gate}groups = [["libri_test_trials_f"]]\n')
+    assert Job.objects.filter(kind="objective-version").count() == 6
+
+
+def test_version_replaces_the_policy_that_its_text_already_says(edition, organizer):
+    policy = make_policy(edition.recipe, edition.track, {"late": "ranked"})
+    services.save_draft_policy(edition=edition, policy=policy, by=organizer)
+    ranked = services.make_policy_live(edition=edition, by=organizer)
+    text = export_recipe(ranked).replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [10, 24]")
+    propose(ranked, organizer, text)
+    changes = list_version_changes(ranked, find_version(ranked, 2), find_version(ranked, 3))
+    assert [(one.key, one.after) for one in changes] == [("tracks.main.ranking.minimum_eers", "10, 24")]
+    adopted = adopt(ranked, organizer, 3)
+    assert (adopted.leaderboard_policy, build_leaderboard(adopted).policy.late) == ({}, "ranked")
 
 
 def test_raised_condition_says_who_is_in_none_any_more_and_no_lost_rank(edition, organizer):
