@@ -13,14 +13,13 @@ from common.tables import DataTable
 from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.ranking.conditions import Policy
 from evaluation.protocols.ranking.policy import (
-    BASES,
     LATE,
     SEVERAL_SYSTEMS,
     make_policy,
     policy_as_dict,
     policy_in_words,
 )
-from evaluation.protocols.recipes import shipped_editions
+from evaluation.protocols.recipes import BASES, shipped_editions
 from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, Who, operation
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_version, managed_edition_for

@@ -280,12 +280,12 @@ def policy_by(edition: Edition, changes: Mapping[str, Any]) -> LeaderboardPolicy
 
 def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverage, ...]:
     """Return privacy, the utilities, and every other average of the track, such as a ranking metric's second one."""
-    deciding = [policy.privacy, *policy.utilities]
+    utilities = [(one.metric, one.estimator) for one in policy.utilities]
+    averages = [(one.metric, one.estimator) for one in track.averages]
     found: dict[tuple[str, str], str] = {}  # key by metric and estimator
-    for one in (*deciding, *track.averages):
-        is_second = any(metric == one.metric for metric, _ in found)
-        found.setdefault((one.metric, one.estimator), f"{one.metric}-{one.estimator}" if is_second else one.metric)
-    utilities = {(one.metric, one.estimator) for one in policy.utilities}
+    for metric, estimator in [(policy.privacy.metric, policy.privacy.estimator), *utilities, *averages]:
+        is_second = any(known == metric for known, _ in found)
+        found.setdefault((metric, estimator), f"{metric}-{estimator}" if is_second else metric)
     return tuple(
         ShownAverage(
             key,
