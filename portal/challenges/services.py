@@ -151,15 +151,9 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     own["recipe_text"] = _name_in_recipe(export_recipe(edition), edition.name, name)
     own["speech_kept_until"] = None
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
-<<<<<<< HEAD
-    policies = {"leaderboard_policy": edition.leaderboard_policy, "draft_policy": edition.draft_policy}
-    copied = Edition(**fields | own | policies)
+    copied = Edition(**fields | own, draft_policy=edition.draft_policy)
     # The recipe of the original holds, or held when it was stored.
     _hold_together(copied, [by], with_recipe=False, with_title=True)
-=======
-    copied = Edition(**fields | own, draft_policy=edition.draft_policy)
-    _hold_together(copied, [by], with_recipe=False)  # that of the original holds, or held when it was stored
->>>>>>> 1290a025 (A policy that goes live is a version of the recipe; published leaderboards say when and what of their rules changed)
     copied.save()
     copied.organizers.set([by])
     audit.record("edition.copied", copied, actor=by, original=edition.name)
