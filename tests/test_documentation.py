@@ -409,7 +409,7 @@ def run_portal(folder: Path) -> None:
         (folder / "autumn.json").write_text(expected)
         # It is ready after the scheduler's first round.
         wait_until(lambda: json.loads(wait_for(f"{address}/health/ready"))["ready"], "a portal that is ready")
-        own = {"XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
+        own = {"XDG_CONFIG_HOME": str(folder)}
         for number, line in enumerate(TEAM_COMMANDS):
             (folder / "T11.pdf").write_text(f"%PDF-1.4 how our system works, draft {number}")
             command = line.replace("vp", f"{PYTHON} -m portal.client", 1)

@@ -333,7 +333,7 @@ def _send(trial: Trial, outcome: Outcome, team: Any, archive: Path) -> None:
     connection.close()
     home = trial.folder / f"team {team.pk}"
     environment = os.environ | {"VP_SERVER": f"http://127.0.0.1:{trial.port}", "VP_TOKEN": token}
-    environment |= {"XDG_CONFIG_HOME": str(home / "config"), "XDG_STATE_HOME": str(home / "state")}
+    environment |= {"XDG_CONFIG_HOME": str(home / "config")}
     said = ""
     for _ in range(10):
         command = [

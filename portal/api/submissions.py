@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -16,7 +17,7 @@ from portal.jobs.models import Actor, JobState
 from portal.submissions import diff, services
 from portal.submissions.models import Submission, SubmittedDocument, Upload
 from portal.submissions.pages import data_set_rows, summarize_progress
-from portal.submissions.resumable_uploads import UNFINISHED
+from portal.submissions.resumable_uploads import UNCOUNTED, UNFINISHED
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import (
     document_for,
@@ -173,10 +174,20 @@ class UploadSerializer(Shape):
     refusal = serializers.CharField(help_text="Why it did not become a submission.")
     team = serializers.IntegerField(source="team_id", allow_null=True, help_text="Null for baselines.")
     system = serializers.SlugField(source="system.name", default=None, allow_null=True)
+    system_kind = system_title = serializers.CharField(help_text="Of a new system.")
     file_name = serializers.CharField()
+    sha256 = serializers.CharField(source="claimed_sha256", help_text="As its sender says; empty where it did not.")
     size = serializers.IntegerField()
     offset = serializers.IntegerField(help_text="Bytes that are on disk.")
     created_at = expires_at = serializers.DateTimeField()
+
+
+class ContentSerializer(Shape):
+    """Which uploads."""
+
+    sha256 = serializers.RegexField(
+        "^[0-9a-f]{64}$", required=False, help_text="Of this content only; then those that are submissions, too."
+    )
 
 
 class CountsSerializer(Shape):
@@ -264,11 +275,17 @@ def compare_submissions(api: ApiView, pk: int, other: int) -> HttpResponse:
     return Response(DiffSerializer(found).data)
 
 
-@operation(UploadSerializer(many=True), who=Who.ACCOUNT)
+@operation(UploadSerializer(many=True), asks=ContentSerializer, who=Who.ACCOUNT)
 def list_uploads(api: ApiView, edition: str) -> Response:
     """Uploads that are not submissions yet: those of your team, and all of an edition that you organise."""
     chosen = edition_for(api.user, edition)
-    found = uploads_for(api.user).filter(edition=chosen, state__in=UNFINISHED, expires_at__gt=timezone.now())
+    found, wanted = uploads_for(api.user).filter(edition=chosen), api.query(ContentSerializer)
+    unfinished = Q(state__in=UNFINISHED, expires_at__gt=timezone.now())
+    if sha256 := wanted.get("sha256"):
+        standing = Q(submission__isnull=False) & ~Q(submission__state__in=UNCOUNTED)
+        found = found.filter(unfinished | standing, claimed_sha256=sha256)
+    else:
+        found = found.filter(unfinished)
     return api.paginated(found.order_by("-created_at", "pk"), UploadSerializer)
 
 

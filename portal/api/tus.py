@@ -1,10 +1,12 @@
 """Uploads by the tus protocol 1.0.0 (https://tus.io/protocols/resumable-upload), so that any tus client can send.
 
 Core, creation, creation-with-upload, checksum, termination and expiration. Beyond the protocol, GET tells the state of
-an upload as JSON and `submit` asks again for the submission of a complete upload that was refused one. An upload that
-names a corpus instead of an edition is an organizer's, and is imported. Requests are
-read strictly; errors are problem details (RFC 9457) with a sentence for the sender, and what belongs to others looks
-like what does not exist. Conventions: header values are text as sent; sizes and offsets are whole numbers of bytes.
+an upload as JSON and `submit` asks again for the submission of a complete upload that was refused one. A sender who
+says the SHA-256 of the file may create its upload as often as it likes: where that content is here, in part or as a
+submission, the answer is 200 with its address and offset. An upload that names a corpus instead of an edition is an
+organizer's, and is imported. Requests are read strictly; errors are problem details (RFC 9457) with a sentence for the
+sender, and what belongs to others looks like what does not exist. Conventions: header values are text as sent; sizes
+and offsets are whole numbers of bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +44,6 @@ from portal.submissions.resumable_uploads import (
     create_corpus_upload,
     create_upload,
     find_import,
-    hash_tail,
     receive_part,
     require_unfinished,
     submit_again,
@@ -339,6 +340,8 @@ def _create(request: HttpRequest, user: Any) -> HttpResponse:
     else:
         upload = create_upload(plan=plan_upload(user, metadata), **said)
     headers = {"Location": reverse("uploads:detail", args=[upload.pk]), "Upload-Expires": _expiry(upload)}
+    if not upload.is_new:  # its sender goes on from where it is
+        return HttpResponse(status=200, headers=headers | {"Upload-Offset": str(upload.offset)})
     if request.content_type == PART_TYPE:
         try:
             upload = _receive(request, user, upload, offset=0)
@@ -393,7 +396,7 @@ def _submit(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 
 
 def as_json(upload: Upload) -> dict[str, Any]:
-    """The state of an upload for programs; by `tail`, the end of what came, a sender knows its file again."""
+    """The state of an upload for programs."""
     submission = getattr(upload, "submission", None)
     job = find_import(upload) if upload.edition is None else None
     return {
@@ -409,7 +412,6 @@ def as_json(upload: Upload) -> dict[str, Any]:
         "offset": upload.offset,
         "sha256": upload.sha256 or None,
         "expires_at": upload.expires_at.isoformat() if upload.state in {"receiving", "refused"} else None,
-        "tail": hash_tail(upload) if upload.state == Upload.State.RECEIVING else None,
         "submission": {"id": submission.pk, "address": submission.get_absolute_url()} if submission else None,
         "job": {"id": job.pk, "address": job.get_absolute_url()} if job else None,
     }

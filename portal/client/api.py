@@ -313,20 +313,19 @@ def _seconds(headers: Mapping[str, str]) -> int:
 # What vp keeps -------------------------------------------------------------------------------------
 
 
-def find_folder(kind: str) -> Path:
-    """Where this user keeps configuration (``config``) or state (``state``) of ``vp``."""
-    variable, usual = {"config": ("XDG_CONFIG_HOME", ".config"), "state": ("XDG_STATE_HOME", ".local/state")}[kind]
-    given = os.environ.get(variable, "")
+def find_folder() -> Path:
+    """Where this user keeps the configuration of ``vp``."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
     try:
-        return (Path(given) if given.startswith("/") else Path.home() / usual) / FOLDER
+        return (Path(given) if given.startswith("/") else Path.home() / ".config") / FOLDER
     except RuntimeError as error:
-        raise CommandError(f"You have no home folder on this machine. Set {variable}.") from error
+        raise CommandError("You have no home folder on this machine. Set XDG_CONFIG_HOME.") from error
 
 
 def read_kept() -> dict[str, str]:
     """Server and token of ``vp login``; empty where there was none."""
     try:
-        found = json.loads((find_folder("config") / "login.json").read_text(encoding="utf-8"))
+        found = json.loads((find_folder() / "login.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     known = {name: found.get(name) for name in ("server", "token")} if isinstance(found, dict) else {}
@@ -335,7 +334,7 @@ def read_kept() -> dict[str, str]:
 
 def keep_login(server: str, token: str) -> Path:
     """Keep server and token for the next commands, readable by this user only."""
-    return write_private(find_folder("config") / "login.json", {"server": server, "token": token})
+    return write_private(find_folder() / "login.json", {"server": server, "token": token})
 
 
 def write_private(path: Path, content: Mapping[str, Any]) -> Path:

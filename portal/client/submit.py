@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
+import os
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from common.errors import CommandError
@@ -22,12 +23,10 @@ from portal.client.api import (
     Unreachable,
     add_patience,
     add_server_arguments,
-    find_folder,
     keep_trying,
     lengthen_pause,
     open_portal,
     show_bytes,
-    write_private,
 )
 from portal.client.status import follow
 from portal.client.workspace import Row, edition_by
@@ -45,6 +44,7 @@ PART_BYTES = 8 << 20
 HASH_BYTES = 1 << 20
 TRY_AGAIN = {409, 423, 460}
 GONE = {404, 410}
+SEND_AGAIN = "What was sent of it is discarded. Run the same command again: it sends the file as it is now."
 AGAIN = "Run the same command again later: it continues where it stopped."
 TUS = {"Tus-Resumable": "1.0.0"}
 
@@ -128,15 +128,16 @@ def run(options: argparse.Namespace) -> int:
             "Pack the folder first; vp verify reads folders too." if options.archive.is_dir() else "Check the path."
         )
         raise CommandError(f"{options.archive}: expected a file, found none. {remedy}")
-    with open_portal(options.server) as portal:
-        metadata = wait_for(lambda: _metadata(portal, options), patience_s=options.patience, at=Unavailable)
-        sender = Sender(portal, options.archive, metadata, patience_s=options.patience)
-        submission = sender.send(only_resume=options.resume)
+    with open_portal(options.server) as portal, _open(options.archive) as archive:
+        sha256 = _hash(archive)
+        metadata = wait_for(lambda: _metadata(portal, options, sha256), patience_s=options.patience, at=Unavailable)
+        sender = Sender(portal, archive, metadata, patience_s=options.patience)
+        submission = sender.send()
+        is_here = "was submitted before" if sender.was_submitted else "arrived completely"
         print_text(
-            f"{options.archive.name} arrived completely: submission {submission}, "
-            f"{portal.address}/submissions/{submission}/"
+            f"{options.archive.name} {is_here}: submission {submission}, {portal.address}/submissions/{submission}/"
         )
-        return FINE if options.no_wait else follow(portal, submission)
+        return FINE if options.no_wait else wait_for(lambda: follow(portal, submission), patience_s=options.patience)
 
 
 def wait_for(action: Callable[[], T], **waiting: Any) -> T:
@@ -154,23 +155,40 @@ def wait_for(action: Callable[[], T], **waiting: Any) -> T:
         raise CommandError(f"{error} {AGAIN}") from error
 
 
-def _metadata(portal: Portal, options: argparse.Namespace) -> dict[str, str]:
+def _metadata(portal: Portal, options: argparse.Namespace, sha256: str) -> dict[str, str]:
+    """What the archive shall become; without --system and --kind what it was begun or submitted for, if it was."""
     edition = edition_by(portal, options.edition)
     team = chosen_team(portal, edition, options.team)
-    system = chosen_system(portal, edition, team, options.system, options.kind)
+    before = _find_begun(portal, edition, team, sha256)
+    if options.resume and before is None:
+        raise CommandError(
+            f"{options.archive}: there is no unfinished upload of it to this edition. Leave --resume out to begin."
+        )
     if edition.get("public_at_once"):  # an older portal does not say it
         print_text(PUBLIC_AT_ONCE)
     if team and not team["members_frozen_at"]:
         _say_ending_invitations(portal, team["id"])
-    metadata = {"filename": options.archive.name, "edition": edition["name"], "sha256": _hash(options.archive)}
+    metadata = {"filename": options.archive.name, "edition": edition["name"], "sha256": sha256}
     if team:
         metadata["team"] = str(team["id"])
+    if before is not None and options.system is None and options.kind is None:
+        known = ("system",) if before["system"] else ("system_kind", "system_title")
+        return metadata | {name: before[name] for name in known}
+    system = chosen_system(portal, edition, team, options.system, options.kind)
     if system:
         if options.title:
             place = f"{portal.address}/systems/{system}/"
             print_text(f"The system keeps its title: --title is for a new one. Change it on its page, {place}.")
         return metadata | {"system": system}
     return metadata | {"system_kind": options.kind or "primary", "system_title": options.title}
+
+
+def _find_begun(portal: Portal, edition: Row, team: Row | None, sha256: str) -> Row | None:
+    """The newest upload of this content by this team, or of the organizers, that is unfinished or a submission."""
+    found = portal.every(f"editions/{edition['name']}/uploads/", sha256=sha256)
+    whose = team["id"] if team else None
+    # An older portal does not say it, and lists others too.
+    return next((one for one in found if one.get("sha256") == sha256 and one["team"] == whose), None)
 
 
 def _say_ending_invitations(portal: Portal, team: int) -> None:
@@ -182,110 +200,114 @@ def _say_ending_invitations(portal: Portal, team: int) -> None:
         )
 
 
-def _hash(path: Path) -> str:
-    digest, done, size = hashlib.sha256(), 0, path.stat().st_size
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """Open the archive; an error of the disk while it is read says so."""
     try:
-        with path.open("rb") as stream, ProgressBar(is_kept=True, lines="quarters") as bar:
-            while piece := stream.read(HASH_BYTES):
-                digest.update(piece)
-                done += len(piece)
-                show_bytes(bar, f"Reading {path.name}", done, size)
+        with path.open("rb") as archive:
+            yield archive
     except OSError as error:
         raise CommandError(f"{path}: it cannot be read, “{error.strerror}”.") from error
+
+
+def _hash(archive: BinaryIO) -> str:
+    digest, done, size = hashlib.sha256(), 0, os.fstat(archive.fileno()).st_size
+    with ProgressBar(is_kept=True, lines="quarters") as bar:
+        while piece := archive.read(HASH_BYTES):
+            digest.update(piece)
+            done += len(piece)
+            show_bytes(bar, f"Reading {Path(archive.name).name}", done, size)
     return digest.hexdigest()
 
 
 class Sender:
-    """Brings one file to the portal."""
+    """Brings one file to the portal, which knows it by its SHA-256: what it has of that is not sent again.
+
+    Args:
+        archive: stays open, so that a file that takes its name meanwhile is not mixed with it.
+
+    Attributes:
+        was_submitted: whether the portal had made a submission of it before.
+    """
 
     def __init__(
         self,
         portal: Portal,
-        path: Path,
+        archive: BinaryIO,
         metadata: Mapping[str, str],
         *,
         patience_s: float,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.portal, self.path, self.metadata, self.patience_s = portal, path, metadata, patience_s
-        self.size = path.stat().st_size
+        self.portal, self.metadata, self.patience_s = portal, metadata, patience_s
+        self.was_submitted = False
+        self._archive, self._path = archive, Path(archive.name)
+        self._state = _state_of(archive)
+        self.size = self._state[0]
         self._pause = pause
         self._bar = ProgressBar(is_kept=True, lines="quarters")
-        whole = json.dumps([portal.address, self.size, sorted(metadata.items())])
-        name = hashlib.sha256(whole.encode()).hexdigest()[:32]
-        self.note = find_folder("state") / f"upload-{name}.json"
 
-    def send(self, *, only_resume: bool = False) -> int:
+    def send(self) -> int:
         """Everything that is not there yet; the number of the submission.
 
         Raises:
-            CommandError: the portal refuses the archive, or does not answer for too long.
+            CommandError: the portal refuses the archive, or does not answer for too long; or the file has changed.
         """
         with self._bar:
-            address, offset = self._resumed(only_resume=only_resume) or self._begun()
-            self._send_parts(address, offset)
-        state = self._patiently(lambda: self.portal.ask("GET", address).json())
-        if not state["submission"]:
-            state = self._patiently(lambda: self.portal.ask("POST", f"{address}/submit").json())
-        self.note.unlink(missing_ok=True)
-        return int(state["submission"]["id"])
-
-    def _resumed(self, *, only_resume: bool) -> tuple[str, int] | None:
-        """What was begun and is known to the portal still."""
-        try:
-            address = str(json.loads(self.note.read_text(encoding="utf-8"))["address"])
-        except (OSError, ValueError, KeyError, TypeError):
-            address = ""
-        if address:
+            address = self._begin()
             try:
-                offset = self._patiently(lambda: self._offset(address))
+                self._send_parts(address)
             except Refused as refused:
                 if refused.status not in GONE:
                     raise
-                self.note.unlink(missing_ok=True)
-            else:
-                print_message(f"Resuming at {format_size(offset)} of {format_size(self.size)}.")
-                return address, offset
-        if only_resume:
-            raise CommandError(
-                f"{self.path}: there is no unfinished upload of it to this edition. Leave --resume out to begin."
-            )
-        return None
+                print_message(f"{refused} It is sent again from its beginning.")
+                self._discard(address)
+                address = self._begin()
+                self._send_parts(address)
+        state = self._patiently(lambda: self.portal.ask("GET", address).json())
+        if not state["submission"]:
+            state = self._patiently(lambda: self.portal.ask("POST", f"{address}/submit").json())
+        return int(state["submission"]["id"])
 
-    def _begun(self) -> tuple[str, int]:
+    def _begin(self) -> str:
+        """The address of the upload of this content, a new one unless there is one."""
         pairs = (f"{key} {b64encode(text.encode()).decode()}" for key, text in self.metadata.items() if text)
         headers = TUS | {"Upload-Length": str(self.size), "Upload-Metadata": ",".join(pairs)}
         response = self._patiently(lambda: self.portal.ask("POST", "/api/uploads/", headers=headers))
         address = urljoin(f"{self.portal.address}/", response.headers["Location"])
         if urlsplit(address)[:2] != urlsplit(self.portal.address)[:2]:
             raise CommandError(f"{self.portal.address} sends the archive elsewhere ({address}); nothing was sent.")
-        write_private(self.note, {"address": address, "file": str(self.path.resolve())})
-        return address, 0
+        return address
 
-    def _send_parts(self, address: str, offset: int) -> None:
+    def _send_parts(self, address: str) -> None:
         last_progress = time.monotonic()
         pause_s = 0.5
-        with self.path.open("rb") as stream:
-            while offset < self.size:
-                before = offset
-                try:
-                    offset = self._send_part(address, stream, offset)
-                except (Unreachable, Refused) as error:
-                    self._require_hope(error, last_progress)
-                    if pause_s > 2:
-                        print_message(f"\n{error} Trying again in {pause_s:.0f} s.")
-                    self._pause(pause_s)
-                    pause_s = lengthen_pause(pause_s)
-                    offset = self._patiently(lambda: self._offset(address))
-                if offset > before:
-                    last_progress, pause_s = time.monotonic(), 0.5
-                show_bytes(self._bar, f"Sending {self.path.name}", offset, self.size)
+        offset = self._patiently(lambda: self._offset(address))
+        if offset == self.size:
+            self.was_submitted = bool(self._patiently(lambda: self.portal.ask("GET", address).json())["submission"])
+        elif offset:
+            print_message(f"Resuming at {format_size(offset)} of {format_size(self.size)}.")
+        while offset < self.size:
+            before = offset
+            try:
+                offset = self._send_part(address, offset)
+            except (Unreachable, Refused) as error:
+                self._require_hope(error, last_progress)
+                if pause_s > 2:
+                    print_message(f"\n{error} Trying again in {pause_s:.0f} s.")
+                self._pause(pause_s)
+                pause_s = lengthen_pause(pause_s)
+                offset = self._patiently(lambda: self._offset(address))
+            if offset > before:
+                last_progress, pause_s = time.monotonic(), 0.5
+            show_bytes(self._bar, f"Sending {self._path.name}", offset, self.size)
 
-    def _send_part(self, address: str, stream: Any, offset: int) -> int:
-        stream.seek(offset)
-        part = stream.read(PART_BYTES)
-        if len(part) < min(PART_BYTES, self.size - offset):
-            raise CommandError(f"{self.path}: it became shorter while it was sent. Send it again.")
+    def _send_part(self, address: str, offset: int) -> int:
+        self._archive.seek(offset)
+        part = self._archive.read(PART_BYTES)
+        if _state_of(self._archive) != self._state or len(part) < min(PART_BYTES, self.size - offset):
+            self._discard(address)
+            raise CommandError(f"{self._path}: the file has changed while it was sent. {SEND_AGAIN}")
         checksum = b64encode(hashlib.sha256(part).digest()).decode()
         headers = TUS | {
             "Content-Type": "application/offset+octet-stream",
@@ -294,6 +316,11 @@ class Sender:
         }
         response = self.portal.ask("PATCH", address, content=part, headers=headers)
         return int(response.headers["Upload-Offset"])
+
+    def _discard(self, address: str) -> None:
+        """Have the portal forget what it has of a file that is another now; it lapses there otherwise."""
+        with suppress(CommandError):
+            self.portal.ask("DELETE", address, headers=TUS)
 
     def _offset(self, address: str) -> int:
         return int(self.portal.ask("HEAD", address, headers=TUS).headers["Upload-Offset"])
@@ -307,3 +334,9 @@ class Sender:
 
     def _patiently(self, action: Callable[[], T]) -> T:
         return wait_for(action, patience_s=self.patience_s, pause=self._pause)
+
+
+def _state_of(archive: BinaryIO) -> tuple[int, int]:
+    """Size and time of change of an open file: other than before, its content is no longer what was hashed."""
+    found = os.fstat(archive.fileno())
+    return found.st_size, found.st_mtime_ns

@@ -99,6 +99,7 @@ class Upload(models.Model):
     last_byte_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True, blank=True)
+    is_new = False  # where it was begun just now, and not found
 
     class Meta:
         ordering = ["-created_at"]

@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import BigIntegerField, Count, ExpressionWrapper, F, Q, QuerySet, Sum
+from django.db.models.functions import Least
 from django.utils import timezone
 
-from portal.challenges.models import Edition
+from portal.challenges.models import Corpus, Edition
 from portal.core import audit, upload_files
 from portal.core.maintenance import find_seen
 from portal.core.storage import StorageAway
 from portal.corpora.services import import_problem, start_import
-from portal.jobs.models import Job
+from portal.jobs.models import ACTIVE_STATES, Job, JobState
 from portal.jobs.services import NotPossible
 from portal.submissions import receiving, rules
 from portal.submissions.leftovers import tidy_machine
@@ -38,7 +40,6 @@ UNCOUNTED = (Submission.State.REFUSED, Submission.State.WITHDRAWN)
 UNFINISHED = (Upload.State.RECEIVING, Upload.State.REFUSED)
 log = logging.getLogger(__name__)
 HASH_BYTES = 1 << 20
-TAIL_BYTES = 64 << 10
 SUBMITTED, IMPORTED = "This upload is a submission already.", "This upload is imported already, see the list of jobs."
 
 
@@ -91,56 +92,84 @@ def submission_problem(edition: Edition, team: Team | None, *, by: Any, now: dat
 def create_upload(
     *, plan: UploadPlan, file_name: str, size: int, claimed_sha256: str = "", by: Any, now: datetime
 ) -> Upload:
-    """Begin an upload; nothing of it is here yet.
+    """Begin an upload, or find the one that this content has: unfinished, it becomes what `plan` says now.
+
+    Content is known by the SHA-256 that its sender claims. What became a submission of the same plan, which stands, is
+    found too, so that a sender who did not hear of it neither sends nor submits it twice.
 
     Raises:
         UploadError: the archive could not become a submission, so that sending it would be in vain.
     """
-    edition, team = plan.edition, plan.team
-    _require(rules.name_problem(file_name), Reason.INVALID)
+    edition, team = _lock_owner(plan.edition.pk, plan.team.pk if plan.team else None)
+    kind = plan.kind if team else ""
+    asked = {"system": plan.system} if plan.system else {"system_kind": kind, "system_title": plan.title}
+    target: dict[str, Any] = {"system": None, "system_kind": "", "system_title": ""} | asked
+    content = {"size": size, "claimed_sha256": claimed_sha256.lower()}
+    unfinished = None
+    if claimed_sha256:
+        same = Upload.objects.filter(edition=edition, team=team, **content).order_by("-created_at")
+        unfinished = same.filter(state__in=UNFINISHED, expires_at__gt=now).first()
+        submitted = same.filter(state=Upload.State.COMPLETE, submission__isnull=False, **asked)
+        if (standing := submitted.exclude(submission__state__in=UNCOUNTED).first()) is not None:
+            return standing
     if plan.system is None and team is None:
         _require(baseline_problem(edition, plan.title), Reason.INVALID)
+    if unfinished is not None:
+        return _change(unfinished, **target)
+    _require(rules.name_problem(file_name), Reason.INVALID)
     _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
     _require(rules.size_problem(edition, size), Reason.TOO_LARGE if size else Reason.INVALID)
-    _require_room(unfinished_uploads(edition, team), edition.largest_archive_bytes, size, now)
-    upload = Upload.objects.create(
-        edition=edition,
-        team=team,
-        system=plan.system,
-        system_kind="" if plan.system or team is None else plan.kind,
-        system_title="" if plan.system else plan.title,
-        file_name=file_name,
-        size=size,
-        claimed_sha256=claimed_sha256.lower(),
-        created_by=by,
-        expires_at=now + rules.UNFINISHED_LASTS,
-    )
-    audit.record("upload.begun", upload, actor=by, edition=edition.name, team=str(team or ""), bytes=size)
-    return upload
+    upload = Upload(edition=edition, team=team, **target)
+    audited = {"edition": edition.name, "team": str(team or "")}
+    return _begin(upload, file_name=file_name, **content, by=by, now=now, audited=audited)
 
 
 @transaction.atomic
 def create_corpus_upload(
     *, plan: CorpusPlan, file_name: str, size: int, claimed_sha256: str = "", by: Any, now: datetime
 ) -> Upload:
-    """Begin the upload of a corpus; nothing of it is here yet.
+    """Begin the upload of a corpus, or find the one that this content has, as `create_upload`.
 
     Raises:
         UploadError: the corpus could not be imported, so that sending it would be in vain.
     """
+    wanted = {"name": plan.name, **plan.options}
+    content = {"size": size, "claimed_sha256": claimed_sha256.lower()}
+    if claimed_sha256:
+        get_user_model().objects.select_for_update(no_key=True).get(pk=by.pk)  # of two at once one begins it
+        same = Upload.objects.filter(edition=None, created_by=by, **content).order_by("-created_at")
+        unfinished = same.filter(state__in=UNFINISHED, expires_at__gt=now).first()
+        if unfinished is not None:
+            return _change(unfinished, corpus_import=wanted)
+        standing = same.filter(state=Upload.State.COMPLETE, corpus_import=wanted).first()
+        if standing is not None and _is_imported(standing):
+            return standing
     _require(_corpus_problem(by, plan.name), Reason.FORBIDDEN)
     _require(rules.name_problem(file_name), Reason.INVALID)
     _require(rules.corpus_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
-    _require_room(unfinished_corpora(by), rules.LARGEST_CORPUS_BYTES, size, now)
-    upload = Upload.objects.create(
-        corpus_import={"name": plan.name, **plan.options},
-        file_name=file_name,
-        size=size,
-        claimed_sha256=claimed_sha256.lower(),
-        created_by=by,
-        expires_at=now + rules.UNFINISHED_LASTS,
-    )
-    audit.record("upload.begun", upload, actor=by, corpus=plan.name, bytes=size)
+    upload = Upload(corpus_import=wanted)
+    return _begin(upload, file_name=file_name, **content, by=by, now=now, audited={"corpus": plan.name})
+
+
+def _change(upload: Upload, **target: Any) -> Upload:
+    """Let an unfinished upload become something else than what it was begun for; its bytes are the same."""
+    for name, value in target.items():
+        setattr(upload, name, value)
+    upload.save(update_fields=list(target))
+    return upload
+
+
+def _begin(
+    upload: Upload, *, file_name: str, size: int, claimed_sha256: str, by: Any, now: datetime, audited: dict[str, str]
+) -> Upload:
+    """Keep a new upload, of which nothing is here yet: it lapses soon unless something comes."""
+    upload.file_name, upload.size, upload.claimed_sha256 = file_name, size, claimed_sha256
+    upload.created_by, upload.created_at, upload.expires_at = by, now, now + rules.EMPTY_LASTS
+    tidy_machine()
+    _require_room(upload, now)
+    upload.save(force_insert=True)
+    upload.is_new = True
+    audit.record("upload.begun", upload, actor=by, **audited, bytes=size)
     return upload
 
 
@@ -156,18 +185,37 @@ def find_import(upload: Upload) -> Job | None:
     return jobs.order_by("-created_at").first()
 
 
+def _is_imported(upload: Upload) -> bool:
+    """Whether a corpus is, or is just being, what this upload made of it."""
+    name = upload.corpus_import["name"]
+    newest = Job.objects.filter(kind="import-corpus", parameters__name=name).order_by("-created_at").first()
+    if newest is None or newest.parameters.get("upload") != str(upload.pk):
+        return False
+    is_there = newest.state == JobState.SUCCEEDED and Corpus.objects.filter(name=name).exists()
+    return is_there or newest.state in ACTIVE_STATES
+
+
 def _corpus_problem(by: Any, name: str) -> str:
     if by is None or not by.is_organizer:
         return "Only organizers import corpora."
     return import_problem(name, by)
 
 
-def _require_room(unfinished: QuerySet[Upload], largest: int, size: int, now: datetime) -> None:
-    tidy_machine()
-    begun = unfinished.aggregate(count=Count("pk"), bytes=Sum("size", default=0))
-    refusal = rules.unfinished_problem(largest, size, unfinished=begun["count"], reserved=begun["bytes"])
+def _require_room(upload: Upload, now: datetime) -> None:
+    """Refuse an upload that the disk, or its sender's share of it, has no room for; those begun earlier come first.
+
+    Raises:
+        UploadError: with what to do.
+    """
+    is_corpus = upload.edition_id is None
+    largest = rules.LARGEST_CORPUS_BYTES if is_corpus else upload.edition.largest_archive_bytes
+    own = unfinished_corpora(upload.created_by) if is_corpus else unfinished_uploads(upload.edition, upload.team)
+    earlier = own.exclude(pk=upload.pk).filter(created_at__lte=upload.created_at)
+    here = earlier.aggregate(count=Count("pk"), bytes=Sum("offset", default=0))
+    refusal = rules.unfinished_problem(largest, upload.size, unfinished=here["count"], held=here["bytes"])
     _require(refusal, Reason.FORBIDDEN)
-    _require(rules.room_problem(size, free=receiving.free_bytes(), promised=_promised(now)), Reason.NO_ROOM)
+    free, promised = receiving.free_bytes(), _promised(upload, now)
+    _require(rules.room_problem(upload.size - upload.offset, free=free, promised=promised), Reason.NO_ROOM)
 
 
 def receive_part(
@@ -197,6 +245,7 @@ def receive_part(
             raise UploadError(Reason.WRONG_OFFSET, sentence)
         if length is not None and length > upload.size - offset:
             raise UploadError(Reason.TOO_LARGE, f"The upload was announced with {upload.size} bytes; this is more.")
+        _require_room(upload, timezone.now())
         part = UploadPart(file, offset, upload.size)
         for end in part.receive(read) if checksum is None else part.receive_checked(read, checksum, length):
             _keep(upload, end)
@@ -298,7 +347,7 @@ def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submissio
     if upload.state == Upload.State.COMPLETE:
         return upload.submission
     by = by or upload.created_by
-    edition, team = _locked(upload)
+    edition, team = _lock_owner(upload.edition_id, upload.team_id)
     _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
     _require(rules.size_problem(edition, upload.size), Reason.TOO_LARGE)
     upload.system = upload.system or _new_system(upload, edition, team, by)
@@ -328,12 +377,12 @@ def _import_upload(upload: Upload, by: Any) -> None:
     upload.save(update_fields=["state", "refusal"])
 
 
-def _locked(upload: Upload) -> tuple[Edition, Team | None]:
+def _lock_owner(edition: int | None, team: int | None) -> tuple[Edition, Team | None]:
     """Edition and team of an upload as they are now; the team, or without one the edition, is locked."""
-    if upload.team_id is None:
-        return Edition.objects.select_for_update(no_key=True).get(uploads=upload), None
-    team = Team.objects.select_for_update(of=("self",), no_key=True).select_related("edition").get(pk=upload.team_id)
-    return team.edition, team
+    if team is None:
+        return Edition.objects.select_for_update(no_key=True).get(pk=edition), None
+    locked = Team.objects.select_for_update(of=("self",), no_key=True).select_related("edition").get(pk=team)
+    return locked.edition, locked
 
 
 def _new_system(upload: Upload, edition: Edition, team: Team | None, by: Any) -> System:
@@ -403,22 +452,16 @@ def hash_upload(upload: Upload, progress: Callable[[int, int], None] = lambda *_
     return upload.claimed_sha256 in {"", upload.sha256}
 
 
-def hash_tail(upload: Upload) -> dict[str, Any] | None:
-    """Number and SHA-256 of the last bytes on disk; None before the first."""
-    count = min(upload.offset, TAIL_BYTES)
-    if not count:
-        return None
-    try:
-        with upload_files.path_of(upload.pk).open("rb") as stream:
-            stream.seek(upload.offset - count)
-            return {"bytes": count, "sha256": hashlib.sha256(stream.read(count)).hexdigest()}
-    except FileNotFoundError:
-        return None
+def _promised(upload: Upload, now: datetime) -> int:
+    """How many more bytes the disk must have room for, of those uploads that are coming and were begun earlier.
 
-
-def _promised(now: datetime) -> int:
-    under_way = Upload.objects.filter(state=Upload.State.RECEIVING, expires_at__gt=now)
-    return under_way.aggregate(rest=Sum(F("size") - F("offset")))["rest"] or 0
+    Each holds at most as much again as it has brought: one of which little came holds little, whatever it announced.
+    """
+    coming = Upload.objects.filter(state=Upload.State.RECEIVING, last_byte_at__gt=now - rules.COMING_LASTS)
+    earlier = coming.exclude(pk=upload.pk).filter(created_at__lte=upload.created_at)
+    rest = ExpressionWrapper(F("size") - F("offset"), output_field=BigIntegerField())
+    held = Least(rest, F("offset"), output_field=BigIntegerField())
+    return int(earlier.aggregate(bytes=Sum(held, default=0))["bytes"])
 
 
 def _require(sentence: str, reason: Reason) -> None:

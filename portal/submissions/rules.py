@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from portal.challenges.models import Edition
     from portal.teams.models import Team
 
-UNFINISHED_LASTS = timedelta(days=7)
+UNFINISHED_LASTS = timedelta(days=7)  # after the last byte
+EMPTY_LASTS = timedelta(hours=1)  # after its beginning, where no byte came
+COMING_LASTS = timedelta(minutes=15)  # after the last byte: then it holds no room for more than is here
 UNFINISHED_AT_MOST = 20
 SAMPLES_AT_MOST = 6
-UNFINISHED_ARCHIVES = 2  # of the largest size: nobody reserves the disk of all
+UNFINISHED_ARCHIVES = 2  # of the largest size: nobody fills the disk of all
 LARGEST_CORPUS_BYTES = 40 * GIGABYTE  # of an archive; larger ones are copied to the server
 _NOT_APPROVED = {
     "waiting": "The team “{team}” waits for its approval by the organizer; archives can be sent once it is approved.",
@@ -107,31 +109,35 @@ def name_problem(file_name: str) -> str:
 
 
 def room_problem(size: int, *, free: int, promised: int) -> str:
-    """Why the portal has no room for an archive.
+    """Why the portal has no room for an archive, or for what is left of it.
 
     Args:
+        size: how many bytes are to come.
         free: free bytes of the disk that receives archives.
         promised: bytes that uploads under way may still bring.
     """
     if free - promised - SPARE_BYTES < size:
-        return "The portal has no room for this archive just now. Tell the organizer, and try again later."
+        return (
+            "The portal has no room for this archive just now. Tell the organizer, and try again later; what has "
+            "arrived is kept."
+        )
     return ""
 
 
-def unfinished_problem(largest: int, size: int, *, unfinished: int, reserved: int) -> str:
-    """Why no further upload can be begun beside the unfinished ones of the same team or organizers.
+def unfinished_problem(largest: int, size: int, *, unfinished: int, held: int) -> str:
+    """Why an upload cannot be begun, or go on, beside the earlier unfinished ones of the same team or organizers.
 
     Args:
         largest: an archive may have so many bytes.
-        size: of the new upload, in bytes.
-        unfinished: how many there are.
-        reserved: how many bytes they were announced with.
+        size: of the upload, in bytes.
+        unfinished: how many earlier ones there are.
+        held: how many bytes of them are here.
     """
-    together = f"{unfinished} upload{' is' if unfinished == 1 else 's are'} unfinished"
+    together = f"{unfinished} earlier upload{' is' if unfinished == 1 else 's are'} unfinished"
     if unfinished >= UNFINISHED_AT_MOST:
         return f"{together}. Finish or discard one of them first."
-    if reserved + size > UNFINISHED_ARCHIVES * largest:
-        return f"{together}, with {format_size(reserved)} in all. Finish or discard one of them first."
+    if held + size > UNFINISHED_ARCHIVES * largest:
+        return f"{together}, with {format_size(held)} in all. Finish or discard one of them first."
     return ""
 
 

@@ -1,5 +1,7 @@
 // Sends an archive of a submission or a corpus by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
-// How much has arrived is the portal's to say; what this browser remembers only helps to know a file again.
+// A file is known by the SHA-256 of its content: the portal says what it has of that, and refuses what turns out to be another.
+
+import { hashFile } from "./sha256.js";
 
 const form = document.getElementById("upload");
 const panel = document.getElementById("sending");
@@ -14,11 +16,15 @@ const WAITING = { 423: "An earlier connection is still closing.", 503: "The port
 const BY_ITSELF = "The upload goes on by itself.";
 const ARRIVED_BUT_OFFLINE =
   "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look later.";
-const WORDS = { running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
+const CHANGED = "The file has changed. Choose it again.";
+const MISSING = "The file is no longer there. Choose it again.";
+const WORDS = { reading: "reading", running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
 
 let upload = null; // of tus
 let state = "";
+let wasHere = false; // whether the portal had this content, or a part of it, before
 let samples = []; // [time, bytes] of the last seconds
+const hashes = new WeakMap(); // of files that were read
 
 // Words ---------------------------------------------------------------------------------------------
 
@@ -39,9 +45,10 @@ function roughly(seconds) {
 function enter(next, words = "") {
   state = next;
   const badge = part("sending-state");
-  badge.dataset.state = { paused: "waiting" }[next] ?? next;
+  badge.dataset.state = { paused: "waiting", reading: "running" }[next] ?? next;
   badge.textContent = WORDS[next];
   part("sending-words").textContent = words;
+  part("pause").hidden = next === "reading";
   part("pause").textContent = next === "running" || next === "waiting" ? "Pause" : "Go on";
   if (next !== "running") part("sending-rate").textContent = "";
   if (next !== "failed") part("sending-error").hidden = true;
@@ -61,7 +68,7 @@ function showProgress(sent, total) {
   samples = samples.filter(([time]) => now - time < RATE_OVER_MS);
   const [since, before] = samples[0];
   const rate = (1000 * (sent - before)) / (now - since);
-  const steady = now - since > 1000 && rate > 0;
+  const steady = state === "running" && now - since > 1000 && rate > 0;
   part("sending-rate").textContent = steady ? `${size(Math.round(rate))}/s · ${roughly((total - sent) / rate)} left` : "";
 }
 
@@ -86,44 +93,64 @@ function unfinishedOf(file) {
   return items.filter((item) => item.dataset.name === file.name && Number(item.dataset.size) === file.size);
 }
 
+// A request to the portal as tus has it.
+function ask(method, address, headers = {}) {
+  return fetch(address, { method, headers: { Accept: "application/json", "X-CSRFToken": token, "Tus-Resumable": "1.0.0", ...headers } });
+}
+
+async function refusalOf(answer) {
+  const { detail } = await answer.json().catch(() => ({}));
+  return Object.assign(new Error(String(answer.status)), { status: answer.status, sentence: detail });
+}
+
 // Where the portal says why it does not tell, the error has its `sentence`.
 async function stateOf(address) {
-  const answer = await fetch(address, { headers: { Accept: "application/json" } });
+  const answer = await ask("GET", address);
   if (answer.ok) return answer.json();
-  const { detail } = await answer.json().catch(() => ({}));
-  throw Object.assign(new Error(String(answer.status)), { sentence: detail });
+  throw await refusalOf(answer);
 }
 
-// The state as soon as the portal tells it: a line that breaks just now must not end what has not begun.
-async function stateAtLast(address) {
-  for (const wait of ASK_AGAIN_MS) {
+// Why a file cannot be read as it was chosen; empty where it can.
+function whyUnreadable(file) {
+  return file.slice(0, 1).arrayBuffer().then(() => "", sentenceOfFile);
+}
+
+function sentenceOfFile(error) {
+  return error.name === "NotFoundError" ? MISSING : CHANGED;
+}
+
+// What the portal has of this content, which may be nothing yet: a line that breaks just now must not end what has not begun.
+async function begin(file, sha256) {
+  const said = Object.entries({ ...metadata(file), sha256 }).map(([key, text]) => `${key} ${inBase64(text)}`);
+  const headers = { "Upload-Length": String(file.size), "Upload-Metadata": said.join(",") };
+  for (const wait of [...ASK_AGAIN_MS, null]) {
+    let error;
     try {
-      return await stateOf(address);
+      const answer = await ask("POST", form.dataset.endpoint, headers);
+      if (answer.ok) return { address: answer.headers.get("Location"), isNew: answer.status === 201 };
+      error = await refusalOf(answer);
     } catch {
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      error = { status: 0, sentence: "" };
     }
+    if (wait === null || !mayHelp(error.status)) throw error;
+    await new Promise((resolve) => setTimeout(resolve, wait));
   }
-  return stateOf(address);
 }
 
-// Whether what the portal holds ends as this file does there; true where the browser cannot tell.
-async function isSameFile(file, address) {
-  const { offset, tail } = await stateAtLast(address);
-  if (!tail || !crypto.subtle) return true;
-  const bytes = await file.slice(offset - tail.bytes, offset).arrayBuffer();
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return tail.sha256 === [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+function inBase64(text) {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
-// The unfinished upload of this file: the one that this browser began, or else one of the same name, size and content.
-async function earlierUpload(file, tried) {
-  const remembered = (await tried.findPreviousUploads()).map((one) => new URL(one.uploadUrl, location.href).pathname);
-  const items = unfinishedOf(file).map((item) => item.dataset.unfinished);
-  items.sort((one, other) => remembered.includes(other) - remembered.includes(one));
-  for (const address of items) {
-    if (await isSameFile(file, address)) return address;
+// Discard one's own unfinished uploads of this name for the same system, which are of other content; a sentence on them.
+function replaceOlder(file, address) {
+  const named = [...document.querySelectorAll("[data-unfinished][data-state=receiving]")].filter((item) => item.dataset.name === file.name);
+  const older = named.filter((item) => item.dataset.unfinished !== address && isForChosen(item));
+  for (const item of older.filter((one) => "own" in one.dataset)) {
+    item.remove();
+    ask("DELETE", item.dataset.unfinished).catch(() => {});
   }
-  return null;
+  if (!older.length) return "";
+  return `What was here of “${file.name}” is of another file; this one is sent from its beginning.`;
 }
 
 // Sending -----------------------------------------------------------------------------------------------
@@ -150,18 +177,24 @@ function statusOf(error) {
 }
 
 function sentenceOf(error) {
-  const status = statusOf(error);
+  return sentenceFor(statusOf(error), detailOf(error));
+}
+
+function sentenceFor(status, detail) {
   if (status === 401) return "You are no longer logged in. Log in again and choose the same file: the upload goes on.";
   if (status === 404 || status === 410) return "This upload is no longer here. Load the page again and choose the file again.";
-  const detail = detailOf(error);
   if (detail) return detail;
   if (status) return `The portal answered with an error (${status}). Continue in a moment; what has arrived is kept.`;
   return "The portal cannot be reached. Check your connection and go on; what has arrived is kept.";
 }
 
+function mayHelp(status) {
+  return status === 0 || [409, 423, 429].includes(status) || (status >= 500 && status !== 507);
+}
+
 function mayRetry(error) {
   const status = statusOf(error);
-  const may = status === 0 || [409, 423, 429].includes(status) || (status >= 500 && status !== 507);
+  const may = mayHelp(status);
   if (may) wait(status, status >= 500 ? detailOf(error) : "");
   return may;
 }
@@ -176,6 +209,7 @@ function detailOf(error) {
 
 // An answer may hold no reason, or be lost with a connection that the portal closes on a part that it does not take.
 async function wait(status, detail) {
+  if (status === 0 && (await stopIfUnreadable())) return;
   const isLost = status === 0 || status >= 500;
   if (state !== "waiting" || !isLost || detail) {
     enter("waiting", `${detail || WAITING[status] || "The connection broke off."} ${BY_ITSELF}`);
@@ -185,12 +219,18 @@ async function wait(status, detail) {
   if (sentence && state === "waiting") part("sending-words").textContent = `${sentence} ${BY_ITSELF}`;
 }
 
-function onceKnown() {
-  // From here on a portal that is just restarting must not make tus begin again.
-  upload.options.endpoint = null;
-  const identity = new URL(upload.url, location.href).pathname.split("/").pop();
-  part("cancel").action = form.dataset.discard.replace(form.dataset.noUpload, identity);
-  part("cancel").hidden = false;
+// What was sent of a file that is no longer what it was is of no use.
+async function stopIfUnreadable() {
+  const why = await whyUnreadable(upload.file);
+  if (!why) return false;
+  await upload.abort();
+  discard(upload.url);
+  chooseAgain(why);
+  return true;
+}
+
+function discard(address) {
+  ask("DELETE", address).catch(() => {});
 }
 
 async function onEnd() {
@@ -202,26 +242,38 @@ async function onEnd() {
     known = await stateOf(upload.url).catch(() => new Promise((resolve) => setTimeout(resolve, 1000)));
     if (!known && tries) part("sending-words").textContent = ARRIVED_BUT_OFFLINE;
   }
-  const made = known?.submission ?? known?.job;
+  if (known.state === "refused" && wasHere) {
+    const answer = await ask("POST", `${upload.url}/submit`).catch(() => null);
+    if (answer?.ok) known = await answer.json();
+  }
+  const made = known.submission ?? known.job;
   if (made) location.assign(made.address);
   else location.reload();
 }
 
 async function onFailure(error) {
   samples = [];
-  const known = upload.url && (await stateOf(upload.url).catch(() => null));
+  const known = await stateOf(upload.url).catch(() => null);
   if (known?.state === "refused" || known?.state === "complete") return onEnd();
-  if (!upload.url && !chosenSystem() && statusOf(error)) return changeAndSendAgain(sentenceOf(error));
+  if ([404, 410].includes(statusOf(error))) discard(upload.url); // so that the file is sent anew when it is chosen again
   return fail(sentenceOf(error));
 }
 
-// Nothing was begun because of what stands in the form.
+// The form once more, with the sentence why nothing is sent.
 function changeAndSendAgain(sentence) {
   leaveFreely();
+  state = "";
   panel.hidden = true;
   form.hidden = false;
   sayOfFile(sentence);
   part("send").focus();
+}
+
+function chooseAgain(sentence) {
+  part("file").value = "";
+  part("send").textContent = "Upload";
+  changeAndSendAgain(sentence);
+  part("file").focus();
 }
 
 function stay(event) {
@@ -232,16 +284,14 @@ function leaveFreely() {
   removeEventListener("beforeunload", stay);
 }
 
-function prepare(file) {
+function prepare(file, address) {
   return new tus.Upload(file, {
-    endpoint: form.dataset.endpoint,
-    metadata: metadata(file),
+    uploadUrl: address,
     headers: { "X-CSRFToken": token },
     chunkSize: PART_BYTES,
     retryDelays: RETRY_MS,
-    removeFingerprintOnSuccess: true,
+    storeFingerprintForResuming: false,
     onShouldRetry: mayRetry,
-    onUploadUrlAvailable: onceKnown,
     onProgress: (sent, total) => {
       if (state === "waiting" && sent < total) enter("running");
       showProgress(sent, total);
@@ -251,26 +301,39 @@ function prepare(file) {
   });
 }
 
+async function hashShown(file) {
+  if (hashes.has(file)) return hashes.get(file);
+  enter("reading", "The file is read first, so that the portal knows it again.");
+  const sha256 = await hashFile(file, (done) => showProgress(done, file.size));
+  samples = [];
+  hashes.set(file, sha256);
+  return sha256;
+}
+
 async function send(file) {
-  upload = prepare(file);
-  let earlier;
-  try {
-    earlier = await earlierUpload(file, upload);
-  } catch (error) {
-    sayOfFile(error.sentence || "The portal cannot be reached. Check your connection and try again.");
-    return;
-  }
-  if (!earlier && form.dataset.refusal) {
-    sayOfFile(`This is none of the unfinished uploads. ${form.dataset.refusal}`);
-    return;
-  }
-  if (earlier) Object.assign(upload.options, { uploadUrl: earlier, endpoint: null });
   form.hidden = true;
   panel.hidden = false;
+  part("cancel").hidden = true;
   part("sending-name").textContent = file.name;
-  document.querySelectorAll("[data-unfinished]").forEach((item) => (item.hidden = item.dataset.unfinished === earlier));
+  let sha256;
+  try {
+    sha256 = await hashShown(file);
+  } catch (error) {
+    return chooseAgain(sentenceOfFile(error));
+  }
+  let begun;
+  try {
+    begun = await begin(file, sha256);
+  } catch (error) {
+    return changeAndSendAgain(sentenceFor(error.status, error.sentence));
+  }
+  wasHere = !begun.isNew;
+  upload = prepare(file, begun.address);
+  part("cancel").action = form.dataset.discard.replace(form.dataset.noUpload, begun.address.split("/").pop());
+  part("cancel").hidden = false;
   addEventListener("beforeunload", stay);
-  enter("running", earlier ? "The upload continues where it stopped." : "");
+  enter("running", wasHere ? "The upload continues where it stopped." : replaceOlder(file, begun.address));
+  document.querySelectorAll("[data-unfinished]").forEach((item) => (item.hidden = item.dataset.unfinished === begun.address));
   upload.start();
   part("pause").focus();
 }
@@ -287,17 +350,25 @@ function sayWhatFileIs() {
   const begun = file && !problem ? unfinishedOf(file) : [];
   part("send").textContent = begun.length ? "Go on" : "Upload";
   if (begun.length === 1) chooseSystemOf(begun[0]);
-  sayOfFile(problem || (begun.length ? "A part of this file is here already; the upload goes on from there." : ""), Boolean(problem));
+  const here = begun.length ? "A part of a file of this name and size is here. If it is this file, the upload goes on from there." : "";
+  sayOfFile(problem || here, Boolean(problem));
 }
 
-// What has begun for a system goes on for it, whatever is chosen.
+// What has begun for a system goes on for it, unless another is chosen then.
 function chooseSystemOf(begun) {
-  const { system, kind } = begun.dataset;
-  const fits = (one) => one.value === system && (system || one.dataset.kind === kind);
-  const choice = [...form.querySelectorAll("[name=system]")].find(fits);
+  const choice = [...form.querySelectorAll("[name=system]")].find((one) => isFor(begun, one));
   if (!choice) return;
   choice.checked = true;
+  part("title").value ||= begun.dataset.title;
   showTitleForNew();
+}
+
+function isFor({ dataset }, choice) {
+  return choice.value === dataset.system && (choice.value || choice.dataset.kind === dataset.kind);
+}
+
+function isForChosen(item) {
+  return !chosenSystem() || isFor(item, chosenSystem());
 }
 
 function showTitleForNew() {
@@ -320,7 +391,7 @@ if (form) {
       await upload.abort();
       enter("paused", "What has arrived is kept.");
       samples = [];
-    } else {
+    } else if (!(await stopIfUnreadable())) {
       enter("running");
       upload.start();
     }

@@ -163,7 +163,7 @@ class Vp:
         self.folder = folder / "team"
         self.folder.mkdir()
         self.environment = os.environ | {"VP_SERVER": url, "VP_TOKEN": token, "PYTHONPATH": str(settings.BASE_DIR)}
-        self.environment |= {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
+        self.environment |= {"XDG_CONFIG_HOME": str(folder / "config")}
 
     def __call__(self, *words):
         done = subprocess.run(

@@ -13,10 +13,13 @@ from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun
 from portal.accounts.tokens import create_token, revoke_token
-from portal.client import PORTAL_VERSION, RELEASE, api, results
+from portal.client import PORTAL_VERSION, RELEASE, api, results, submit
+from portal.client.api import Portal, Unavailable
 from portal.client.main import main
 from portal.client.status import describe_outcome
+from portal.intake.report import IntakeReport
 from portal.submissions.models import Submission, Upload
+from portal.submissions.resumable_uploads import hash_upload, upload_path
 from portal.teams.services import invite_member
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_submission, make_team, make_team_system, make_user
@@ -42,8 +45,7 @@ def token(owner):
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch, tmp_path):
-    for name, folder in (("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state")):
-        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("VP_SERVER", "VP_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 
@@ -66,6 +68,11 @@ def archive(tmp_path):
     path = tmp_path / "T11.zip"
     path.write_bytes(zip_of({"system.pdf": b"%PDF-1.4 how it works"}))
     return path
+
+
+def change(archive):
+    """Make it another archive of the same name."""
+    archive.write_bytes(archive.read_bytes() + b" ")
 
 
 # Which portal --------------------------------------------------------------------------------------
@@ -246,11 +253,13 @@ def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, arch
     assert (code, "T11.zip arrived completely: submission" in said) == (0, True), warned
     assert "numbers are public" not in said
     type(team.edition).objects.update(published_at=timezone.now())
+    change(archive)
     code, said, warned = vp("submit", archive, "--edition", "vpc", "--system", "t11-P1", "--team", "t11", "--no-wait")
     assert code == 0, warned
     told = "your numbers are public as soon as they are computed. From then on, only the organizer can withdraw"
     assert -1 < " ".join(said.split()).find(told) < " ".join(said.split()).find("arrived completely")
     assert "The system keeps its title" not in said
+    change(archive)
     code, said, warned = vp(
         "submit", archive, "--edition", "vpc", "--system", "T11-p1", "--title", "Other", "--no-wait"
     )
@@ -262,7 +271,92 @@ def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, arch
     assert all(upload.claimed_sha256 for upload in Upload.objects.all())
 
 
-def test_upload_that_the_portal_forgot_begins_anew(vp, team, archive, tmp_path, live_server):
+@pytest.mark.parametrize("words", [(), ("--kind", "primary"), ("--resume",)], ids=str)
+def test_same_command_finds_what_was_taken(vp, team, archive, words):
+    """It is as if the first had been interrupted while its archive was checked."""
+    command = ("submit", archive, "--edition", "vpc", "--no-wait")
+    assert vp(*command)[0] == 0
+    code, said, warned = vp(*command, *words)
+    number = Submission.objects.get().pk
+    assert (code, f"T11.zip was submitted before: submission {number}" in said) == (0, True), warned
+
+
+def test_same_further_version_is_found_too(vp, team, archive):
+    make_submission(make_team_system(team))
+    command = ("submit", archive, "--edition", "vpc", "--system", "T11-p1", "--no-wait")
+    assert vp(*command)[0] == 0
+    code, said, warned = vp(*command)
+    assert (code, "was submitted before" in said) == (0, True), warned
+    assert Submission.objects.count() == 2
+
+
+@pytest.mark.parametrize("state", ["refused", "withdrawn"])
+def test_archive_that_counts_for_nothing_is_sent_again(vp, team, archive, state):
+    command = ("submit", archive, "--edition", "vpc", "--no-wait")
+    assert vp(*command)[0] == 0
+    Submission.objects.update(state=state)
+    code, said, warned = vp(*command, "--system", "T11-p1")
+    assert (code, "arrived completely" in said) == (0, True), warned
+    assert Submission.objects.count() == 2
+
+
+def test_another_archive_of_the_same_name_is_not_taken_for_the_first(vp, team, archive):
+    command = ("submit", archive, "--edition", "vpc", "--no-wait")
+    assert vp(*command)[0] == 0
+    change(archive)
+    code, _, warned = vp(*command)
+    assert (code, "The team has systems already (T11-p1). Say --system T11-p1" in warned) == (2, True)
+
+
+def test_file_that_changes_while_it_is_sent_is_discarded(vp, team, archive, monkeypatch):
+    monkeypatch.setattr(submit, "PART_BYTES", 100)
+    send = submit.Sender._send_part
+
+    def change_after_the_first(sender, address, offset):
+        if offset == 100:
+            archive.write_bytes(archive.read_bytes()[::-1])
+        return send(sender, address, offset)
+
+    monkeypatch.setattr(submit.Sender, "_send_part", change_after_the_first)
+    code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
+    assert (code, "the file has changed while it was sent. What was sent of it is discarded." in warned) == (2, True)
+    assert Upload.objects.get().state == "abandoned"
+
+
+def test_upload_whose_bytes_are_lost_is_sent_again(vp, team, archive, monkeypatch):
+    monkeypatch.setattr(submit, "PART_BYTES", 100)
+    send = submit.Sender._send_part
+
+    def lose_after_the_first(sender, address, offset):
+        if offset == 100 and Upload.objects.count() == 1:
+            upload_path(Upload.objects.get()).unlink()
+        return send(sender, address, offset)
+
+    monkeypatch.setattr(submit.Sender, "_send_part", lose_after_the_first)
+    code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
+    assert (code, "It is sent again from its beginning." in warned) == (0, True), warned
+    assert hash_upload(Submission.objects.get().upload)
+
+
+def test_report_is_waited_for_while_the_store_of_files_is_away(vp, team, archive, monkeypatch):
+    """The connection of the client answers 503 three times, as the portal does then."""
+    assert vp("submit", archive, "--edition", "vpc", "--no-wait")[0] == 0
+    Submission.objects.update(state="refused")
+    asked = []
+
+    def report(*_):
+        asked.append(1)
+        if len(asked) < 3:
+            raise Unavailable("The store of files does not answer just now.")
+        return IntakeReport(archive="T11.zip", edition="vpc", findings=(), is_refused=True).to_json()
+
+    monkeypatch.setattr(Portal, "text", report)
+    monkeypatch.setattr("portal.client.submit.Sender.send", lambda _: Submission.objects.get().pk)
+    code, said, _ = vp("submit", archive, "--edition", "vpc", "--kind", "contrastive")
+    assert (code, "was refused and does not count" in said, len(asked)) == (1, True, 3)
+
+
+def test_upload_that_the_portal_forgot_begins_anew(vp, team, archive):
     assert vp("submit", archive, "--edition", "vpc", "--no-wait")[0] == 0
     Submission.objects.all().delete()
     Upload.objects.all().delete()
@@ -270,7 +364,6 @@ def test_upload_that_the_portal_forgot_begins_anew(vp, team, archive, tmp_path, 
     assert vp(*words)[0] == 0
     upload = Upload.objects.get()
     assert upload.state == "complete"
-    assert list((tmp_path / "state").rglob("*.json")) == []
 
 
 def test_status_of_a_refused_submission_ends_with_one(vp, team):

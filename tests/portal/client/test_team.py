@@ -71,8 +71,7 @@ def vp(monkeypatch, live_server, tmp_path, capsys, owner):
     token = create_token(user=owner, name="vp", scopes=["read", "submit"], expires_at=None)[1]
     for name, text in {"VP_SERVER": live_server.url, "VP_TOKEN": token}.items():
         monkeypatch.setenv(name, text)
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 

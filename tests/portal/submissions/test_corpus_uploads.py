@@ -1,6 +1,7 @@
 """Archives of corpora, uploaded as the page does: imported by a job, or refused with every error named."""
 
 import csv
+import hashlib
 import os
 from datetime import timedelta
 
@@ -227,3 +228,17 @@ def test_archive_of_an_import_that_ended_is_removed_in_time(sender, archive):
     assert (remove_strays(settings.UPLOAD_DIR), unpacking_folder(state["job"]["id"]).exists()) == (1, False)
     Job.objects.update(state=JobState.WAITING)
     assert run(state).failure == "The archive little.zip is no longer here. Nothing was changed."
+
+
+def test_same_archive_is_found_again_and_imported_once(sender, archive):
+    sha256 = hashlib.sha256(archive).hexdigest()
+    answer = begin(sender, len(archive), sha256=sha256)
+    sender.send(answer["Location"], 0, archive[:100])
+    again = begin(sender, len(archive), sha256=sha256)
+    assert (again.status_code, again["Location"], again["Upload-Offset"]) == (200, answer["Location"], "100")
+    sender.send(answer["Location"], 100, archive[100:])
+    assert begin(sender, len(archive), sha256=sha256)["Location"] == answer["Location"]  # being imported
+    run(sender.state(answer["Location"]))
+    assert begin(sender, len(archive), sha256=sha256)["Location"] == answer["Location"]  # imported
+    Corpus.objects.get().delete()
+    assert begin(sender, len(archive), sha256=sha256).status_code == 201

@@ -1,0 +1,171 @@
+"""Uploads by tus: how much room they hold, and how the same content is found again."""
+
+import hashlib
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.submissions import receiving
+from portal.submissions.models import Submission, Upload
+from tests.portal.factories import make_team, make_team_system, make_user
+from tests.portal.submissions.test_uploads import ADDRESS, CONTENT, SIZE, Tus, sentence
+from tests.portal.submissions.test_uploads import edition as edition
+from tests.portal.submissions.test_uploads import organizer as organizer
+from tests.portal.submissions.test_uploads import owner as owner
+from tests.portal.submissions.test_uploads import sender as sender
+from tests.portal.submissions.test_uploads import team as team
+
+pytestmark = pytest.mark.django_db
+
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+def member_of_a_team(edition):
+    user = make_user()
+    make_team(edition, owner=user)
+    return Tus(user)
+
+
+# Room ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(monkeypatch):
+    """A disk with room for two archives of 1,000 bytes beside what the portal keeps free."""
+
+    def free_bytes():
+        return (1 << 30) + 2000 - sum(Upload.objects.values_list("offset", flat=True))
+
+    monkeypatch.setattr(receiving, "free_bytes", free_bytes)
+
+
+@pytest.mark.parametrize("bytes_came", [0, 1])
+def test_uploads_of_which_nothing_comes_hold_no_room(edition, small_disk, bytes_came):
+    for _ in range(2):
+        rival = member_of_a_team(edition)
+        for _ in range(2):
+            rival.send(rival.begin(size=1000), 0, CONTENT[:bytes_came])
+    third = member_of_a_team(edition)
+    address = third.begin(size=1000)
+    assert third.send(address, 0, CONTENT[:1000]).status_code == 204
+
+
+def test_upload_holds_as_much_again_as_it_has_brought(sender, small_disk):
+    sender.send(sender.begin(size=1000), 0, CONTENT[:500])  # and 500 to come
+    assert sender.create(size=1001).status_code == 507
+    assert sender.create(size=1000).status_code == 201
+
+
+def test_upload_that_has_stopped_holds_what_is_here(sender, small_disk):
+    sender.send(sender.begin(size=1000), 0, CONTENT[:500])
+    Upload.objects.update(last_byte_at=timezone.now() - timedelta(minutes=16))
+    assert sender.create(size=1500).status_code == 201
+
+
+def test_upload_begun_earlier_comes_first(sender, small_disk):
+    first, second = sender.begin(size=1200), sender.begin(size=1200)
+    sender.send(second, 0, CONTENT[:500])
+    sender.send(first, 0, CONTENT[:500])
+    answer = sender.send(second, 500, CONTENT[500:1200])  # 1,000 are free, of which the first holds 500
+    assert (answer.status_code, "what has arrived is kept" in sentence(answer)) == (507, True)
+    assert sender.send(first, 500, CONTENT[500:1200]).status_code == 204
+
+
+def test_empty_upload_lapses_after_an_hour(sender):
+    address = sender.begin(size=10)
+    expiring = Upload.objects.get()
+    assert expiring.expires_at - expiring.created_at <= timedelta(hours=1)
+    sender.send(address, 0, CONTENT[:1])
+    expiring.refresh_from_db()
+    assert expiring.expires_at - expiring.created_at >= timedelta(days=7)
+
+
+def test_unfinished_uploads_bring_two_archives_at_most(sender, edition):
+    edition.largest_archive_bytes = 1000
+    edition.save()
+    for came in (900, 600):
+        sender.send(sender.begin(size=1000), 0, CONTENT[:came])
+    address = sender.begin(size=500)
+    answer = sender.create(size=501)
+    assert (answer.status_code, "3 earlier uploads are unfinished, with 1.5 kB" in sentence(answer)) == (403, True)
+    first = Upload.objects.order_by("created_at").first()
+    sender.send(f"{ADDRESS}{first.pk}", 900, CONTENT[900:950])
+    answer = sender.send(address, 0, CONTENT[:10])
+    assert (answer.status_code, "Finish or discard one of them first" in sentence(answer)) == (403, True)
+
+
+# The same content again -----------------------------------------------------------------------------
+
+
+def test_unfinished_upload_of_the_same_content_is_found(sender):
+    address = sender.begin(sha256=SHA256)
+    sender.send(address, 0, CONTENT[:700])
+    answer = sender.create(sha256=SHA256, filename="renamed.zip")
+    assert (answer.status_code, answer["Location"], answer["Upload-Offset"]) == (200, address, "700")
+
+
+def test_colleague_goes_on_with_the_same_content(sender, team):
+    address = sender.begin(sha256=SHA256)
+    colleague = make_user()
+    team.memberships.create(user=colleague)
+    assert Tus(colleague).create(sha256=SHA256)["Location"] == address
+
+
+@pytest.mark.parametrize("other", [{"sha256": "0" * 64}, {"size": SIZE - 1, "sha256": SHA256}, {"sha256": ""}], ids=str)
+def test_other_content_begins_anew(sender, other):
+    address = sender.begin(sha256=SHA256)
+    answer = sender.create(**other)
+    assert (answer.status_code, answer["Location"] == address) == (201, False)
+
+
+def test_content_of_a_rival_is_not_found(sender, edition):
+    address = sender.begin(sha256=SHA256)
+    rival = member_of_a_team(edition)
+    assert rival.begin(sha256=SHA256) != address
+
+
+def test_unfinished_upload_becomes_what_was_asked_last(sender, team):
+    address = sender.begin(sha256=SHA256, system_title="First")
+    system = make_team_system(team)
+    assert sender.create(sha256=SHA256, system=system.name)["Location"] == address
+    assert sender.create(sha256=SHA256, system_kind="contrastive", system_title="Last")["Location"] == address
+    sender.send(address, 0, CONTENT)
+    made = Submission.objects.get().system
+    assert (made.kind, made.title) == ("contrastive", "Last")
+
+
+def test_content_that_was_submitted_is_found_and_not_submitted_twice(sender):
+    address = sender.begin(sha256=SHA256)
+    sender.send(address, 0, CONTENT)
+    answer = sender.create(sha256=SHA256)
+    assert (answer.status_code, answer["Location"], answer["Upload-Offset"]) == (200, address, str(SIZE))
+    assert sender.state(address)["submission"]["id"] == Submission.objects.get().pk
+
+
+@pytest.mark.parametrize("asked", [{"system_kind": "contrastive"}, {"system_title": "Another"}], ids=str)
+def test_content_that_was_submitted_may_become_another_system(sender, asked):
+    sender.send(sender.begin(sha256=SHA256), 0, CONTENT)
+    assert sender.create(sha256=SHA256, **asked).status_code == 201
+
+
+@pytest.mark.parametrize("state", ["refused", "withdrawn"])
+def test_content_of_what_counts_for_nothing_is_taken_again(sender, state):
+    sender.send(sender.begin(sha256=SHA256), 0, CONTENT)
+    Submission.objects.update(state=state)
+    assert sender.create(sha256=SHA256).status_code == 201
+
+
+def test_baseline_that_was_submitted_is_found(organizer, edition):
+    tus = Tus(organizer)
+    address = tus.begin(sha256=SHA256, system_title="B1.b")
+    tus.send(address, 0, CONTENT)
+    assert tus.create(sha256=SHA256, system_title="B1.b")["Location"] == address
+
+
+def test_deadline_does_not_hide_what_was_begun(sender, edition):
+    address = sender.begin(sha256=SHA256)
+    edition.submissions_close_at = timezone.now() - timedelta(minutes=1)
+    edition.save()
+    assert sender.create(sha256=SHA256)["Location"] == address
+    assert sender.create(sha256="0" * 64).status_code == 403
