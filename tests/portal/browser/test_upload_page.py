@@ -3,6 +3,8 @@
 UPLOAD_TEST_MB=2048 sends 2 GB in place of 48 MB.
 """
 
+import hashlib
+import os
 import threading
 import time
 from datetime import timedelta
@@ -68,7 +70,7 @@ def unfinished(team, path, bytes_here, **fields):
         system_kind="primary",
         created_by=team.memberships.get().user,
         expires_at=timezone.now() + timedelta(days=6),
-        **fields,
+        **{"claimed_sha256": hashlib.sha256(content).hexdigest()} | fields,
     )
     upload_path(upload).write_bytes(content[:bytes_here])
     return upload
@@ -254,13 +256,13 @@ def test_line_that_breaks_while_the_portal_is_asked_what_it_has_is_no_end(new_pa
     broken = []
 
     def answer(route):
-        if route.request.method == "GET" and len(broken) < 2:
+        if route.request.method == "POST" and len(broken) < 2:
             broken.append(route.request.url)
             route.abort("connectionreset")
         else:
             route.continue_()
 
-    page.route("**/api/uploads/*", answer)
+    page.route("**/api/uploads/", answer)
     choose(page, archive)
     send(page)
     page.wait_for_url("**/submissions/*/")
@@ -269,17 +271,115 @@ def test_line_that_breaks_while_the_portal_is_asked_what_it_has_is_no_end(new_pa
 
 
 def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, team, archive):
+    """It ends as the first did where that stopped: its whole content tells them apart."""
     upload = unfinished(team, archive, 700_000)
-    content = archive.read_bytes()[::-1]
+    content = bytes(100) + archive.read_bytes()[100:]
     archive.write_bytes(content)
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    choose(page, archive)
+    send(page)
+    words = "What was here of “quiet voices.tar.gz” is of another file; this one is sent from its beginning."
+    expect(page.locator("#sending-words")).to_have_text(words)
+    page.click("#pause")
+    page.unroute_all()
+    page.click("#pause")
+    page.wait_for_url("**/submissions/*/")
+    submitted = Submission.objects.get().upload
+    upload.refresh_from_db()
+    assert (submitted != upload, upload.state) == (True, "abandoned")
+    assert upload_path(submitted).read_bytes() == content
+
+
+def test_upload_of_a_colleague_stays_where_another_file_has_its_name(new_page, owner, team, archive):
+    upload = unfinished(team, archive, 700_000)
+    Upload.objects.update(created_by=make_user())
+    archive.write_bytes(archive.read_bytes()[::-1])
     page = new_page(owner)
     page.goto(PAGE)
     choose(page, archive)
     send(page)
     page.wait_for_url("**/submissions/*/")
-    submitted = Submission.objects.get().upload
-    assert submitted != upload
-    assert upload_path(submitted).read_bytes() == content
+    upload.refresh_from_db()
+    assert upload.state == "receiving"
+
+
+def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team, archive):
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    choose(page, archive)
+    send(page)
+    state_of(page, "sending")
+    page.click("#pause")
+    state_of(page, "paused")
+    page.unroute_all()
+    archive.write_bytes(archive.read_bytes()[::-1])
+    os.utime(archive, (1, 1))
+    page.click("#pause")
+    expect(page.locator("#file-words.errorlist")).to_have_text("The file has changed. Choose it again.")
+    wait_until(lambda: Upload.objects.get().state == "abandoned", "what was sent to be discarded")
+    choose(page, archive)
+    send(page)
+    page.wait_for_url("**/submissions/*/")
+    assert upload_path(Submission.objects.get().upload).read_bytes() == archive.read_bytes()
+
+
+def test_file_that_changes_while_it_is_sent_is_discarded(new_page, owner, team, archive):
+    """The line breaks, and the next try finds another file."""
+    page = new_page(owner)
+    page.goto(PAGE)
+    changed = []
+
+    def break_line(route):
+        if route.request.method != "PATCH":
+            return route.continue_()
+        if not changed:
+            archive.write_bytes(archive.read_bytes()[::-1])
+            os.utime(archive, (1, 1))
+            changed.append(True)
+        return route.abort("connectionreset")
+
+    page.route("**/api/uploads/*", break_line)
+    choose(page, archive)
+    send(page)
+    expect(page.locator("#file-words.errorlist")).to_have_text("The file has changed. Choose it again.")
+    expect(page.locator("#sending")).to_be_hidden()
+    wait_until(lambda: Upload.objects.get().state == "abandoned", "what was sent to be discarded")
+
+
+def test_file_that_is_removed_is_told(new_page, owner, team, archive):
+    page = new_page(owner)
+    page.goto(PAGE)
+    choose(page, archive)
+    archive.unlink()
+    send(page)
+    expect(page.locator("#file-words.errorlist")).to_have_text("The file is no longer there. Choose it again.")
+    assert Upload.objects.count() == 0
+
+
+def test_file_that_was_submitted_is_found_again(new_page, owner, team, archive):
+    page = new_page(owner)
+    for _ in range(2):
+        page.goto(PAGE)
+        page.click("text=A new primary system")
+        choose(page, archive)
+        send(page)
+        page.wait_for_url("**/submissions/*/")
+    assert (Submission.objects.count(), Upload.objects.count()) == (1, 1)
+
+
+@pytest.mark.parametrize("length", [0, 1, 55, 56, 63, 64, 65, 119, 120, 1000, 3 * MEBIBYTE + 7])
+def test_page_hashes_files_as_all_do(new_page, owner, team, tmp_path, length):
+    path = tmp_path / "file.zip"
+    path.write_bytes(bytes(7 * number % 251 for number in range(length)))
+    page = new_page(owner)
+    page.goto(PAGE)
+    choose(page, path)
+    words = "import(address).then(({ hashFile }) => hashFile(document.getElementById('file').files[0], () => {}))"
+    found = page.evaluate(f"address => {words}", "/static/portal/sha256.js")
+    assert found == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_refused_at_the_end_and_submitted_later(new_page, owner, team, archive):
@@ -338,9 +438,8 @@ def test_errors_of_the_portal_are_told_in_sentences(new_page, owner, team, archi
     choose(page, archive)
     page.context.clear_cookies()
     send(page)
-    page.wait_for_selector("#sending-error:not([hidden])")
-    expect(page.locator("#sending-error")).to_contain_text("You are no longer logged in")
-    expect(page.locator("#sending-state")).to_have_text("stopped")
+    expect(page.locator("#file-words.errorlist")).to_contain_text("You are no longer logged in")
+    expect(page.locator("#upload")).to_be_visible()
 
 
 # A bad line --------------------------------------------------------------------------------------
