@@ -6,6 +6,8 @@ Each other name is documented where it comes from.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -37,11 +39,20 @@ FIGURE_ENDINGS = ("svg", "pdf", "png", "csv")
 
 
 def table_metrics(tests: Mapping[str, DetectionMetrics]) -> DataFrame:
-    """The metrics of tests side by side: a row for each metric and its unit, a column for each test."""
+    """Return the metrics of tests side by side: a row for each metric and its unit, a column for each test.
+
+    A test whose equal scores leave the EER open has NaN; that, and what else limits the numbers, is warned of.
+    """
     from pandas import DataFrame
 
+    for label, test in tests.items():
+        for note in test.notes:
+            warnings.warn(f"{label}: {note}", stacklevel=2)
     values = {label: test.values() for label, test in tests.items()}
-    columns = {label: [found[key] for key in DETECTION_METRICS] for label, found in values.items()}
+    columns = {
+        label: [math.nan if tests[label].open_eer else found[key] for key in DETECTION_METRICS]
+        for label, found in values.items()
+    }
     return DataFrame(columns, index=[format_heading(metric) for metric in DETECTION_METRICS.values()])
 
 

@@ -27,13 +27,13 @@ from evaluation.attackers.traits import MEAN_F0, TRAITS, WORDS, MeanF0, score_wo
 from evaluation.attackers.trial_scores import PRESETS
 from evaluation.cli.arguments import require_entries
 from evaluation.cli.attack_lists import Lists, find_unknown_models, make_recipe, read_enrolment, read_test
+from evaluation.cli.attack_report import attack_content, print_numbers
 from evaluation.formats.audio_pairs import list_utterances
+from evaluation.formats.equal_scores import describe_open_eer
 from evaluation.formats.kaldi import read_text
-from evaluation.formats.results import AttackModel, Gender, Speech
-from evaluation.metrics.catalogue import EXPOSURE_METRICS, EXTRA_METRICS, find_metric, format_heading, format_value
+from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.detection import kaldi_eer
 from evaluation.objective_results.attack import (
-    attacks_of_training,
     average_models,
     choose_scorer,
     list_pairs,
@@ -43,9 +43,7 @@ from evaluation.objective_results.attack import (
 from evaluation.objective_results.attack_strength import UNHEARD, AttackStrength, Reliability, judge_attack
 from evaluation.objective_results.compute import Objective
 from evaluation.objective_results.sources import Attacker, Scorer, Sources, Vectors
-from evaluation.objective_results.values import Number
 from evaluation.objective_results.vector_files import extract_vectors, read_vectors
-from evaluation.objective_results.voice_extras import WORTH
 from speech.encoders import registry
 from speech.encoders.contract import Device, Engine, SpeakerEncoder
 from speech.model_files.devices import load_where_it_can
@@ -60,8 +58,6 @@ DESCRIPTION = (
 TRAINED = "trained"
 READY = "ready-vectors"
 LOCK = ".attack.lock"
-_SHOWN = (("eer", "kaldi"), ("eer", "rocch"), ("min_cllr", "pav"), ("linkability", ""))
-_VOICES = ("gain_of_voice_distinctiveness", "de_identification")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,9 +139,9 @@ def run(options: argparse.Namespace) -> int:
             rivals = _attack_by_rivals(options, every, audio)
         verdicts = _judge(options, objective, tests, rivals)
     if options.json:
-        terminal.print_json(_content(name, folder, objective, problems) | _strength_content(verdicts, rivals))
+        terminal.print_json(attack_content(name, folder, objective, problems) | _strength_content(verdicts, rivals))
     else:
-        _print_numbers(objective, tests, training)
+        print_numbers(objective, tests, training)
         _print_strength(verdicts, rivals)
         terminal.print_text(f"\nScore files and matrices: {folder}")
     code = terminal.print_problems(problems)
@@ -409,7 +405,7 @@ def _load_shipped(engine: Engine, device: Device) -> SpeakerEncoder:
 
 
 def _eers(every: Sequence[Lists], enrolment: Vectors, heard: Vectors, score: Scorer) -> Iterator[tuple[str, float]]:
-    """Name and EER (Kaldi), in per cent, of each trial set of which targets and nontargets can be scored."""
+    """Name and EER (Kaldi), in per cent, of each trial set of which targets and nontargets can be scored apart."""
     enrolled, *tests = every
     for one in tests:
         assert one.trials is not None  # noqa: S101 - `read_test` reads them
@@ -419,7 +415,9 @@ def _eers(every: Sequence[Lists], enrolment: Vectors, heard: Vectors, score: Sco
         targets = np.array([target for _, target in scored], bool)
         if targets.any() and not targets.all():
             scores = score(models, heard, [pair for pair, _ in scored])
-            yield one.name, 100 * kaldi_eer(scores[targets], scores[~targets])
+            target, nontarget = scores[targets], scores[~targets]
+            if not describe_open_eer(target, nontarget):
+                yield one.name, 100 * kaldi_eer(target, nontarget)
 
 
 def _list_other_seeds(trained: Path) -> list[Path]:
@@ -441,6 +439,8 @@ def _judge(
     """What is known against the trained attacker, by trial set."""
     description = read_description(options.trained)
     own, system = description.final.own_eer, description.system
+    if description.final.own_eer_open:
+        rivals.why_not.append(f"The EER on its own training speakers is unknown: {description.final.own_eer_open}.")
     unheard = 100.0 * (options.system != system) if options.system and system else None
     found = {
         (one.identity.data_set, one.identity.metric, one.identity.estimator): one.value
@@ -491,106 +491,3 @@ def _strength_content(verdicts: Mapping[str, Reliability], rivals: _Rivals) -> d
         for name, one in verdicts.items()
     ]
     return {"strength": rows, "why_not_checked": rivals.why_not} if rows else {}
-
-
-# What is said --------------------------------------------------------------------------------------
-
-
-def _print_numbers(objective: Objective, tests: Sequence[Lists], training: Speech) -> None:
-    rows, every = [], list(objective.numbers.values())
-    header = ["trials", "attacker"]
-    for metric in (find_metric(*key) for key in _SHOWN):
-        header += [format_heading(metric), "95 % interval"] if metric.key == "kaldi_eer" else [format_heading(metric)]
-    for one in tests:
-        for attack in attacks_of_training(training):
-            found = {
-                (number.identity.metric, number.identity.estimator): number
-                for number in every
-                if number.identity.data_set == one.name and number.identity.attack_model is attack
-            }
-            if found:
-                rows.append([one.name, str(attack), *_cells(found)])
-    if not rows:
-        return
-    terminal.print_table(header, rows, numbers_from=2)
-    _print_exposure(every, tests, training)
-    _print_voices(every)
-    _print_extras(every)
-
-
-def _print_exposure(numbers: Sequence[Number], tests: Sequence[Lists], training: Speech) -> None:
-    """What the EER hides, a table for each trial set; intervals below the measures that have one."""
-    by_test = {(one.identity.data_set, one.identity.attack_model, one.identity.metric): one for one in numbers}
-    for test in tests:
-        every = [(test.name, attack) for attack in attacks_of_training(training)]
-        columns = [column for column in every if any((*column, key) in by_test for key in EXPOSURE_METRICS)]
-        rows = []
-        for key, metric in EXPOSURE_METRICS.items():
-            found = [by_test.get((*column, key)) for column in columns]
-            rows.append([format_heading(metric), *(format_value(one.value if one else None, metric) for one in found)])
-            if any(one is not None and one.has_interval for one in found):
-                rows.append(["  95 % interval", *(_limits(one) if one else terminal.NONE for one in found)])
-        if columns:
-            terminal.print_text()
-            header = [f"{test.name}, beyond the EER", *(str(attack) for _, attack in columns)]
-            terminal.print_table(header, rows, numbers_from=1)
-
-
-def _cells(found: Mapping[tuple[str, str], Number]) -> list[str]:
-    cells = []
-    for key in _SHOWN:
-        number = found[key]
-        cells.append(format_value(number.value, number.metric))
-        if key == ("eer", "kaldi"):
-            cells.append(_limits(number))
-    return cells
-
-
-def _limits(number: Number) -> str:
-    if number.low is None or number.high is None:
-        return terminal.NONE
-    return f"{format_value(number.low, number.metric)} to {format_value(number.high, number.metric)}"
-
-
-def _print_voices(numbers: Sequence[Number]) -> None:
-    voices = [number for number in numbers if number.identity.metric in _VOICES]
-    if voices:
-        terminal.print_text()
-        rows = [
-            [one.identity.data_set, format_heading(one.metric), format_value(one.value, one.metric), _limits(one)]
-            for one in voices
-        ]
-        terminal.print_table(["trials", "voices", "value", "95 % interval"], rows, numbers_from=2)
-
-
-def _print_extras(numbers: Sequence[Number]) -> None:
-    """Gender preservation and the inversion attack, with what each is worth."""
-    extras = [one for one in numbers if one.identity.metric in EXTRA_METRICS and one.identity.gender is Gender.ALL]
-    if not extras:
-        return
-    rows = []
-    for one in extras:
-        form = ", originals" if one.identity.speech is Speech.ORIGINAL else ""
-        rows.append([one.identity.data_set, format_heading(one.metric) + form, format_value(one.value, one.metric)])
-    terminal.print_text()
-    terminal.print_table(["speakers", "extras", "value"], rows, numbers_from=2)
-    for metric, sentence in WORTH.items():
-        terminal.print_text()
-        terminal.print_paragraph(f"{EXTRA_METRICS[metric].label}: {sentence}")
-
-
-def _content(name: str, folder: Path, objective: Objective, problems: Sequence[Problem]) -> dict[str, object]:
-    tested = ("data_set", "gender", "metric", "estimator", "speech", "attack_model")
-    numbers = [
-        {name: getattr(one.identity, name) for name in tested}
-        | {"value": one.value, "unit": one.metric.unit, "low": one.low, "high": one.high, "n": one.n}
-        for one in objective.numbers.values()
-    ]
-    missing = [{"what": one.what, "reason": one.reason} for one in objective.missing]
-    return {
-        "attacker": name,
-        "results": str(folder),
-        "numbers": numbers,
-        "missing": missing,
-        "problems": terminal.problem_rows(problems),
-    }

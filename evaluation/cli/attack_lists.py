@@ -94,6 +94,7 @@ def make_recipe(enrolment: Lists, *tests: Lists) -> Recipe:
     """These lists as an edition without averages."""
     sets = {enrolment.name: DataSet(enrolment.name, "enrolment", "", "all")}
     for one in tests:
-        sets[one.name] = DataSet(one.name, "trial", "", one.gender, enrolment=enrolment.name)
+        targets = None if one.trials is None else int(one.trials.targets.sum())
+        sets[one.name] = DataSet(one.name, "trial", "", one.gender, enrolment=enrolment.name, targets=targets)
     models = tuple(str(attack) for attack in AttackModel)
     return Recipe("files", "Files", "_anon", (), models, (), sets, (), {"main": Track("main", ())})

@@ -27,15 +27,18 @@ from evaluation.metrics.catalogue import (
 )
 from evaluation.metrics.detection import DetectionMetrics, detection_metrics
 from evaluation.metrics.exposure import Exposure, Trials, bootstrap_exposure, measure_exposure
+from evaluation.metrics.linkability import FEW_TARGETS_EXPLANATION, note_few_targets
 from evaluation.notebook import FIGURE_ENDINGS, save_det
 from evaluation.objective_results.recomputation import encode_trials, join_files
 
 DESCRIPTION = (
     "Detection metrics of Kaldi score files: equal error rates by three estimators, C_llr, min C_llr, linkability, "
     "ZEBRA, AUC and minDCF. Also privacy beyond the EER: targets found at few false alarms, ranks, single speakers. "
-    "Intervals over speakers and a DET figure on request."
+    "Intervals over speakers and a DET figure on request. A file whose scores have errors gets no numbers: those of "
+    "what is left would be of another test."
 )
 LEVEL = 0.95
+_MARK = "*"  # of D_sys of few targets
 _IN_PERCENT = {"kaldi_eer", "rocch_eer", "speechbrain_eer"}
 _UNREADABLE = {"missing-file", "not-a-file", "wrong-encoding", "not-text", "long-line", "empty-file"}
 
@@ -71,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class _Result:
-    """A score file with what it gives; no intervals where none were asked for."""
+    """A score file without errors and what it gives; no intervals where none were asked for."""
 
     name: str
     path: Path
@@ -87,19 +90,27 @@ def run(options: argparse.Namespace) -> int:
     """Measure, report, draw; the exit code."""
     _check_options(options)
     names = options.label or _short_names(options.scores)
-    results = [_measure(name, path, options.trials) for name, path in zip(names, options.scores, strict=True)]
-    problems = tuple(dict.fromkeys(problem for one in results for problem in one.joined.problems))
-    if options.bootstrap:
+    paths = dict(zip(names, options.scores, strict=True))
+    every = {name: _join(path, options.trials) for name, path in paths.items()}
+    problems = tuple(dict.fromkeys(problem for joined in every.values() for problem in joined.problems))
+    results = [_measure(name, paths[name], joined) for name, joined in every.items() if joined.complete]
+    if options.bootstrap and results:
         results = _with_intervals(results, options)
-    for path in options.det:
+    for path in options.det if results else ():
         with writing(path):
             save_det(path, {one.name: one.metrics for one in results})
     if options.json:
-        print_json(_content(options, results, problems))
+        measured = {one.name: _measured_content(one) for one in results}
+        rows = [_row(name, paths[name], joined, measured.get(name)) for name, joined in every.items()]
+        print_json(_content(options, rows, problems))
     else:
-        _print_numbers(results)
-        _print_exposure(results)
-        _print_footnotes(options, results)
+        if results:
+            _print_numbers(results)
+            _print_exposure(results)
+            _print_footnotes(options, results)
+        for name, joined in every.items():
+            if not joined.complete:
+                print_text(f"\n{name}: no numbers. {_without_numbers(joined)}")
     return print_problems(problems)
 
 
@@ -126,7 +137,7 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
-def _measure(name: str, scores: Path, trials: Path) -> _Result:
+def _join(scores: Path, trials: Path) -> JoinedScores:
     joined = join_files(scores, trials)
     for problem in joined.problems:
         if problem.code in _UNREADABLE:
@@ -136,8 +147,19 @@ def _measure(name: str, scores: Path, trials: Path) -> _Result:
         reasons = [problem.sentence() for problem in joined.problems][:1]
         sentence = f"{scores}: expected scores of target and nontarget trials of {trials}, found {found}."
         raise CommandError(" ".join([sentence, *reasons]))
+    return joined
+
+
+def _measure(name: str, path: Path, joined: JoinedScores) -> _Result:
     measured, encoded = detection_metrics(joined.target_scores, joined.nontarget_scores), encode_trials(joined)
-    return _Result(name, scores, joined, measured, encoded, measure_exposure(encoded))
+    return _Result(name, path, joined, measured, encoded, measure_exposure(encoded))
+
+
+def _without_numbers(joined: JoinedScores) -> str:
+    """Why scores with errors give no numbers, in a sentence."""
+    if joined.open_eer:
+        return f"{joined.open_eer[:1].upper()}{joined.open_eer[1:]}."
+    return "The scores have errors, and numbers of what is left would be those of another test."
 
 
 def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> list[_Result]:
@@ -183,14 +205,12 @@ def _speakers(joined: JoinedScores, speaker_of: Mapping[str, str], path: Path) -
 
 def _print_numbers(results: Sequence[_Result]) -> None:
     every = [one.metrics for one in results]
-    left_out = [one.joined.missing + one.joined.not_finite for one in results]
     # name, key of the interval, a cell for each file
     rows: list[tuple[str, str, list[str]]] = [
         ("target trials", "", [str(one.n_target) for one in every]),
         ("nontarget trials", "", [str(one.n_nontarget) for one in every]),
-        *([("trials without a score", "", [str(number) for number in left_out])] if any(left_out) else []),
         *(
-            (format_heading(metric), key, [format_value(one.values()[key], metric) for one in every])
+            (format_heading(metric), key, [_cell(key, one) for one in every])
             for key, metric in DETECTION_METRICS.items()
         ),
         ("ZEBRA category", "", [one.zebra.category for one in every]),
@@ -202,6 +222,11 @@ def _print_numbers(results: Sequence[_Result]) -> None:
         for line, (_, key, cells) in zip(table, rows, strict=True):
             line += [cells[place], _limits(one.intervals, key)] if one.intervals else [cells[place]]
     print_table(header, table, numbers_from=1)
+
+
+def _cell(key: str, measured: DetectionMetrics) -> str:
+    mark = _MARK if key == "linkability" and note_few_targets(measured.n_target) else ""
+    return format_value(measured.values()[key], DETECTION_METRICS[key]) + mark
 
 
 def _print_exposure(results: Sequence[_Result]) -> None:
@@ -240,6 +265,8 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
     drawn = f"{options.bootstrap} resamples of the speakers of trials and models, {seed}"
     notes = [f"Intervals: {drawn}."] if options.bootstrap else []
     notes += [f"DET figure: {path}" for path in options.det]
+    if few := dict.fromkeys(filter(None, (note_few_targets(one.metrics.n_target) for one in results))):
+        notes.append(f"{_MARK} {'; '.join(few)}. {FEW_TARGETS_EXPLANATION}")
     if any(one.metrics.kaldi_eer > 0.5 for one in results):
         notes.append(
             "An EER above 50 %: the attacker is misled, or the scores are distances. “EER, better sign” is the EER "
@@ -249,29 +276,44 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
         print_text("\n" + "\n".join(notes))
 
 
-def _content(options: argparse.Namespace, results: Sequence[_Result], problems: Sequence[Problem]) -> dict[str, object]:
-    rows = []
-    for one in results:
-        named = ("n_target", "n_nontarget", "kaldi_threshold", "speechbrain_threshold")
-        row: dict[str, object] = {"name": one.name, "scores": str(one.path)}
-        row |= {name: getattr(one.joined, name) for name in ("missing", "not_finite")}
-        row |= {name: getattr(one.metrics, name) for name in named}
-        row |= {"metrics": dict(one.metrics.values()), "zebra_category": one.metrics.zebra.category}
-        if one.intervals:
-            row["intervals"] = {key: _in_unit(key, each) for key, each in one.intervals.items()}
-        rows.append(row | {"exposure": _exposure_content(one)})
-    units = {key: metric.unit for key, metric in DETECTION_METRICS.items()}
+def _content(
+    options: argparse.Namespace, rows: Sequence[Mapping[str, object]], problems: Sequence[Problem]
+) -> dict[str, object]:
+    """Every number is in the unit that `units` names by its key, wherever it stands."""
+    metrics = DETECTION_METRICS | EXPOSURE_METRICS
+    units = {key: metric.unit for key, metric in metrics.items()}
     content: dict[str, object] = {"trials": str(options.trials), "units": units, "results": rows}
     if options.bootstrap:
         content["bootstrap"] = {"resamples": options.bootstrap, "seed": options.seed, "level": LEVEL}
     return content | {"problems": problem_rows(problems)}
 
 
+def _row(name: str, path: Path, joined: JoinedScores, measured: Mapping[str, object] | None) -> dict[str, object]:
+    row: dict[str, object] = {"name": name, "scores": str(path)}
+    row |= {key: getattr(joined, key) for key in ("missing", "not_finite")}
+    if measured is None:
+        return row | {"metrics": None, "reason": _without_numbers(joined)}
+    return row | measured
+
+
+def _measured_content(one: _Result) -> dict[str, object]:
+    named = ("n_target", "n_nontarget", "kaldi_threshold", "speechbrain_threshold")
+    row: dict[str, object] = {name: getattr(one.metrics, name) for name in named}
+    row |= {"metrics": dict(one.metrics.values()), "zebra_category": one.metrics.zebra.category}
+    row["linkability_note"] = note_few_targets(one.metrics.n_target)
+    if one.intervals:
+        row["intervals"] = {key: _in_unit(key, each) for key, each in one.intervals.items()}
+    return row | {"exposure": _exposure_content(one)}
+
+
 def _exposure_content(one: _Result) -> dict[str, object]:
     """What the EER hides; the names of the speakers are those of the files that were given."""
     found, ranks = one.exposure, one.exposure.ranks
     content: dict[str, object] = {"metrics": dict(found.values()), "reasons": dict(found.reasons)}
-    content["speakers"] = [asdict(each) for each in found.speakers]
+    content["speakers"] = [
+        asdict(each) | {"kaldi_eer": 100 * each.kaldi_eer, "linkability_note": note_few_targets(each.n_target)}
+        for each in found.speakers
+    ]
     if ranks is not None:
         content["ranks"] = {"counts": ranks.counts.tolist(), "fitted": ranks.is_fitted, "left_out": ranks.n_left_out}
     if one.exposure_intervals:

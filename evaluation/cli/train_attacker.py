@@ -276,6 +276,11 @@ def _print_report(row: ReportRow, folders: Iterable[Path]) -> None:
             f"\n{unused} utterances were not used: none of their segments is as long and as loud as the recipe "
             "requires (shortest_s, quietest_amplitude)."
         )
+    for one in row.seeds:
+        if one.training.own_eer_open:
+            terminal.print_text(
+                f"\nSeed {one.seed}, held-out segments against their own speakers: {one.training.own_eer_open}."
+            )
     terminal.print_text("\nTrained recognisers: " + ", ".join(str(folder) for folder in folders))
 
 

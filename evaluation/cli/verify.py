@@ -106,10 +106,12 @@ class _Recomputation:
     Attributes:
         files: score files that were measured.
         numbers: every reported number of them, in every place where it stands.
+        faulty: score files with errors, of which no number is given: that of what is left would be another test's.
     """
 
     files: tuple[str, ...]
     numbers: tuple[RecomputedNumber, ...]
+    faulty: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +168,11 @@ def _recompute(system: SystemResults, recipe: Recipe, data: Path) -> tuple[_Reco
     problems = ProblemList()
     files = terminal.track_progress(system.scores, len(system.scores), "score files")
     tests = list(measure_tests(system, recipe.data_sets, trials, problems, files))
-    numbers = tuple(number for test in tests for number in test.numbers)
+    whole = [test for test in tests if test.joined.complete]
+    numbers = tuple(number for test in whole for number in test.numbers)
     problems.keep(unlike(one, "unlike-scores") for one in numbers if not one.agrees)
-    return _Recomputation(tuple(test.file.name for test in tests), numbers), problems.report()
+    faulty = tuple(test.file.name for test in tests if not test.joined.complete)
+    return _Recomputation(tuple(test.file.name for test in whole), numbers, faulty), problems.report()
 
 
 def _value_or_reason(find: Callable[[], WeightedAverage]) -> tuple[float | None, str]:
@@ -274,6 +278,8 @@ def _print_recomputed(recomputed: _Recomputation, *, brief: bool) -> None:
     terminal.print_text(
         f"  {len(recomputed.files)} score files; {same} of {len(recomputed.numbers)} reported numbers agree."
     )
+    for name in recomputed.faulty:
+        terminal.print_text(f"  {name}: no numbers, because its scores have errors.")
     rows = dict.fromkeys(_recomputed_row(one) for one in recomputed.numbers if not (brief and one.agrees))
     if rows:
         terminal.print_text()
@@ -319,6 +325,7 @@ def _content(report: _Report) -> dict[str, object]:
     }
     if report.recomputed is not None:
         content["scores"] = list(report.recomputed.files)
+        content["without_numbers"] = list(report.recomputed.faulty)
         content["recomputed"] = [_recomputed_content(one) for one in report.recomputed.numbers]
     return content
 

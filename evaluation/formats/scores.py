@@ -19,9 +19,13 @@ from numpy.typing import NDArray
 from common.columns import PADDING, WORD_BYTES, Columns, Field, as_words, gather, read_columns
 from common.problems import ROWS_PER_CAUSE, Problem, Severity, has_errors
 from common.text_files import Source
+from evaluation.formats.equal_scores import describe_open_eer
 
 SCORE_FORM = "<model> <utterance> <score>"
 TRIAL_FORM = "<model> <utterance> target|nontarget"
+DIFFERING = "scores that differ between trials"
+WITH_ALL_DIGITS = "Write the scores with all of their digits, one for each trial."
+FEW_SCORES, FEW_TRIALS = 2, 20  # decisions or one constant, where so many trials would have had scores of their own
 MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 Rows = NDArray[np.int64]
@@ -90,6 +94,11 @@ class JoinedScores:
         return not has_errors(self.problems)
 
     @property
+    def open_eer(self) -> str:
+        """What equal scores leave open of the EER, in words; empty where that is next to nothing."""
+        return next((problem.found for problem in self.problems if problem.code == "equal-scores"), "")
+
+    @property
     def target_scores(self) -> NDArray[np.float64]:
         return self.scores[self.targets]
 
@@ -143,7 +152,8 @@ def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
     Problems reported, each with file and line, the first few of a kind and the number of the others: ``missing-score``,
     ``extra-score``, ``repeated-score``, ``not-finite-score``, ``repeated-trial``, ``one-class`` (only target or only
     nontarget trials; no detection metric is defined), ``other-trials`` (one in place of all missing and extra scores,
-    where no score is of a trial), and as a warning ``inverted-scores``.
+    where no score is of a trial), ``equal-scores`` (so many equal ones that they leave the EER open), and as warnings
+    ``few-scores`` and ``inverted-scores``.
 
     Of a file of which nothing could be read, only its own problems are reported, not every trial once more.
 
@@ -176,13 +186,16 @@ def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
         problems += _examples(match.extra, lambda row: _extra(scores, trials, row))
     problems += _repeats(scores, match.repeated)
     problems += _examples(np.sort(broken), lambda row: _not_finite(scores, row))
-    problems += _one_class(trials) + ([_inverted(scores, values, targets)] if inverted else [])
+    problems += _one_class(trials) + _equal_scores(scores.name, values, targets)
+    problems += [_inverted(scores, values, targets)] if inverted else []
     return JoinedScores(values, targets, pairs, *counts, inverted, tuple(problems))
 
 
 def list_score_problems(scores: ScoreTable) -> tuple[Problem, ...]:
-    """What is wrong with scores as long as their trials are not known: ``repeated-score``, ``not-finite-score``, and
-    the problems of the file.
+    """Return what is wrong with scores as long as their trials are not known.
+
+    ``repeated-score``, ``not-finite-score``, ``equal-scores`` (one for all; of two or more only the trials tell what
+    they leave open), and the problems of the file.
     """
     _, first, same = np.unique(scores.pairs, return_index=True, return_inverse=True)
     repeated = np.flatnonzero(first[same.reshape(-1)] != np.arange(len(scores.pairs)))
@@ -190,7 +203,16 @@ def list_score_problems(scores: ScoreTable) -> tuple[Problem, ...]:
         *scores.problems,
         *_repeats(scores, repeated),
         *_examples(np.flatnonzero(~np.isfinite(scores.scores)), lambda row: _not_finite(scores, row)),
+        *_one_score(scores),
     )
+
+
+def _one_score(scores: ScoreTable) -> list[Problem]:
+    values = np.unique(scores.scores.astype(np.float32))
+    if len(scores.scores) < 2 or len(values) > 1 or not np.isfinite(values).all():
+        return []
+    found = f"one score, {scores.scores[0]:g}, for all {len(scores.scores):,}"
+    return [Problem("equal-scores", scores.name, DIFFERING, found, WITH_ALL_DIGITS)]
 
 
 def _is_unreadable(table: ScoreTable | TrialTable) -> bool:
@@ -294,6 +316,19 @@ def _one_class(trials: TrialTable) -> list[Problem]:
     shown = "only target trials" if found else "only nontarget trials"
     remedy = "Check the last column: no detection metric is defined for one class."
     return [Problem("one-class", trials.name, "target and nontarget trials", shown, remedy)]
+
+
+def _equal_scores(name: str, scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> list[Problem]:
+    """Say that equal scores leave the EER open, else that there are so few that it can take few values only."""
+    if not targets.any() or targets.all():
+        return []
+    if found := describe_open_eer(scores[targets], scores[~targets]):
+        return [Problem("equal-scores", name, DIFFERING, found, WITH_ALL_DIGITS)]
+    for what, side in (("target", scores[targets]), ("nontarget", scores[~targets])):
+        if len(side) >= FEW_TRIALS and len(np.unique(side[:FEW_TRIALS])) <= FEW_SCORES >= len(np.unique(side)):
+            expected, found = DIFFERING, f"{len(np.unique(side))} different for {len(side):,} {what} trials"
+            return [Problem("few-scores", name, expected, found, WITH_ALL_DIGITS, Severity.WARNING)]
+    return []
 
 
 def _are_inverted(scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from common.arrays import Floats
 from common.errors import MetricInputError
+from evaluation.formats.equal_scores import describe_open_eer
 from evaluation.metrics import calibration
 from evaluation.metrics.calibration import (
     Compatibility,
@@ -32,7 +33,8 @@ from evaluation.metrics.calibration import (
     sort_scores,
     tie_starts,
 )
-from evaluation.metrics.linkability import compute_linkability
+from evaluation.metrics.catalogue import DETECTION_METRICS, format_heading
+from evaluation.metrics.linkability import compute_linkability, note_few_targets
 from evaluation.metrics.zebra import Zebra, compute_zebra
 
 Estimator = Literal["kaldi", "rocch", "speechbrain"]
@@ -90,6 +92,7 @@ class DetectionMetrics:
         zebra: population, individual, category.
         auc: area under the ROC curve, in [0, 1].
         min_dcf_01, min_dcf_001: normalised minimum detection cost at target priors of 0.01 and 0.001.
+        open_eer: what equal scores leave open of the equal error rates, in words; empty where that is next to nothing.
         det: the whole curve; no part of equality.
     """
 
@@ -107,7 +110,14 @@ class DetectionMetrics:
     auc: float
     min_dcf_01: float
     min_dcf_001: float
+    open_eer: str
     det: DetCurve = field(compare=False, repr=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What limits the numbers, in words, to be read beside them."""
+        few = note_few_targets(self.n_target)
+        return tuple(filter(None, (self.open_eer, few and f"linkability is {few}")))
 
     def values(self) -> Mapping[str, float]:
         """The numbers by their key in the catalogue and in its units: equal error rates in percent."""
@@ -126,9 +136,10 @@ class DetectionMetrics:
         }
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        rows = (f"<tr><th>{key}</th><td>{value:.6g}</td></tr>" for key, value in self.values().items())
-        return f"<table>{''.join(rows)}</table>"
+        """Return what a notebook shows: the numbers with their units, and what limits them."""
+        headings = {key: format_heading(metric) for key, metric in DETECTION_METRICS.items()}
+        rows = (f"<tr><th>{headings[key]}</th><td>{value:.6g}</td></tr>" for key, value in self.values().items())
+        return f"<table>{''.join(rows)}</table>" + "".join(f"<p>{note}.</p>" for note in self.notes)
 
 
 def detection_metrics(
@@ -171,6 +182,7 @@ def detection_metrics(
         auc=_area(det),
         min_dcf_01=_least_cost(det, 0.01),
         min_dcf_001=_least_cost(det, 0.001),
+        open_eer=describe_open_eer(scores.targets, scores.nontargets),
         det=det,
     )
 

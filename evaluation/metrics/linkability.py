@@ -19,6 +19,12 @@ TARGETS_PER_BIN = 10
 MAX_BINS = 100
 # With fewer, the half bins that are lost at both ends and the chance of each bin weigh too much to compare systems.
 FEW_TARGETS = 200
+FEW = "unreliable"
+FEW_TARGETS_EXPLANATION = (
+    f"Linkability sorts scores into a bin for each {TARGETS_PER_BIN} target trials. With fewer than {FEW_TARGETS} it "
+    "is unreliable: scores that separate every speaker stay below 1, and fewer than 20 target trials give 0 for any "
+    "scores."
+)
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -68,6 +74,11 @@ def compute_linkability(
     linked = np.divide(np.maximum(mated - other, 0.0), total, out=np.zeros(bins), where=total > 0) * mated
     value = float(linked @ _trapezoid_weights(edges))
     return value if official else min(value, 1.0)
+
+
+def note_few_targets(targets: int) -> str:
+    """Return the note that D_sys of so many target trials carries wherever it stands; empty where it needs none."""
+    return f"{FEW}: {targets} target trials" if targets < FEW_TARGETS else ""
 
 
 def _shares(ascending: Floats, edges: Floats) -> Floats:

@@ -42,7 +42,7 @@ from evaluation.objective_results.results.expected import detection_name
 from evaluation.objective_results.results.folders import ScoreFile, SystemResults
 from evaluation.objective_results.results.results_2022 import SIMILARITY_FOLDER
 from evaluation.objective_results.sources import Attacker, Scorer, Sources, Vector, Vectors, Work
-from evaluation.objective_results.values import ATTACKS, Basis, Missing, number_words
+from evaluation.objective_results.values import ATTACKS, Basis, Missing, add_notes, number_words
 from evaluation.objective_results.voice_extras import add_extras
 from evaluation.protocols.recipes import DataSet
 from speech.encoders import long_term_spectrum
@@ -92,7 +92,9 @@ def run_attack(
         add_extras(work, attacker)
     progress("Averaging", 0, 0)
     add_averages(work)
-    return Objective(work.numbers, work.replicates, tuple(_missing(work)), work.problems.report())
+    missing = tuple(_missing(work))
+    numbers = add_notes(work.numbers, sources.recipe, missing)
+    return Objective(numbers, work.replicates, missing, work.problems.report())
 
 
 def _score_files(place: Path, attacker: Attacker, sources: Sources, progress: Progress) -> Iterator[ScoreFile]:

@@ -44,7 +44,6 @@ from evaluation.objective_results.recomputation import (
 )
 from evaluation.objective_results.results.folders import ScoreFile
 from evaluation.objective_results.results.results_2022 import SIMILARITY_FOLDER
-from evaluation.objective_results.results.score_files import find_equal_scores
 from evaluation.objective_results.sources import Sources, Work
 from evaluation.objective_results.values import MEASURES, Basis
 from evaluation.protocols.recipes import DataSet, Recipe
@@ -71,12 +70,11 @@ def add_detection(work: Work, *, in_part: bool = False) -> None:
     shown = _with_progress(work, files)
     for test in measure_tests(work.system, sources.recipe.data_sets, trials, work.problems, shown):
         measured.add(test_key(test.file))
-        equal = () if in_part else find_equal_scores(test.joined, test.file.name)
-        work.problems.keep(equal)
-        reason = _incomplete(test) or next((f"{one.file}: {one.found}" for one in equal), "")
+        open_eer = test.joined.open_eer
+        reason = f"{test.file.name}: {open_eer}" if open_eer else _incomplete(test)
         if reason:
             work.reasons |= dict.fromkeys(_identities(work, test.file), reason)
-        if in_part or not reason:
+        if not reason or (in_part and not open_eer):
             _add_test(work, test)
             work.kept(test)
     for file in files:

@@ -19,6 +19,7 @@ from typing import Any
 from common.rounding import has_width
 from evaluation.formats.results import CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, Metric, find_metric
+from evaluation.metrics.linkability import note_few_targets
 from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
 from evaluation.protocols.recipes import Average, Gate, Recipe, Track
 
@@ -101,6 +102,7 @@ class Number:
         n: trials, words or utterances that it rests on; data sets of an average.
         reported: what the team's files state, as `reported_text` writes it, found at `reported_in`.
         agrees: whether the reported number is this value in print; None where one of both is missing.
+        note: what limits it, to be read wherever it stands; set where numbers are read (`add_notes`).
     """
 
     identity: NumberIdentity
@@ -114,6 +116,7 @@ class Number:
     reported_text: str = ""
     reported_in: str = ""
     agrees: bool | None = None
+    note: str = ""
 
     @property
     def metric(self) -> Metric:
@@ -407,6 +410,45 @@ def select_complete(
             for name in members.get((identity.metric, identity.data_set), (identity.data_set,))
         )
     }
+
+
+def add_notes(
+    numbers: Mapping[NumberIdentity, Number],
+    recipe: Recipe,
+    missing: Iterable[Missing] = (),
+    targets: Mapping[tuple[str, str], int] | None = None,
+) -> dict[NumberIdentity, Number]:
+    """Return the numbers, each with what limits it: few target trials for linkability, trials without a score.
+
+    Args:
+        missing: of attacks that are measured as far as their scores go, what they lack.
+        targets: target trials by data set and attack model, where they are others than those of the recipe.
+    """
+    causes = {one.what: one.cause for one in missing}
+    in_part = {
+        _test(identity): cause
+        for identity in numbers
+        if (identity.metric, identity.estimator) == MEASURES[0] and (cause := causes.get(number_words(identity)))
+    }
+    averaged = {
+        f"{AVERAGE}{split}": names
+        for track in recipe.tracks.values()
+        for average in track.averages
+        for split, names in average.weights.items()
+        if average.metric == "eer"
+    }
+    found = {}
+    for identity, number in numbers.items():
+        sets = averaged.get(identity.data_set, (identity.data_set,)) if identity.metric in DETECTION else ()
+        notes = [
+            f"in part: {in_part[test]}" for one in sets if (test := _test(replace(identity, data_set=one))) in in_part
+        ]
+        if identity.metric == "linkability" and number.is_recomputed and identity.data_set in recipe.data_sets:
+            count = (targets or {}).get((identity.data_set, str(identity.attack_model)))
+            count = recipe.data_sets[identity.data_set].targets if count is None else count
+            notes.append("" if count is None else note_few_targets(count))
+        found[identity] = replace(number, note="; ".join(filter(None, notes)))
+    return found
 
 
 def _test(identity: NumberIdentity) -> tuple[object, ...]:

@@ -83,6 +83,7 @@ class NumberSerializer(Shape):
     spread = low = high = serializers.FloatField(allow_null=True)
     n = serializers.IntegerField(allow_null=True)
     basis = serializers.CharField(help_text="From what the value was computed, in words.")
+    note = serializers.CharField(help_text="What limits it, such as few target trials; else empty.")
     category = serializers.CharField(help_text="The letter of a ZEBRA category, whose value is 0 to 6; else empty.")
     is_recomputed = serializers.BooleanField()
     reported = serializers.FloatField(required=False, allow_null=True)

@@ -91,6 +91,9 @@ def _say_values(values: dict[str, Any], *, shows_all: bool) -> int:
         ]
         for title, rows in (("Weighted averages", averages), ("By data set", shown)):
             _print_numbers(title, rows, shows_all=shows_all)
+        for note in dict.fromkeys(one["note"] for one in (*averages, *shown) if one.get("note")):
+            marked = (one for one in (*averages, *shown) if one.get("note") == note)
+            print_paragraph(f"\n* {'; '.join(dict.fromkeys(_test_of(one) for one in marked))}: {note}.")
         if len(shown) < len(of_sets):
             print_paragraph(f"\n{len(of_sets) - len(shown)} more numbers: --all shows them, --csv has every digit.")
     elif not values["speech"]:
@@ -152,6 +155,10 @@ def _plain(number: dict[str, Any], which: str = "value") -> str:
     return fixed(number[which], _label_and_decimals(number)[1]) if "e" in text else text
 
 
+def _test_of(number: dict[str, Any]) -> str:
+    return ", ".join(filter(None, (number["data_set"].replace("_", " "), number["attack_model"])))
+
+
 def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tuple[str, ...]:
     _, decimals = _label_and_decimals(number)
     unit = number["unit"] if number["is_recomputed"] else None
@@ -166,7 +173,7 @@ def _row(number: dict[str, Any], *, has_reported: bool, shows_all: bool) -> tupl
         number["gender"],
         _measure(number),
         condition,
-        number.get("category") or value,
+        (number.get("category") or value) + ("*" if number.get("note") else ""),
         interval or NONE,
         count,
     )

@@ -36,7 +36,7 @@ from portal.systems.selectors import View, edition_of
 
 NUMBER_COLUMNS = (
     *("data_set", "gender", "metric", "estimator", "attack_model", "training", "enrolment", "speech"),
-    *("unit", "better", "value", "spread", "low", "high", "n", "basis"),
+    *("unit", "better", "value", "spread", "low", "high", "n", "basis", "note"),
 )
 CHUNK_BYTES = 1 << 20
 REPORTED_COLUMNS = ("reported", "reported_in", "agrees")
@@ -167,7 +167,7 @@ def _identified(number: Number, value: float | str) -> dict[str, Any]:
     identity, metric = number.identity, number.metric
     test = (identity.attack_model or "", identity.training or "", identity.enrolment or "", identity.speech)
     named = (identity.data_set, identity.gender, identity.metric, identity.estimator, *test)
-    spread = (number.spread, number.low, number.high, number.n, BASES[number.basis])
+    spread = (number.spread, number.low, number.high, number.n, BASES[number.basis], number.note)
     cells = (*map(str, named), metric.unit, str(metric.direction), value, *spread)
     return dict(zip(NUMBER_COLUMNS, cells, strict=True))
 

@@ -23,7 +23,7 @@ from evaluation.formats.results import AttackModel, NumberIdentity, Speech
 from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
 from evaluation.objective_results.results.expected import detection_name
 from evaluation.objective_results.track_averages import correct_averages
-from evaluation.objective_results.values import Missing, Number, ObjectiveValues, read_missing
+from evaluation.objective_results.values import Missing, Number, ObjectiveValues, add_notes, read_missing
 from evaluation.protocols.recipes import Recipe
 from portal.submissions.models import Submission
 
@@ -223,14 +223,16 @@ def _read_values(
     result = run.job.result if run.job else {}
     speakers: dict[str, int] = result.get("enrolled", {})
     known = [one for one in score_sets if one.data_set in recipe.data_sets]
+    missing = read_missing(result.get("missing", []))
+    targets = {(one.data_set, one.attack_model): one.target_count for one in known}
     return AttackValues(
         run=run,
         engine=describe_engine(run),
         recipe=recipe,
         finished_at=run.job.finished_at if run.job else None,
-        numbers=numbers,
+        numbers=add_notes(numbers, recipe, missing, targets),
         score_sets=known,
-        missing=read_missing(result.get("missing", [])),
+        missing=missing,
         voices=[
             VoiceFigures(run.pk, name, alt, speakers.get(name, 0)) for name, alt in result.get("voices", {}).items()
         ],

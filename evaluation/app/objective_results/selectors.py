@@ -31,6 +31,7 @@ from evaluation.objective_results.values import (
     Missing,
     Number,
     ObjectiveValues,
+    add_notes,
     list_averaged_sets,
     number_words,
     read_missing,
@@ -100,12 +101,18 @@ def read_objective_values(
             submission=submission.pk,
             run=run.pk if run else None,
             measured_at=run.job.finished_at if run and run.job else None,
-            numbers=select_complete(of_run, missing, edition.recipe, track_of(edition)) if edition else of_run,
+            numbers=_complete(of_run, missing, edition) if edition else of_run,
             missing=missing,
             computed_by=_computed_by(run) if run else "",
             rests_on=tuple(list_parts(run)) if run else (),
         )
     return found
+
+
+def _complete(
+    numbers: Mapping[NumberIdentity, Number], missing: tuple[Missing, ...], edition: Edition
+) -> dict[NumberIdentity, Number]:
+    return add_notes(select_complete(numbers, missing, edition.recipe, track_of(edition)), edition.recipe)
 
 
 def version_of(run: EvaluationRun) -> int:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ from evaluation.attackers.training.corpus import (
     require_sound,
 )
 from evaluation.attackers.training.recipe import Network, TrainingRecipe
+from evaluation.formats.equal_scores import describe_open_eer
 from evaluation.metrics.detection import kaldi_eer
 from speech.encoders.contract import Device
 from speech.encoders.ecapa_voxceleb import LogMelEncoder
@@ -377,22 +378,27 @@ def measure_finished(
         source_probe=probes[0],
         target_probe=probes[1],
         target_probe_other_sources=probes[2],
-        own_eer=_own_eer(seen, unseen, segments) if len(unseen) else None,
+        **(_own_eer(seen, unseen, segments) if len(unseen) else {}),
     )
     return final, mean
 
 
-def _own_eer(seen: Vectors, unseen: Vectors, segments: Segments) -> float | None:
-    """Equal error rate (Kaldi) of held-out segments against the means of the sources; None of a single source."""
+def _own_eer(seen: Vectors, unseen: Vectors, segments: Segments) -> dict[str, Any]:
+    """Equal error rate (Kaldi) of held-out segments against the means of the sources, or why it is open.
+
+    Nothing of a single source.
+    """
     sources, row = np.unique(segments.source[segments.training_rows], return_inverse=True)
-    if len(sources) < 2:
-        return None
+    own = segments.source[segments.validation_rows][:, None] == sources
+    if len(sources) < 2 or not own.any():
+        return {}
     sums = np.zeros((len(sources), seen.shape[1]))
     np.add.at(sums, row, seen.astype(np.float64))
     models, tests = (unit_vectors(side, "vectors") for side in (sums, unseen.astype(np.float64)))
-    own = segments.source[segments.validation_rows][:, None] == sources
     scores = tests @ models.T
-    return kaldi_eer(scores[own], scores[~own]) if own.any() else None
+    if why := describe_open_eer(scores[own], scores[~own]):
+        return {"own_eer_open": why}
+    return {"own_eer": kaldi_eer(scores[own], scores[~own])}
 
 
 def _probes(

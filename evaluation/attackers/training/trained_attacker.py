@@ -126,6 +126,7 @@ class FinalValues:
         unused_utterances: none of whose pieces is as long and as loud as the recipe wants; they taught nothing.
         own_eer: equal error rate on held-out segments of the training sources, each against the mean of a source's
             training segments by cosine, a share; None where none is held out.
+        own_eer_open: what equal scores leave open of that rate, which is None then; else empty.
     """
 
     source_error: Value
@@ -143,6 +144,7 @@ class FinalValues:
     source_probe: ProbeResult | None
     unused_utterances: int = 0
     own_eer: Value = None
+    own_eer_open: str = ""
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> FinalValues:

@@ -208,7 +208,6 @@ def list_attackers(
             title=one.engine.title,
             numbers=one.numbers,
             is_trained=one.engine.training is Speech.ANONYMISED,
-            targets={(of.data_set, of.attack_model): of.target_count for of in one.score_sets},
             speakers=one.speakers,
             verdicts=verdicts.get(one.run.pk, {}),
         )
@@ -248,7 +247,6 @@ class Attacker:
         numbers: by identity.
         is_own: whether this portal attacked; False for what the team uploaded.
         is_trained: whether it was trained on speech that the system anonymised.
-        targets: target trials by data set and attack model, where their scores are kept.
         speakers: enrolled speakers by data set.
         verdicts: of a trained attacker, whether it is strong enough, by data set.
     """
@@ -257,7 +255,6 @@ class Attacker:
     numbers: Mapping[NumberIdentity, Number]
     is_own: bool = True
     is_trained: bool = False
-    targets: Mapping[tuple[str, str], int] | None = None
     speakers: Mapping[str, int] | None = None
     verdicts: Mapping[str, Reliability] = field(default_factory=dict)
 
@@ -377,7 +374,7 @@ def _attackers_table(
         for attack, attacker in product(attacks, own):
             numbers = [attacker.number(place, metric, by, attack) for metric, by in columns]
             if any(numbers):
-                cells = (_with_notes(number, attacker, place, attack) for number in numbers)
+                cells = (_with_chance(number, attacker, place, attack) for number in numbers)
                 rows.append(number_row(f"{attack}, {attacker.title}", cells, _count(numbers, place)))
         if rows:
             groups.append(number_group(_title_of(place), rows))
@@ -501,12 +498,9 @@ def _judged(cell: Cell, number: Number | None, attacker: Attacker, place: Attack
     return tables.mark_weak(tables.mark_turned(cell, number, turned), attacker.verdicts.get(place.data_set))
 
 
-def _with_notes(number: Number | None, attacker: Attacker, place: AttackedSet, attack: AttackModel) -> Cell:
-    """A number with what limits it: too few targets for linkability, the disclosure that shuffled identities have."""
+def _with_chance(number: Number | None, attacker: Attacker, place: AttackedSet, attack: AttackModel) -> Cell:
+    """A number; the disclosure of ranks with what shuffled identities have."""
     cell = _cell(number)
-    metric = number.identity.metric if number else ""
-    if metric == RANKS:
-        return tables.add_chance(cell, attacker.number(place, tables.CHANCE_RANKS, "", attack))
-    if metric != "linkability":
+    if number is None or number.identity.metric != RANKS:
         return cell
-    return tables.mark_few_targets(cell, (attacker.targets or {}).get((place.data_set, str(attack))))
+    return tables.add_chance(cell, attacker.number(place, tables.CHANCE_RANKS, "", attack))

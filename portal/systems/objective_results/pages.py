@@ -68,8 +68,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     worst, best = selectors.find_extremes(judged) if judged and view.is_own else ([], [])
     minimum = pitch_minimum(edition)
     score_sets = list_score_sets(values)
-    targets = {(one.data_set, one.attack_model): one.target_count for one in score_sets}
-    maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own, targets=targets)
+    maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own)
     averages, tables = maker.averages(), maker.tables()
     mismatches = list_mismatches(values) if view.is_own else []
     standing = read_standing(view, values)

@@ -6,14 +6,14 @@ A reported number is shown to the team and the organizers only; that a number is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from common.rounding import few_digits, round_to_interval
 from common.tables import Cell, Column, Group, Row, Table
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.metrics.linkability import FEW_TARGETS, TARGETS_PER_BIN
+from evaluation.metrics.linkability import FEW, FEW_TARGETS_EXPLANATION
 from evaluation.objective_results.attack_strength import Reliability
 from evaluation.objective_results.results.checks import BASELINE_TOLERANCE
 from evaluation.objective_results.values import (
@@ -49,7 +49,6 @@ VOICES = (
     ("de_identification", "official"),
 )
 CATEGORY = ("zebra_category", "")
-FEW = "unreliable"
 CHANCE_RANKS = "rank_disclosure_shuffled"
 SHARES = ("speakers_below_5", "speakers_below_10", "speakers_below_20")
 BEYOND_SHOWN = tuple(key for key in BEYOND if key not in (CHANCE_RANKS, *SHARES))
@@ -104,9 +103,10 @@ def number_row(of: str, cells: Iterable[Cell], n: int | None = None) -> Row:
 
 
 def number_cell(number: Number | None, digits: int | None = None, note: str = "", *, is_unlike: bool = False) -> Cell:
-    """A number as it is read, its interval beneath it."""
+    """A number as it is read, its interval beneath it, with what limits it."""
     if number is None:
         return Cell()
+    note = "; ".join(filter(None, [note, number.note]))
     wanted = number.metric.decimals if digits is None else digits
     if number.letter:
         return Cell(number.letter, "", note, is_unlike, value=number.letter)
@@ -145,14 +145,12 @@ class TableMaker:
 
     Attributes:
         with_reported: whether the reader may see what the team reported.
-        targets: target trials by data set and attack model, where their scores were measured.
     """
 
     values: ObjectiveValues
     recipe: Recipe
     track: Track
     with_reported: bool
-    targets: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def tables(self) -> list[Table]:
         """All tables of single data sets that have a number."""
@@ -250,13 +248,8 @@ class TableMaker:
                 groups.append(number_group(data_set.name, kept))
         words = "By trial set and attack model; n counts trials. Higher EERs are better, up to 50 %."
         caption = f"{words}{self._intervals(of_averages=False)}"
-        note = ""
-        if any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells):
-            note = (
-                f"Linkability sorts scores into a bin for each {TARGETS_PER_BIN} target trials. With fewer than "
-                f"{FEW_TARGETS} it is unreliable: scores that separate every speaker stay below 1, and fewer than 20 "
-                "target trials give 0 for any scores."
-            )
+        is_marked = any(FEW in cell.note for group in groups for row in group.rows for cell in row.cells)
+        note = FEW_TARGETS_EXPLANATION if is_marked else ""
         heads = [metric_label(*rule) for rule in rules]
         return number_table("verification", "Privacy: speaker verification", caption, heads, groups, note=note)
 
@@ -301,9 +294,6 @@ class TableMaker:
                 n = max(n, number.n)
                 if key == "zebra_individual":
                     cell = self._with_category(cell, data_set, attack)
-                elif key == "linkability" and number.is_recomputed:
-                    targets = self.targets.get((data_set.name, str(attack))) or data_set.targets
-                    cell = mark_few_targets(cell, targets)
             cells.append(cell)
         return number_row(str(attack), cells, n) if any(cell.text for cell in cells) else None
 
@@ -382,13 +372,6 @@ def mark_weak(cell: Cell, verdict: Reliability | None) -> Cell:
     if verdict is None or verdict.is_reliable or not cell.text:
         return cell
     return add_note(cell, verdict.word, is_unlike=True)
-
-
-def mark_few_targets(cell: Cell, targets: int | None) -> Cell:
-    """Linkability with a note where few target trials make it unreliable."""
-    if targets is None or targets >= FEW_TARGETS:
-        return cell
-    return add_note(cell, f"{FEW}: {targets} target trials")
 
 
 # Reported otherwise --------------------------------------------------------------------------------

@@ -352,6 +352,9 @@ def test_recordings_that_cannot_be_used_are_all_named_and_the_others_done(submis
     number = found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.IGNORANT)
     whole = found.values.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.UNPROTECTED)
     assert (number.n, whole.n) == (20, 32)
+    assert (number.note, whole.note) == ("in part: 12 trials without a score", "")
+    linked = found.values.number("linkability", data_set=TRIALS, attack_model=AttackModel.UNPROTECTED)
+    assert linked.note == "unreliable: 8 target trials"
 
 
 def test_audio_that_is_unusable_throughout_is_not_tried_to_the_end(submission):

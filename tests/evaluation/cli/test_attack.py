@@ -288,7 +288,21 @@ def test_what_cannot_be_used_is_named_and_the_rest_measured(shell, corpus):
     assert named == {"s0-2", "s1-2", "s2-2"}
     assert number(outcome, "unprotected")["n"] == 32
     assert number(outcome, "ignorant")["n"] == 20
+    assert number(outcome, "unprotected")["note"] == ""
+    assert number(outcome, "ignorant")["note"] == "in part: 12 trials without a score"
     assert any("12 trials without a score" in one["reason"] for one in json.loads(outcome.out)["missing"])
+
+
+def test_voices_that_are_all_alike_give_no_rate(shell, corpus):
+    for path in (corpus / "anonymised").iterdir():
+        path.write_bytes((corpus / "original/s0-0.wav").read_bytes())
+    outcome = attack(shell, corpus)
+    assert outcome.code == 1
+    found = json.loads(outcome.out)
+    assert {one["attack_model"] for one in found["numbers"] if one["metric"] == "eer"} == {"unprotected", "ignorant"}
+    assert any(
+        one["reason"].endswith("equal scores leave the EER anywhere from 0.0 to 100.0 %") for one in found["missing"]
+    )
 
 
 @pytest.mark.parametrize(

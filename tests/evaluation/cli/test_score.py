@@ -17,7 +17,7 @@ from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from common.terminal import PROBLEMS_PER_KIND, format_problems, print_json, print_message, print_text, problem_rows
 from evaluation.metrics.bootstrap import bootstrap_detection, draw_speakers
-from evaluation.metrics.catalogue import DETECTION_METRICS
+from evaluation.metrics.catalogue import DETECTION_METRICS, EXPOSURE_METRICS
 from evaluation.metrics.exposure import measure_exposure
 from evaluation.objective_results.recomputation import encode_trials, join_files, measure_scores
 from tests.evaluation.commands import SPEAKERS, refusal, write_test
@@ -37,7 +37,16 @@ def test_score_json_holds_every_metric_with_every_digit(shell, tmp_path):
     assert result["metrics"] == dict(expected.values())
     assert result["kaldi_threshold"] == expected.kaldi_threshold
     assert (result["n_target"], result["n_nontarget"], result["name"]) == (24, 72, "one")
-    assert answer.json["units"] == {key: metric.unit for key, metric in DETECTION_METRICS.items()}
+    metrics = DETECTION_METRICS | EXPOSURE_METRICS
+    assert answer.json["units"] == {key: metric.unit for key, metric in metrics.items()}
+    speakers = {one["name"]: one for one in result["exposure"]["speakers"]}
+    assert (
+        speakers["s1"]["kaldi_eer"]
+        == 100
+        * measure_exposure(encode_trials(join_files(scores, trials))).speakers[list(speakers).index("s1")].kaldi_eer
+    )
+    assert speakers["s1"]["linkability_note"] == "unreliable: 6 target trials"
+    assert result["linkability_note"] == "unreliable: 24 target trials"
     assert answer.json["problems"] == []
 
 
@@ -50,7 +59,8 @@ def test_score_table_has_a_line_for_each_metric_and_a_column_for_each_file(shell
     values = [measure_scores(path, trials) for path in (first, second)]
     for key, metric in DETECTION_METRICS.items():
         [line] = [line for line in lines if line.startswith((f"{metric.label},", f"{metric.label}  "))]
-        assert line.split()[-2:] == [f"{one.values()[key]:.{metric.decimals}f}" for one in values]
+        mark = "*" if key == "linkability" else ""  # of 24 target trials
+        assert line.split()[-2:] == [f"{one.values()[key]:.{metric.decimals}f}{mark}" for one in values]
     assert len({len(line) for line in lines[2:16]}) == 1  # aligned
 
 
@@ -96,7 +106,7 @@ def test_score_draws_the_figure_by_its_ending(shell, tmp_path):
     assert float(first["miss_rate"]) == measure_scores(scores, trials).kaldi_eer
 
 
-def test_score_reports_every_problem_and_still_measures_what_is_there(shell, tmp_path):
+def test_score_gives_no_numbers_of_scores_with_errors(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
     lines = scores.read_text().splitlines(keepends=True)
     scores.write_text("".join([*lines[2:], lines[5], "s1 stranger 0.5\n", "s2 s1-0 nan\n"]))
@@ -105,10 +115,25 @@ def test_score_reports_every_problem_and_still_measures_what_is_there(shell, tmp
     for kind in ("missing score", "extra score", "repeated score"):
         assert f"error: {kind}\n" in answer.err
     assert f"{trials}, line 1: expected a score of “s1 s1-0”" in answer.err
-    assert "EER (Kaldi), %" in answer.out
-    assert "trials without a score" in answer.out
+    why = "The scores have errors, and numbers of what is left would be those of another test."
+    assert answer.out.strip() == f"one: no numbers. {why}"
+    [result] = shell("score", "--scores", scores, "--trials", trials, "--json").json["results"]
+    assert (result["metrics"], result["missing"], result["not_finite"]) == (None, 2, 0)
     with pytest.raises(MetricInputError, match="s1 stranger"):
         measure_scores(scores, trials)
+
+
+def test_score_of_one_score_for_all_trials_is_an_error(shell, tmp_path):
+    first, trials = write_test(tmp_path / "first")
+    second = tmp_path / "equal"
+    second.write_text("".join(f"{line.rsplit(' ', 1)[0]} 0.5\n" for line in first.read_text().splitlines()))
+    answer = shell("score", "--scores", first, second, "--trials", trials)
+    assert answer.code == 1
+    assert answer.err.startswith("error: equal scores\n")
+    assert answer.out.splitlines()[0].split() == ["first"]
+    assert "equal: no numbers. Equal scores leave the EER anywhere from 0.0 to 100.0 %." in answer.out
+    with pytest.raises(MetricInputError, match="leave the EER anywhere"):
+        measure_scores(second, trials)
 
 
 def test_score_of_inverted_scores_warns_and_ends_well(shell, tmp_path):

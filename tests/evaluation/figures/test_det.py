@@ -101,6 +101,14 @@ def test_det_of_eight_tests_gives_each_its_own_line():
     assert sum(text.startswith("system ") for text in texts(svg)) == MOST_CURVES
 
 
+def test_notebook_tells_what_equal_scores_leave_open():
+    test = detection_metrics(np.zeros(300), np.zeros(300))
+    with pytest.warns(UserWarning, match="constant: equal scores leave the EER anywhere from 0.0 to 100.0 %"):
+        table = table_metrics({"constant": test})
+    assert table["constant"].isna().all()
+    assert "equal scores leave the EER anywhere from 0.0 to 100.0 %" in test._repr_html_()
+
+
 def test_notebook_shows_metrics_as_tables_and_figures_by_themselves(tmp_path):
     table = table_metrics(TESTS)
     assert list(table.columns) == list(TESTS)

@@ -439,7 +439,7 @@ def test_results_of_2020_are_read_and_written(system):
 STAMP = "results-2022-05-01-10-20-30"
 
 
-SCORE_LINES = "".join(f"a {number:06} 0\n" for number in range(20_000))
+SCORE_LINES = "".join(f"a {number:06} {number % 10}\n" for number in range(20_000))
 
 
 @pytest.fixture

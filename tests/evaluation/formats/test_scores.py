@@ -164,7 +164,37 @@ def test_inverted_scores_are_a_warning():
     (problem,) = join(rows(-values), trials).problems
     assert (problem.code, problem.severity, problem.file) == ("inverted-scores", Severity.WARNING, "scores")
     assert join(rows(-values), trials).inverted
-    assert join(rows(np.zeros(400)), trials).problems == ()
+
+
+TWELVE = "".join(f"m u{i} {'target' if i < 6 else 'nontarget'}\n" for i in range(12))
+
+
+@pytest.mark.parametrize(
+    ("scores", "open_eer"),
+    [
+        ([0.5] * 12, "equal scores leave the EER anywhere from 0.0 to 100.0 %"),
+        ([1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1], "equal scores leave the EER anywhere from 16.7 to 66.7 %"),
+        ([1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0], ""),
+    ],
+    ids=["one score", "decisions", "decisions that are right"],
+)
+def test_scores_that_leave_the_eer_open_are_an_error(scores, open_eer):
+    joined = join("".join(f"m u{i} {score}\n" for i, score in enumerate(scores)), TWELVE)
+    assert (joined.complete, joined.open_eer) == (not open_eer, open_eer)
+    assert [one.found for one in joined.problems if one.code == "equal-scores"] == ([open_eer] if open_eer else [])
+
+
+def test_one_score_for_all_targets_is_a_warning():
+    trials = "".join(f"m u{i} {'target' if i < 20 else 'nontarget'}\n" for i in range(60))
+    scores = "".join(f"m u{i} {2.5 if i < 20 else i / 60}\n" for i in range(60))
+    (problem,) = join(scores, trials).problems
+    assert (problem.code, problem.severity) == ("few-scores", Severity.WARNING)
+    assert problem.found == "1 different for 20 target trials"
+
+
+def test_one_score_for_all_is_an_error_without_the_trials():
+    found = list_score_problems(read_scores(io.StringIO("a a-1 0.5\nb a-1 0.5\n"), "scores"))
+    assert [(one.code, one.found) for one in found] == [("equal-scores", "one score, 0.5, for all 2")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=14))
