@@ -6,12 +6,36 @@ machine. Under CI (CI=true) a missing server is a failure.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
 
 DATABASE_URL = os.environ.get("TEST_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/postgres")
 BROKER_URL = os.environ.get("TEST_BROKER_URL", "redis://127.0.0.1:6379/9")
+
+
+DATABASES_OF_REDIS = 16
+_claimed: list[IO[str]] = []
+
+
+def claim_number(first: int) -> int:
+    """A number that no other process of tests on this machine has for as long as this one lives, the first or higher:
+    that of its database of Redis, which names its database on PostgreSQL, too. Waits while all are taken.
+    """
+    while True:
+        for number in range(first, DATABASES_OF_REDIS):
+            with suppress(OSError):
+                lock = Path(tempfile.gettempdir(), f"portal-tests-{number}.lock").open("a")  # noqa: SIM115 - kept open
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _claimed.append(lock)
+                return number
+        time.sleep(1)
 
 
 def missing_servers() -> list[str]:

@@ -8,6 +8,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from tests.services import claim_number
+
 # The matrices of tests are small: threads of two tests at a time would only wait for each other, and OpenMP spins.
 for _library in ("OPENBLAS", "OMP"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
@@ -19,9 +21,14 @@ if "PORTAL_DATA_DIR" not in os.environ or os.environ.get("TESTS_PROCESS", _proce
     _folder = tempfile.mkdtemp(prefix=f"portal-tests-{_process}-")
     os.environ |= {"PORTAL_DATA_DIR": _folder, "TESTS_PROCESS": _process}
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+    # Where servers are shared, each has databases of its own: another's would be dropped, and its jobs taken.
+    _server, _, _number = os.environ.get("PORTAL_BROKER_URL", "").rpartition("/")
+    if _server.startswith("redis") or "PORTAL_DATABASE_URL" in os.environ:
+        os.environ["TESTS_NUMBER"] = str(claim_number(int(_number or 9)))
+        if _server.startswith("redis"):
+            os.environ["PORTAL_BROKER_URL"] = f"{_server}/{os.environ['TESTS_NUMBER']}"
 
 from portal.config.settings import *  # noqa: E402, F403
-from portal.config.settings import CELERY_BROKER_URL as BROKER  # noqa: E402
 
 # A program of a test may stand for one on a machine whose clock is wrong.
 if _ahead_s := float(os.environ.get("TEST_CLOCK_AHEAD_S", "0")):
@@ -41,11 +48,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":  # noqa: F405
     DATABASES["default"]["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"  # noqa: F405
 else:
     DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"  # noqa: F405
+    DATABASES["default"]["TEST"] = {"NAME": f"test_portal_{os.environ.get('TESTS_NUMBER', 0)}"}  # noqa: F405
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-if BROKER.startswith("redis") and _worker:  # a queue for each process of pytest-xdist
-    _server, _, _number = BROKER.rpartition("/")
-    CELERY_BROKER_URL = f"{_server}/{int(_number) + int(_worker.removeprefix('gw'))}"
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}  # noqa: F405
 OWN_APPS = [*OWN_APPS, "tests.jobkit"]  # noqa: F405
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.jobkit"]  # noqa: F405

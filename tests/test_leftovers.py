@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
 
 from portal.core.models import Heartbeat
-from tests import leftovers
+from tests import leftovers, services
 from tests.leftovers import Surroundings
 from tests.snapshots import empty_database, find_filled_tables
 
@@ -70,3 +71,11 @@ def test_rows_are_found_and_go():
     assert find_filled_tables() == ['"core_heartbeat"']
     empty_database()
     assert find_filled_tables() == []
+
+
+def test_processes_of_tests_on_one_machine_have_numbers_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(services, "_claimed", [])
+    assert [services.claim_number(9), services.claim_number(9)] == [9, 10]
+    services._claimed[0].close()  # as its process ends
+    assert services.claim_number(9) == 9
