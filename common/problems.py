@@ -147,16 +147,17 @@ def shorten(problems: Iterable[Problem], rows_per_cause: int = EXAMPLES_PER_CAUS
 
 
 def join_equal(problems: Iterable[Problem]) -> list[Problem]:
-    """The same, but of more than a few files with all else equal one problem, which names the first ones."""
+    """The same, but of several files with all else equal one problem, which names the first ones."""
     groups: dict[Problem, list[Problem]] = {}
     for problem in problems:
         groups.setdefault(replace(problem, file=""), []).append(problem)
     joined: list[Problem] = []
     for members in groups.values():
-        if len(members) > EXAMPLES_PER_CAUSE:
+        if len(members) > 1:
             names = ", ".join(each.file for each in members[:EXAMPLES_PER_CAUSE])
             count = sum(each.count for each in members)
-            members = [replace(members[0], file=f"{count:,} files, such as {names}", count=count)]
+            some = f"{count:,} files, such as " if count > EXAMPLES_PER_CAUSE else ""
+            members = [replace(members[0], file=f"{some}{names}", count=count)]
         joined += members
     return joined
 

@@ -26,13 +26,13 @@ from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
 from anonymization.methods.contract import (
     Anonymizer,
     CommandStopped,
-    Described,
     Item,
     Method,
     MethodError,
     Options,
     PseudoSpeaker,
     anonymize_items,
+    gains_by_batches,
     keeps_duration,
 )
 from anonymization.methods.external.method import watching
@@ -151,8 +151,7 @@ class Work:
             self._go_through([[canary]], 1, progress)
             if self.failed:
                 return
-        one_by_one = getattr(type(self.method), "anonymize_batch", None) is Described.anonymize_batch
-        at_once = ALONE if one_by_one or isinstance(self.method, Method) else TOGETHER
+        at_once = TOGETHER if gains_by_batches(self.method) and not isinstance(self.method, Method) else ALONE
         n_threads = 1 if self.method.needs_gpu else threads()
         self._go_through(batches(tasks, at_once), n_threads, progress)
 

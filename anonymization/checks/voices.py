@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ _NAMES_SHOWN = 5
 # Breaches that a run may choose with its targets: no errors, but the rule does not hold.
 _ONE_FOR_ALL = "one-voice-for-all"
 _OF_COMMAND = "voices-of-a-command"
+_CHOSEN_BY_COMMAND = "voices-chosen-by-a-command"
 _ALLOWED_BREACHES = ("shared-target", "target-for-both")
 
 Place = tuple[Role, str, str]  # role, split, speaker
@@ -60,11 +61,15 @@ class VoiceReport:
     @property
     def voices_differ(self) -> bool:
         """Whether voices differ as they must (rule (d)), as far as they tell."""
-        return not self._breaches and not self._is_one_for_all
+        return not self._breaches and not self._is_one_for_all and not self._are_unknown
 
     @property
     def _is_one_for_all(self) -> bool:
         return any(problem.code == _ONE_FOR_ALL for problem in self.problems)
+
+    @property
+    def _are_unknown(self) -> bool:
+        return any(problem.code == _CHOSEN_BY_COMMAND for problem in self.problems)
 
     @property
     def _breaches(self) -> list[Problem]:
@@ -74,7 +79,10 @@ class VoiceReport:
         """The report in a sentence or two."""
         parts = [f"{_counted(self.n_speakers, 'speaker')} at speaker level" if self.n_speakers else ""]
         parts.append(f"{_counted(self.n_utterances, 'utterance')} at utterance level" if self.n_utterances else "")
-        text = f"{' and '.join(filter(None, parts)) or 'Nobody'}: {_counted(self.n_voices, 'different voice')}"
+        who = " and ".join(filter(None, parts)) or "Nobody"
+        if self._are_unknown:
+            return f"{who}: the command chooses the voices itself. Whether they differ is not known here."
+        text = f"{who}: {_counted(self.n_voices, 'different voice')}"
         if self.smallest_distance is not None:
             promise = f" (required: {self.distance:.4g})" if self.distance else ""
             text += f", any two at least {self.smallest_distance:.4g} apart{promise}"
@@ -98,9 +106,20 @@ def check_voices_of_method(
         return check_target_voices(assignments, file=file)
     if plans_voices(method):
         return check_voices(assignments, None, distance=0.0, file=file)
-    if not method.parameters and getattr(method, "is_given_voices", False):
-        return check_voices(assignments, None, distance=0.0, file=file, is_command=True)
+    if not method.parameters and (is_given := getattr(method, "is_given_voices", None)) is not None:
+        return check_command_voices(assignments, is_given=is_given, file=file)
     return check_voices(assignments, method.parameters, distance=distance, file=file)
+
+
+def check_command_voices(assignments: Iterable[Assignment], *, is_given: bool, file: str = "voices.csv") -> VoiceReport:
+    """As `check_voices` where a command is given keys of voices; otherwise it chooses, and nothing is known of them."""
+    report = check_voices(assignments, None, distance=0.0, file=file, is_command=True)
+    if is_given:
+        return report
+    expected, found = "voices that differ between speakers", "a command that is told nothing of them"
+    remedy = "Make sure that it gives each speaker a voice of their own, where the edition asks for that."
+    note = Problem(_CHOSEN_BY_COMMAND, file, expected, found, remedy, Severity.NOTE)
+    return replace(report, n_voices=0, problems=(note,))
 
 
 def check_target_voices(assignments: Iterable[Assignment], *, file: str = "voices.csv") -> VoiceReport:

@@ -160,7 +160,8 @@ class OutputFolder:
 
     def _continue(self, record: Mapping[str, object]) -> dict[str, OutputRow]:
         path, wanted = self.folder / RECORD, json.loads(json.dumps({**record, **_NO_TARGETS, **record}))
-        if path.exists():
+        rows = _read_journal(self.folder / JOURNAL)
+        if rows and path.exists():  # a run in which nothing was finished binds nobody
             earlier = _read_record(path)
             for name, value in wanted.items():
                 if earlier.get(name, _NO_TARGETS.get(name)) != value:
@@ -179,7 +180,7 @@ class OutputFolder:
         codes = earlier.get("code", [])
         wanted["code"] = codes if code_version() in codes else [*codes, code_version()]
         write_text(path, json.dumps(wanted, indent=2) + "\n")
-        return _read_journal(self.folder / JOURNAL)
+        return rows
 
 
 def _wait_for_workers(lock: IO[str]) -> None:

@@ -37,7 +37,7 @@ DESCRIPTION = (
 
 _COPIED = ("enrolls", "trials")
 # So many failures without one success are no matter of single files.
-_HOPELESS = 50
+_HOPELESS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -163,7 +163,7 @@ def _results(done: Iterable[Future[list[FileOutcome]]]) -> Iterator[FileOutcome]
 
 def _at_once(method: contract.Anonymizer, total: int, jobs: int) -> int:
     """How many utterances go through the method together: one where it gains nothing, lest a kill costs more."""
-    if type(method).anonymize_batch is contract.Method.anonymize_batch:
+    if not contract.gains_by_batches(method):
         return 1
     return max(1, min(_TOGETHER, -(-total // jobs)))
 

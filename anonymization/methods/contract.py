@@ -9,12 +9,10 @@ could change an output, may be called from several threads and forked workers, a
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
@@ -22,7 +20,6 @@ from common.arrays import Floats, Samples
 
 OptionValue = bool | float | str
 Options = Mapping[str, OptionValue]
-T = TypeVar("T")
 
 MOST_PARAMETERS = 4  # a voice is drawn from a key, which has so many words
 FRAME_S = 0.04  # of an utterance, about an instant: what an explanation looks at
@@ -344,6 +341,12 @@ def keeps_duration(method: object) -> bool:
     return bool(getattr(method, "keeps_duration", True))
 
 
+def gains_by_batches(method: object) -> bool:
+    """Whether several utterances are better given at once: those of a method with a way of its own."""
+    has_own_way = getattr(type(method), "anonymize_batch", None) is not Described.anonymize_batch
+    return bool(getattr(method, "gains_by_batches", has_own_way))
+
+
 # What a method does inside, at one instant ----------------------------------------------------------
 
 
@@ -481,35 +484,6 @@ class Method(Described):
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         return self.process(item.samples, rate, item.pseudo_speaker.parameters, options, threads)
-
-
-def read_methods(module: str) -> list[dict[str, Any]]:
-    """What the file ``methods.toml`` beside a module says of each of its methods: arguments of `Described`.
-
-    Keys above all tables are those of every method. A method names its parameters and options, whose tables follow;
-    its own ``defaults`` stand in place of theirs.
-
-    Args:
-        module: the `__file__` of the module.
-    """
-    tables = tomllib.loads(Path(module).with_name("methods.toml").read_text(encoding="utf-8"))
-    parameters = {name: _made(Parameter, name, about) for name, about in tables.pop("parameters", {}).items()}
-    options = {name: _made(Option, name, about) for name, about in tables.pop("options").items()}
-    shared = {key: tables.pop(key) for key in list(tables) if not isinstance(tables[key], dict)}
-    found = []
-    for name, about in tables.items():
-        defaults = about.pop("defaults", {})
-        own = {each: replace(options[each], default=value) for each, value in defaults.items()}
-        about["parameters"] = tuple(parameters[each] for each in about.get("parameters", ()))
-        about["pipeline"] = tuple(Block(slot, **part) for slot, part in about.get("pipeline", {}).items())
-        about["options"] = tuple(own.get(each, options[each]) for each in about["options"])
-        found.append({"name": name, **shared, **about})
-    return found
-
-
-def _made(kind: Callable[..., T], name: str, about: Mapping[str, Any]) -> T:
-    """A parameter or option of its table; lists become tuples."""
-    return kind(name=name, **{key: tuple(value) if isinstance(value, list) else value for key, value in about.items()})
 
 
 def validate_samples(name: str, samples: Samples, rate: int, *, low_hz: int = 8_000, high_hz: int = 48_000) -> None:

@@ -209,9 +209,13 @@ def _list_files(path: Path, state: State) -> tuple[Path, ...]:  # noqa: ARG001 -
 @lru_cache(maxsize=1000)
 def _read(path: Path, states: tuple[State, ...]) -> Found:  # noqa: ARG001 - the states are part of the key
     try:
-        return str(path), _load_description(path)
+        method = _load_description(path)
     except MethodError as error:
         return BrokenPlugin(str(path), str(error))
+    if getattr(method, "confinement", "") == "none":
+        reason = f"{path}: isolation: expected full or limited for commands of the portal, found none."
+        return BrokenPlugin(str(path), reason)
+    return str(path), method
 
 
 def _load_description(path: Path) -> Anonymizer:

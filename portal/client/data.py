@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         (workspace.folder / ARRIVING).rmdir()
     new = f"{len(wanted):,} of them new" if len(wanted) < len(files) else format_size(sum(one.bytes for one in files))
     print_text(f"{len(files):,} files, {new}: {workspace.data}.")
-    print_text(f"Next: {name_next(workspace)}")
+    print_text(f"Next: {name_next(workspace)} (or your own program by --command, see vp run --help)")
     return FINE
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import secrets
 import shlex
-import shutil
+import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
@@ -25,8 +26,9 @@ from anonymization.cli.run import run_on
 from anonymization.cli.sources import UNDIVIDED, Reading, SpeechSource, read_directories
 from anonymization.cli.voice_assignment import add_targets
 from anonymization.methods.contract import MethodError
-from anonymization.methods.external.description import PLACEHOLDER
+from anonymization.methods.external.description import PLACEHOLDER, SHELL
 from anonymization.methods.external.method import has_graphics_card
+from anonymization.methods.external.sandbox import list_program_folders
 from anonymization.methods.voices.pseudo_speakers import Level, Role
 from common.atomic_write import write_atomically
 from common.errors import CommandError
@@ -56,9 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group(required=True)
     method_help = f"such as mcadams-2022 ({LIST} shows all), or the description of a command"
     how.add_argument("--method", metavar="NAME|FILE.toml", help=method_help)
-    command_help = "your own program, such as “python3 ours.py {input} {output}”: reads WAV files of a folder, writes "
-    how.add_argument("--command", metavar="TEXT", help=f"{command_help}those of the same names into another")
-    reads_help = "a folder that the command may read besides the current one, such as its models; may be repeated"
+    command_help = "your own program, as you type it in this folder, such as “sox {input} {output} pitch 300”: called "
+    command_help += "for each recording with two WAV files, or with {input_folder} {output_folder} for many at once"
+    how.add_argument("--command", metavar="TEXT", help=command_help)
+    reads_help = "confine the command: it starts in this folder, reads it and the system's alone, and has no network; "
+    reads_help += "repeat it for more folders, such as models (default: it reads what you may read)"
     parser.add_argument("--reads", action="append", default=[], type=Path, metavar="FOLDER", help=reads_help)
     arguments.add_options(parser, listed_by=LIST)
     parser.add_argument("--list", action=_ListMethods, nargs=0, help="show the built-in methods with their options")
@@ -72,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=out_help)
     optional_help = "also anonymise data sets that an archive may leave out, such as training speech"
     parser.add_argument("--all", action="store_true", dest="takes_all", help=optional_help)
-    jobs_help = "number of processes (default: one for each core, one for a command)"
+    jobs_help = "number of processes (default: one for each core, one for a command of folders)"
     parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help=jobs_help)
     parser.add_argument("--format", choices=("wav", "flac"), help="format of the output (default wav)")
     parser.add_argument("--limit", type=arguments.count, metavar="N", help="only the first N utterances, to try it")
@@ -93,8 +97,15 @@ def run(options: argparse.Namespace) -> int:
         asked = fetch_requirements(portal, workspace.edition)
     wanted = {one.name: one for one in asked.data_sets if one.is_required or options.takes_all}
     given = _complete(options, workspace, asked)
+
+    def read(_: Path, reading: Reading) -> SpeechSource:
+        source = read_data(workspace, wanted, reading)
+        if options.command is not None:
+            source.notes.append(_say_what_it_reads(options.reads))
+        return source
+
     try:
-        code = run_on(given, lambda _, reading: read_data(workspace, wanted, reading))
+        code = run_on(given, read)
     except MethodError as error:
         raise CommandError(str(error)) from error
     if code == FINE and options.limit is None:
@@ -102,6 +113,12 @@ def run(options: argparse.Namespace) -> int:
         added = " --add DESCRIPTION.pdf" if asked.description_required else ""
         print_text(f"Next: vp pack {workspace.edition}{f' {place}' if place else ''}{added}")
     return code
+
+
+def _say_what_it_reads(reads: Sequence[Path]) -> str:
+    if reads:
+        return f"The command reads {', '.join(map(str, reads))} and the system's folders, and has no network."
+    return "The command may read what you may read, and use the network; --reads FOLDER confines it."
 
 
 def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Reading) -> SpeechSource:
@@ -150,7 +167,7 @@ def _complete(options: argparse.Namespace, workspace: Workspace, asked: AskedArc
         source=workspace.data,
         out=out,
         seed=secrets.randbelow(LARGEST_SEED + 1) if seed is None else seed,
-        jobs=options.jobs or (1 if is_command else os.cpu_count() or 1),
+        jobs=options.jobs or (1 if is_command and "{input_folder}" in options.command else os.cpu_count() or 1),
         suffix=asked.suffix,
         **dict.fromkeys(("voices", "role", "split", "speaker_from")),
         strict=False,
@@ -169,29 +186,38 @@ def _kept_seed(out: Path) -> int | None:
 
 def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path:
     """Write the description of the command that was typed; equal commands give equal files."""
-    try:
-        program, *words = shlex.split(options.command) or [""]
-    except ValueError as error:
-        raise CommandError(f"--command: expected a command, found “{options.command}” ({error}).") from error
-    if absent := [each for each in ("{input}", "{output}") if each not in options.command]:
-        raise CommandError(f"--command: expected {absent[0]} among its words, found none. See vp run --help.")
-    found = program if PLACEHOLDER.search(program) else shutil.which(program)
-    if found is None:
-        where = "is not there or not executable" if "/" in program else "is in no folder of PATH"
-        remedy = "Correct its name, or give a path, such as ./ours.sh or python3 ours.py."
-        raise CommandError(f"--command: expected a program, found “{program}”, which {where}. {remedy}")
+    line: str = options.command.strip()
+    if not {"input", "input_folder"} & set(PLACEHOLDER.findall(line)):
+        example = "--command 'sox {input} {output} pitch 300'"
+        raise CommandError(f"--command: expected {{input}} and {{output}}, as in {example}; found “{line}”.")
+    read = subprocess.run([*SHELL[:1], "-n", *SHELL[1:], line], capture_output=True, text=True, check=False)  # noqa: S603
+    if read.returncode:
+        raise CommandError(f"--command: expected a command that {SHELL[0]} can read, found “{line}” ({_last(read)}).")
+    program, found = line.split()[0], ""
+    if re.fullmatch(r"[\w.~/+-]+", program):
+        looked_up = [*SHELL, f"command -v -- {program}"]
+        found = subprocess.run(looked_up, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+        if not found:
+            where = "is not there or not executable" if "/" in program else "is in no folder of PATH"
+            remedy = "Correct its name, or give a path, such as ./ours.sh or python3 ours.py."
+            raise CommandError(f"--command: expected a program, found “{program}”, which {where}. {remedy}")
+    folder, *reads = [each.resolve() for each in options.reads] or [Path.cwd()]
+    if options.reads and found.startswith("/"):  # a confined command is not told the PATH of this terminal
+        line = shlex.quote(found) + line.removeprefix(program)
+        reads += [each for each in list_program_folders(Path(found)) if each.exists()]
+    # The working folder of a call shows by links what is in this folder, but not what is beside it.
+    line = re.sub(r"(?<![\w./~+-])\.\./", f"{shlex.quote(str(folder.parent))}/", line)
     lines = {
         "name": "own-command",
         "title": "Command of the team",
         "version": "1",
         "reference": "the team's own",
-        "mode": "folders",
-        "command": [found, *words],
+        "command": line,
         "is_deterministic": False,
-        "needs_gpu": has_graphics_card(),
-        "isolation": "limited",
-        "folder": str(Path.cwd()),
-        "reads": [str(folder.resolve()) for folder in options.reads],
+        "isolation": "limited" if options.reads else "none",
+        "folder": str(folder),
+        "reads": [str(each) for each in reads],
+        "needs_gpu": bool(options.reads) and has_graphics_card(),
     }
     limits = {"time_limit_s": 10**6, "memory_mb": 10**6, "file_size_mb": 10**5, "disk_mb": 10**6, "processes": 1000}
     # JSON writes texts, lists and numbers as TOML has them.
@@ -201,3 +227,7 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
     path = workspace.folder / COMMAND_FILE
     write_atomically(path, text.encode())
     return path
+
+
+def _last(process: subprocess.CompletedProcess[str]) -> str:
+    return process.stderr.strip().splitlines()[-1] if process.stderr.strip() else f"exit code {process.returncode}"

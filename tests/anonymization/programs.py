@@ -8,7 +8,7 @@ import numpy as np
 from anonymization.methods.contract import Item, PseudoSpeaker
 from anonymization.methods.external.method import load_command
 
-# What most programs of the tests begin with: the call of the mode "folders" and a way to write speech.
+# What programs of the tests begin with that are called with folders: their arguments, and a way to write speech.
 HEAD = """\
 import csv, os, shutil, sys, time, wave
 from pathlib import Path
@@ -44,8 +44,7 @@ def describe(place, **changes):
         "title": "Hush",
         "version": "1",
         "reference": "A team",
-        "mode": "folders",
-        "command": ["{python}", "program.py", "{input}", "{output}", "{manifest}"],
+        "command": ["{python}", "program.py", "{input_folder}", "{output_folder}", "{manifest}"],
         "is_deterministic": True,
         **changes,
     }
@@ -55,9 +54,9 @@ def describe(place, **changes):
 
 
 def make_command(folder, code, **changes):
-    """An external command that runs this Python code, in the mode "folders" after `HEAD`."""
+    """An external command that runs this Python code, after `HEAD` where it is called with folders."""
     folder.mkdir(exist_ok=True)
-    head = HEAD if changes.get("mode", "folders") == "folders" else ""
+    head = HEAD if "{input_folder}" in changes.get("command", "{input_folder}") else ""
     (folder / "program.py").write_text(head + textwrap.dedent(code))
     return load_command(describe(folder, **changes))
 

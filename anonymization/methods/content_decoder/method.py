@@ -38,8 +38,8 @@ from anonymization.methods.contract import (
     TargetPool,
     VoiceRequest,
     complete_options,
-    read_methods,
 )
+from anonymization.methods.method_files import read_methods
 from anonymization.methods.spectra import (
     RATE_HZ,
     SpectrumMethod,

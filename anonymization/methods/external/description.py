@@ -1,7 +1,7 @@
 """The description of an external command: a TOML file that says what to call, with what, and within which limits.
 
 Everything is checked when the file is read; `docs/plugins.md` explains each key. A placeholder in the command, such as
-`{input}`, becomes what it names; there is no shell.
+`{input}`, becomes what it names. A command that is a list of texts is called without a shell, a text by `/bin/sh`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import os
 import re
+import shlex
 import sys
 import tempfile
 import tomllib
@@ -23,9 +24,10 @@ from anonymization.methods.external.sandbox import CommandLimits
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-MODES = ("folders", "streams")
+SHELL = ("/bin/sh", "-c")
 LONGEST_NAME, LONGEST_VERSION, LARGEST_FILE = 60, 24, 256 * 1024
-OF_FOLDERS = ("input", "output", "manifest")
+OF_FILES = ("input", "output")
+OF_FOLDERS = ("input_folder", "output_folder", "manifest")
 OF_VOICE = ("voice", "seed")
 OF_RUN = ("python", "rate", "threads")
 LOWEST_RATE_HZ, HIGHEST_RATE_HZ = 4_000, 192_000
@@ -38,12 +40,12 @@ class Description(Described):
 
     version: as written, and the first digits of the digest, which is the SHA-256 of the file.
     rate_hz: what the command is given, None for the rate of the speech. duration_tolerance_s: None where any duration
-    will do. is_limited: run it even where this machine cannot confine it in full.
+    will do. confinement: ``full``, ``limited`` (run it even where this machine cannot confine it in full) or ``none``
+    (run it as from a terminal, whatever it reads).
     """
 
     source: Path
     digest: str
-    mode: str
     command: tuple[str, ...]
     folder: Path
     reads: tuple[Path, ...]
@@ -52,18 +54,43 @@ class Description(Described):
     rate_hz: int | None
     converts_rate: bool
     duration_tolerance_s: float | None
-    is_limited: bool
+    confinement: str
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """The names of all that the command is told."""
+        return frozenset(name for part in self.command for name in PLACEHOLDER.findall(part))
+
+    @property
+    def form(self) -> str:
+        """What a call gives it: ``files`` (one utterance), ``folders`` (many) or ``streams`` (one utterance)."""
+        return (
+            "files" if "input" in self.placeholders else "folders" if "input_folder" in self.placeholders else "streams"
+        )
+
+    @property
+    def gains_by_batches(self) -> bool:
+        """Whether one call serves several utterances."""
+        return self.form == "folders"
 
     @property
     def has_voice_in_command(self) -> bool:
         """Whether a call can serve one voice only."""
-        of_voice = {*OF_VOICE, *(parameter.name for parameter in self.parameters)}
-        return any(of_voice & set(PLACEHOLDER.findall(part)) for part in self.command)
+        return not self.placeholders.isdisjoint({*OF_VOICE, *(parameter.name for parameter in self.parameters)})
 
     @property
     def is_given_voices(self) -> bool:
         """Whether the command learns which voice an utterance is to have."""
-        return self.has_voice_in_command or any("{manifest}" in part for part in self.command)
+        return self.has_voice_in_command or "manifest" in self.placeholders
+
+    @property
+    def line(self) -> str:
+        """The command as one would type it."""
+        return self.command[-1] if self.is_shell else shlex.join(self.command)
+
+    @property
+    def is_shell(self) -> bool:
+        return self.command[:-1] == SHELL
 
 
 D = TypeVar("D", bound=Description)
@@ -162,6 +189,7 @@ def _describe(table: TomlTable, path: Path, digest: str, kind: type[D]) -> D:
     tolerance = table.take(
         "duration_tolerance_s", "a number from 0 to 3600", lambda v: _is_number(v, 0, 3600), default=None
     )
+    confinement = table.one_of("isolation", ("full", "limited", "none"), "full")
     description = kind(
         source=path,
         digest=digest,
@@ -169,10 +197,9 @@ def _describe(table: TomlTable, path: Path, digest: str, kind: type[D]) -> D:
         title=table.text("title", longest=120),
         version=f"{table.text('version', fits_version, longest=LONGEST_VERSION)}+{digest[:8]}",
         reference=table.text("reference", "where the method is published, or by whom it is"),
-        mode=table.one_of("mode", MODES),
-        command=table.texts("command", "a list of texts: the program and its arguments"),
-        folder=_folder(path, table.text("folder", "a folder", ".")),
-        reads=tuple(_folder(path, each) for each in table.texts("reads", "a list of folders", [])),
+        command=_command(table),
+        folder=_folder(path, table.text("folder", "a folder", "."), confinement),
+        reads=tuple(_folder(path, each, confinement) for each in table.texts("reads", "a list of folders", [])),
         environment=_environment(table.table("environment")),
         parameters=tuple(map(_parameter, table.tables("parameters"))),
         options=tuple(map(_option, table.tables("options"))),
@@ -182,7 +209,7 @@ def _describe(table: TomlTable, path: Path, digest: str, kind: type[D]) -> D:
         duration_tolerance_s=None if tolerance is None else float(tolerance),
         is_deterministic=table.flag("is_deterministic"),
         needs_gpu=table.flag("needs_gpu", default=False),
-        is_limited=table.one_of("isolation", ("full", "limited"), "full") == "limited",
+        confinement=confinement,
     )
     table.one_of("network", ("never",), "never")
     table.finish()
@@ -195,12 +222,15 @@ def find_portal_data() -> Path:
     return Path(os.environ.get("PORTAL_DATA_DIR") or "var").expanduser().absolute()
 
 
-def _folder(source: Path, text: str) -> Path:
+def _folder(source: Path, text: str, confinement: str) -> Path:
     """A folder as the description names it, from its own place. Raises MethodError where it would open too much."""
     folder = Path(os.path.normpath(source.parent / Path(text).expanduser()))
+    if confinement == "none":
+        return folder
     data = find_portal_data()
-    closed = {"your home folder": Path.home(), "the data of the portal": data}
-    closed["the temporary files of all"] = Path(tempfile.gettempdir())
+    closed = {"the data of the portal": data, "the temporary files of all": Path(tempfile.gettempdir())}
+    if text == ".":  # a home folder that is named is meant
+        closed["your home folder"] = Path.home()
     for what, protected in closed.items():
         if protected.exists() and protected.resolve().is_relative_to(folder.resolve()):
             raise MethodError(
@@ -209,6 +239,14 @@ def _folder(source: Path, text: str) -> Path:
     if folder.resolve().is_relative_to(data.resolve()):
         raise MethodError(f"{source}: the command may read {folder}, which is inside the data of the portal. Move it.")
     return folder
+
+
+def _command(table: TomlTable) -> tuple[str, ...]:
+    def fits(value: object) -> bool:
+        return is_list(value, str) and all(value) if isinstance(value, list) else isinstance(value, str)
+
+    found = table.take("command", "the command as one types it, or a list of the program and its arguments", fits)
+    return (*SHELL, found) if isinstance(found, str) else tuple(found)
 
 
 def _environment(table: TomlTable) -> dict[str, str]:
@@ -274,7 +312,7 @@ def _option(table: TomlTable) -> Option:
 
 def _check_command(description: Description, where: str) -> None:
     own = [each.name for each in description.parameters] + [each.name for each in description.options]
-    reserved = {*OF_FOLDERS, *OF_VOICE, *OF_RUN, "utterance"}
+    reserved = {*OF_FILES, *OF_FOLDERS, *OF_VOICE, *OF_RUN, "utterance"}
     if len(description.parameters) > MOST_PARAMETERS:
         raise MethodError(
             f"{where}: expected at most {MOST_PARAMETERS} parameters, found {len(description.parameters)}."
@@ -283,20 +321,28 @@ def _check_command(description: Description, where: str) -> None:
         if own.count(each) > 1 or each in reserved:
             taken = "twice" if own.count(each) > 1 else "reserved for a placeholder"
             raise MethodError(f'{where}: expected another name for each parameter and option, found "{each}" {taken}.')
-    allowed = {*OF_VOICE, *OF_RUN, *own, *(OF_FOLDERS if description.mode == "folders" else ())}
-    if not description.command:
-        raise MethodError(f"{where}: command: expected the program and its arguments, found an empty list.")
-    found = {each for part in description.command for each in PLACEHOLDER.findall(part)}
+    allowed = {*OF_FILES, *OF_FOLDERS, *OF_VOICE, *OF_RUN, *own}
+    if not description.command or not description.command[-1].strip():
+        raise MethodError(f"{where}: command: expected the program and its arguments, found nothing.")
+    found = description.placeholders
     if unknown := sorted(found - allowed):
         raise MethodError(
-            f"{where}: command: expected placeholders of {', '.join(sorted(allowed))} in the mode {description.mode}, "
-            f"found {{{unknown[0]}}}."
+            f"{where}: command: expected placeholders of {', '.join(sorted(allowed))}, found {{{unknown[0]}}}."
         )
-    if description.mode == "folders" and (absent := {"input", "output"} - found):
-        raise MethodError(f"{where}: command: expected {{{sorted(absent)[0]}}} in the mode folders, found none.")
+    pairs = [OF_FILES, OF_FOLDERS[:2]]
+    for pair in pairs:
+        if len(said := [name for name in pair if name in found]) == 1:
+            absent = next(name for name in pair if name not in said)
+            raise MethodError(f"{where}: command: expected {{{absent}}} with {{{said[0]}}}, found none.")
+    if found.issuperset(OF_FILES) and not found.isdisjoint(OF_FOLDERS):
+        raise MethodError(f"{where}: command: expected files or folders, found {{input}} and placeholders of folders.")
+    if "manifest" in found and "input_folder" not in found:
+        raise MethodError(f"{where}: command: expected {{input_folder}} with {{manifest}}, found none.")
 
 
 def fill_in(command: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
     """The command with each placeholder replaced by what it names; a value is never looked at again."""
     values = {"python": sys.executable, **values}
+    if command[:-1] == SHELL:
+        values = {name: shlex.quote(value) for name, value in values.items()}
     return [PLACEHOLDER.sub(lambda match: values[match[1]], part) for part in command]

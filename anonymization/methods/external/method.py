@@ -1,8 +1,9 @@
-"""A program of anybody as an anonymiser: called with folders or with standard streams, confined, its output checked.
+"""A program of anybody as an anonymiser: called with files, folders or standard streams, its output checked.
 
-The description (`description`) says what to call; `sandbox` runs it without network and within its limits. An output is
-handed on only after all of a call were checked, and the files of a call are removed in any case. Utterances are called
-000001, 000002, … to the command: it learns no name of a speaker.
+The description (`description`) says what to call; `sandbox` runs it, without network and within its limits unless the
+description says that it needs no confinement. An output is handed on only after all of a call were checked, and the
+files of a call are removed in any case. Utterances are called 000001, 000002, … to the command: it learns no name of a
+speaker.
 
 Conventions: samples are int16, mono, shape (n,); rates are in hertz.
 """
@@ -15,6 +16,7 @@ import logging
 import os
 import re
 import stat
+import sys
 import tempfile
 import wave
 from collections import Counter
@@ -47,6 +49,7 @@ from speech.audio.files import AudioError, check_stated_rate, decode_audio, resa
 log = logging.getLogger(__name__)
 
 LONGEST_RATIO, LONGEST_MORE_S = 4.0, 10.0
+LONGEST_LINE = 100  # of a command, in a sentence
 _KEY = re.compile(r"[0-9a-f]{64}")
 _BYTES_OF_A_SAMPLE, _BYTES_OF_HEADERS = 8, 1 << 20
 
@@ -84,6 +87,8 @@ class ExternalCommand(description.Description):
     @property
     def isolation(self) -> str:
         """How it is confined on this machine and what it may learn, for who chooses it and the record of a run."""
+        if self.confinement == "none":
+            return f"{self.name} runs as from your terminal: it may read what you may read, and use the network."
         if lacking := sandbox.find_missing_protections():
             return f"{self.name} runs with limited isolation: {'; '.join(lacking)}."
         return (
@@ -93,8 +98,10 @@ class ExternalCommand(description.Description):
         )
 
     def missing(self) -> str:
+        if self.confinement == "none":
+            return ""
         lacking = sandbox.find_missing_protections()
-        if lacking and not self.is_limited:
+        if lacking and self.confinement == "full":
             return (
                 f"{self.name} cannot be confined on this machine: {'; '.join(lacking)}. Run it elsewhere, or accept "
                 f'that with isolation = "limited" in {self.source}.'
@@ -124,7 +131,7 @@ class ExternalCommand(description.Description):
             validate_samples(self.name, item.samples, rate, low_hz=low_hz, high_hz=high_hz)
             validate_voice(self, item.pseudo_speaker)
         settled = complete_options(self, options)
-        if sandbox.find_missing_protections():
+        if self.confinement != "none" and sandbox.find_missing_protections():
             _watch.get().note(self.isolation)
         outputs = [item.samples.copy() for item in items]  # what has no samples stays as it is
         notes: Counter[str] = Counter()
@@ -132,13 +139,14 @@ class ExternalCommand(description.Description):
             for index, output in _Call(self, call, rate, settled, threads).run(notes):
                 outputs[index] = output
         for note, times in notes.items():
-            _watch.get().note(f"{self.name}: {times} of {len(items)} outputs: {note}.")
+            which = f"{times} of {len(items)} outputs: {note}" if self.gains_by_batches else f"an output: {note}"
+            _watch.get().note(f"{self.name}: {which}.")
         return outputs
 
     def _calls(self, items: Sequence[Item]) -> list[list[tuple[int, Item]]]:
         """Which items go into one call of the command, with their places."""
         sounding = [(index, item) for index, item in enumerate(items) if item.samples.size]
-        if self.mode == "streams":
+        if not self.gains_by_batches:
             return [[each] for each in sounding]
         if not self.has_voice_in_command:
             return [sounding] if sounding else []
@@ -169,44 +177,67 @@ class _Call:
         except OSError as error:
             raise MethodError(f"{self.method.name}: its files cannot be written or read ({error.strerror}).") from error
         finally:
-            if not remove_folder(str(work), last=("output", "home")):
+            if not remove_folder(str(work), last=("output", "start", "home")):
                 _watch.get().note(f"{self.method.name}: not all of {work} could be removed. Remove it by hand.")
 
     def _run_in(self, work: Path, notes: Counter[str]) -> list[tuple[int, Samples]]:
         about = self.method
-        source, output, home = (work / name for name in ("input", "output", "home"))
-        for folder in (source, output, home):
+        source, output, start, home = (work / name for name in ("input", "output", "start", "home"))
+        for folder in (source, output, start, home):
             folder.mkdir(mode=0o700)
+        # What it writes where it starts goes with the call, so that calls at the same time do not disturb each other.
+        for entry in about.folder.iterdir():
+            (start / entry.name).symlink_to(entry)
         given_rate = about.rate_hz or self.rate
         given = {index: self._write_input(source / name_file(index), item) for index, item in self.items}
         write_manifest(work / "manifest.csv", self.items, about.parameters)
-        [name, *others] = [name_file(index) for index, _ in self.items]
-        is_stream = about.mode == "streams"
+        names = [name_file(index) for index, _ in self.items]
+        files = {"input": str(source / names[0]), "output": str(output / names[0])}
+        if about.form == "folders":
+            files = {"input_folder": str(source), "output_folder": str(output), "manifest": str(work / "manifest.csv")}
+        is_stream = about.form == "streams"
         task = sandbox.CommandCall(
-            arguments=description.fill_in(about.command, self._values(work, given_rate)),
+            arguments=description.fill_in(about.command, files | self._values(given_rate)),
             folder=about.folder,
             work=work,
-            writes=(output, home),
-            reads=about.reads,
-            stdin=source / name if is_stream else None,
-            stdout=output / name if is_stream else None,
+            start=start,
+            writes=(output, start, home),
+            reads=(*about.reads, *self._list_interpreter()),
+            stdin=source / names[0] if is_stream else None,
+            stdout=output / names[0] if is_stream else None,
             limits=about.limits,
             needs_gpu=about.needs_gpu,
             threads=self.threads,
             own_variables=about.environment,
         )
-        watch = _watch.get()
-        outcome = sandbox.run_confined(task, allow_limited=about.is_limited, should_stop=watch.should_stop)
+        outcome = sandbox.run_command(task, about.confinement, should_stop=_watch.get().should_stop)
         if outcome.end == "stopped":
-            raise CommandStopped(f"{self.method.name} was ended because the run was stopped.")
+            raise CommandStopped(f"{about.name} was ended because the run was stopped.")
         failure = outcome.failure(about.limits)
-        if not failure and (problem := check_folder(output, [name, *others])):
+        if not failure and (problem := self._check_files(output, names)):
             failure = f"{problem}{sandbox.last_lines(outcome.errors, cut=outcome.cut)}"
-        if failure:
-            # Without the name of the folder, which is another one in each call, equal failures are equal.
-            raise MethodError(f"{self.method.name} failed. {failure.replace(f'{work}/', '')}")
-        printed = sandbox.last_lines(outcome.errors, cut=outcome.cut)
-        return [(index, self._read(output, index, given[index], given_rate, printed, notes)) for index, _ in self.items]
+        try:
+            if failure:
+                raise MethodError(failure)
+            return [(index, self._read(output, index, given[index], given_rate, notes)) for index, _ in self.items]
+        except MethodError as error:
+            # As the command names them: the folder is another one in each call, and equal failures are to be equal.
+            told = str(error)
+            for name, path in files.items():
+                told = told.replace(path, f"{{{name}}}")
+            told = told.replace(f"{start}/", "").replace(f"{work}/", "").rstrip(".")
+            raise MethodError(f"{about.name} failed. {told}. Command: {shorten_line(about.line)}") from error
+
+    def _list_interpreter(self) -> tuple[Path, ...]:
+        """What a shell has to read for `{python}`; of the program that is called itself the sandbox knows."""
+        is_used = self.method.is_shell and "python" in self.method.placeholders
+        return sandbox.list_program_folders(Path(sys.executable)) if is_used else ()
+
+    def _check_files(self, output: Path, names: Collection[str]) -> str:
+        """What is wrong with the files that a call left, a sentence; empty where they are as expected."""
+        if self.method.gains_by_batches:
+            return check_folder(output, names)
+        return "" if all(os.path.lexists(output / name) for name in names) else "It ended without writing {output}."
 
     def _write_input(self, path: Path, item: Item) -> int:
         """How many samples the command is given."""
@@ -215,13 +246,10 @@ class _Call:
         write_wav(path, samples, rate)
         return int(samples.size)
 
-    def _values(self, work: Path, rate: int) -> dict[str, str]:
-        """The value of each placeholder; those of a voice only where all items have the same voice."""
+    def _values(self, rate: int) -> dict[str, str]:
+        """The value of each placeholder but those of files; of a voice only where all items have the same voice."""
         first = self.items[0][1]
         values = {
-            "input": str(work / "input"),
-            "output": str(work / "output"),
-            "manifest": str(work / "manifest.csv"),
             "voice": find_key(first),
             "seed": str(derive_seed(first)),
             "rate": str(rate),
@@ -230,9 +258,7 @@ class _Call:
         values |= {name: repr(float(value)) for name, value in first.pseudo_speaker.parameters.items()}
         return values | {name: _as_text(value) for name, value in self.options.items()}
 
-    def _read(
-        self, folder: Path, index: int, given: int, given_rate: int, printed: str, notes: Counter[str]
-    ) -> Samples:
+    def _read(self, folder: Path, index: int, given: int, given_rate: int, notes: Counter[str]) -> Samples:
         expected, tolerance_s = {given_rate, self.rate}, self.method.duration_tolerance_s
         try:
             path = folder / name_file(index)
@@ -241,8 +267,9 @@ class _Call:
                 rates = " or ".join(f"{each} Hz" for each in sorted(expected))
                 raise MethodError(f"expected {rates}, found {rate} Hz")
         except MethodError as error:
-            unusable = f"Its output for {name_file(index)} cannot be used: {str(error).rstrip('.')}"
-            raise MethodError(f"{self.method.name} failed. {unusable}.{printed}") from error
+            which = f" for {name_file(index)}" if self.method.gains_by_batches else ""
+            unusable = f"Its output{which} cannot be used: {str(error).rstrip('.')}"
+            raise MethodError(f"{unusable}.") from error
         if stored:
             notes[stored] += 1
         if rate == self.rate:
@@ -254,6 +281,12 @@ class _Call:
 def has_graphics_card() -> bool:
     """Whether the system shows one, of whatever maker."""
     return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
+
+
+def shorten_line(line: str) -> str:
+    """A command in one line, cut where it is long."""
+    shown = " ".join(_shown(line, len(line)).split())
+    return shown if len(shown) <= LONGEST_LINE else f"{shown[: LONGEST_LINE - 1]}…"
 
 
 def _as_text(value: OptionValue) -> str:
@@ -362,5 +395,5 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _shown(name: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in name)[:80]
+def _shown(name: str, longest: int = 80) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in name)[:longest]

@@ -1,8 +1,8 @@
-"""Runs somebody else's program without network, without credentials, within limits, and leaves nothing of it behind.
+"""Runs one's own program, or somebody else's without network, without credentials, within limits.
 
-The program reads the system's folders, its interpreter and its own folder, writes into its work folder, and sees no
-other file, no environment but a small clean one, and no process outside. `supervisor` is the process that starts and
-watches it; nothing here needs privileges. Sizes are in MiB (`_mb`), durations in seconds (`_s`).
+Somebody else's program reads the system's folders, its interpreter and its own folder, writes into its work folder, and
+sees no other file, no environment but a small clean one, and no process outside. `supervisor` is the process that
+starts and watches it; nothing here needs privileges. Sizes are in MiB (`_mb`), durations in seconds (`_s`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,10 +25,11 @@ from anonymization.methods.contract import MethodError
 from anonymization.methods.external import confinement
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
-SHOWN_LINES = 8
-SHOWN_CHARACTERS = 1_200
+SHOWN_LINES = 4
+SHOWN_CHARACTERS = 200
 _ASK_EVERY_S = 0.2
 _ENDING_S = 40.0
+_KEPT_OF_PRINTED = 64 * 1024
 
 SYSTEM_FOLDERS = tuple(confinement.OPENED["system_folders"])
 
@@ -51,8 +53,9 @@ class CommandLimits:
 class CommandCall:
     """One call of a command.
 
-    arguments: the program and what it is told. folder: where it starts, and may read. work: removed with what is in it
-    should this process die. writes: folders that it may write. reads: further files and folders that it may read.
+    arguments: the program and what it is told. folder: its own, which it may read. work: removed with what is in it
+    should this process die. writes: folders that it may write, the last one for temporary files. reads: further files
+    and folders that it may read. start: where it starts, None for `folder`.
     stdin, stdout: files; without `stdout` its output is kept with its errors. own_variables: added to its environment.
     """
 
@@ -61,6 +64,7 @@ class CommandCall:
     work: Path
     writes: tuple[Path, ...]
     reads: tuple[Path, ...] = ()
+    start: Path | None = None
     stdin: Path | None = None
     stdout: Path | None = None
     limits: CommandLimits = field(default_factory=CommandLimits)
@@ -122,6 +126,62 @@ def find_missing_protections() -> tuple[str, ...]:
             f"found {f'version {found}' if found else 'none'})"
         )
     return tuple(lacking)
+
+
+def run_command(
+    task: CommandCall, confinement: str, *, should_stop: Callable[[], bool] | None = None
+) -> CommandOutcome:
+    """Run a command as its description wants to have it confined, ``full``, ``limited`` or ``none``.
+
+    Raises:
+        MethodError: this machine lacks a protection that it wants, or the program is not there.
+    """
+    if confinement == "none" or (confinement == "limited" and platform.system() != "Linux"):
+        return run_freely(task, should_stop=should_stop)
+    return run_confined(task, allow_limited=confinement == "limited", should_stop=should_stop)
+
+
+def run_freely(task: CommandCall, *, should_stop: Callable[[], bool] | None = None) -> CommandOutcome:
+    """Run one's own command as from a terminal, with its rights and variables; of its limits the time alone counts."""
+    started, end = time.monotonic(), "exit"
+    with ExitStack() as opened:
+        printed = opened.enter_context((task.work / "printed").open("w+b"))
+        stdin = opened.enter_context((task.stdin or Path(os.devnull)).open("rb"))
+        stdout = opened.enter_context(task.stdout.open("wb")) if task.stdout else printed
+        try:
+            process = subprocess.Popen(  # noqa: S603 - what it is for
+                task.arguments,
+                cwd=task.start or task.folder,
+                env=os.environ | {"TMPDIR": str(task.writes[-1]), "PYTHONUNBUFFERED": "1"} | dict(task.own_variables),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=printed,
+                start_new_session=True,  # it is stopped by us, and not by Ctrl-C
+            )
+        except OSError as error:
+            return CommandOutcome("refused", None, error.strerror or str(error), "", cut=False, peak_mb=0.0, wall_s=0.0)
+        try:
+            while process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_ASK_EVERY_S)
+                    break
+                if should_stop is not None and should_stop():
+                    end = "stopped"
+                elif time.monotonic() - started > task.limits.time_limit_s:
+                    end = "time"
+                if end != "exit":
+                    break
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
+        size = printed.seek(0, os.SEEK_END)
+        printed.seek(max(0, size - _KEPT_OF_PRINTED))
+        errors = printed.read().decode(errors="replace")
+    if end == "exit" and status < 0:
+        end, status = "signal", -status
+    wall_s = time.monotonic() - started
+    return CommandOutcome(end, status, "", errors, cut=size > _KEPT_OF_PRINTED, peak_mb=0.0, wall_s=wall_s)
 
 
 def run_confined(
@@ -207,7 +267,7 @@ def _plan(task: CommandCall) -> dict[str, object]:
         "executable": str(executable),
         "argv": [str(executable), *task.arguments[1:]],
         "environment": _environment(task),
-        "folder": str(task.folder),
+        "folder": str(task.start or task.folder),
         "work": str(task.work),
         "read": [str(path) for path in reads],
         "write": [str(path) for path in task.writes],

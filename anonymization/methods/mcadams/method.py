@@ -27,12 +27,12 @@ from anonymization.methods.contract import (
     OptionValue,
     Poles,
     complete_options,
-    read_methods,
     validate_samples,
     validate_voice,
 )
 from anonymization.methods.mcadams import numba_engine, torch_engine
 from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, PEAK, RATE_HZ, Level, McAdamsParameters
+from anonymization.methods.method_files import read_methods
 from common.arrays import Floats, Samples
 
 Edition = Literal[2020, 2022, 2024]

@@ -29,9 +29,9 @@ from anonymization.methods.contract import (
     PseudoSpeaker,
     Target,
     TargetPool,
-    read_methods,
     require_pool,
 )
+from anonymization.methods.method_files import read_methods
 from anonymization.methods.spectra import SpectrumMethod, fit_to_original, layers_encoder, missing, speak, vocoder
 from anonymization.methods.world.method import Level
 from common.arrays import Samples

@@ -29,9 +29,9 @@ from anonymization.methods.contract import (
     MethodError,
     Options,
     WarpMap,
-    read_methods,
     validate_samples,
 )
+from anonymization.methods.method_files import read_methods
 from anonymization.methods.pitch_shift.marks import PitchSource, mark_pitch
 from anonymization.methods.pitch_shift.phase_vocoder import shift_by_vocoder
 from anonymization.methods.pitch_shift.psola import shift_by_psola

@@ -30,9 +30,9 @@ from anonymization.methods.contract import (
     PseudoSpeaker,
     TargetPool,
     VoiceRequest,
-    read_methods,
     validate_samples,
 )
+from anonymization.methods.method_files import read_methods
 from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.world.method import Level, set_level
 from common.arrays import Floats32, Samples

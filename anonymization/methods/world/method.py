@@ -25,9 +25,9 @@ from anonymization.methods.contract import (
     MethodError,
     Options,
     WarpMap,
-    read_methods,
     validate_samples,
 )
+from anonymization.methods.method_files import read_methods
 from anonymization.methods.world.f0 import (
     FRAME_MS,
     FRAME_SAMPLES,

@@ -21,10 +21,10 @@ from anonymization.methods.contract import (
     OptionValue,
     Target,
     TargetPool,
-    read_methods,
     require_pool,
     validate_samples,
 )
+from anonymization.methods.method_files import read_methods
 from anonymization.methods.world.f0 import FRAME_MS, MIN_VOICED_FRAMES, RATE_HZ, Estimator, load_world, move_f0
 from anonymization.methods.world.method import (
     FFT_SIZE,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from anonymization.methods.contract import MethodError, PseudoSpeaker, validate_samples
+from anonymization.methods.contract import MethodError, Option, PseudoSpeaker, validate_samples
+from anonymization.methods.method_files import read_methods
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import plan_voices, pseudo_speaker_key
 
@@ -54,3 +55,50 @@ def test_seed_of_numpy_is_the_same_seed():
 def test_rates_are_told_as_a_range_or_as_the_one_there_is(low_hz, sentence):
     with pytest.raises(MethodError, match=sentence):
         validate_samples("Echo", SECOND, 44_100, low_hz=low_hz, high_hz=16_000)
+
+
+HUSH = """
+[hush]
+title = "Hush"
+version = "1"
+reference = "A team"
+"""
+DEPTH = """
+[options.depth]
+default = 3
+meaning = "how deep"
+"""
+
+
+def read_file(folder, text):
+    (folder / "methods.toml").write_text(text)
+    return read_methods(str(folder / "method.py"))
+
+
+def test_method_without_parameters_and_options_is_read(tmp_path):
+    [about] = read_file(tmp_path, HUSH)
+    assert (about["name"], about["title"], about["parameters"], about["options"]) == ("hush", "Hush", (), ())
+
+
+def test_defaults_of_a_method_stand_in_place_of_those_of_its_options(tmp_path):
+    [about] = read_file(tmp_path, HUSH + 'options = ["depth"]\ndefaults = {depth = 5}\n' + DEPTH)
+    assert about["options"] == (Option("depth", 5, "how deep"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (HUSH.replace("version", "edition"), "hush: expected title, version, reference, found no version."),
+        (HUSH + 'options = ["depth"]', "hush: options: expected names of none, found depth."),
+        (HUSH + 'parameters = ["warmth"]', "hush: parameters: expected names of none, found warmth."),
+        (HUSH + "defaults = {depth = 5}\n" + DEPTH, "hush: defaults: expected names of none, found depth."),
+        (HUSH + DEPTH.replace("meaning", "effect"), "depth: expected keys of name, default, meaning, choices, low, "),
+        (HUSH + DEPTH.replace("default = 3", ""), "options: depth: expected name, default, meaning, found no default."),
+        (HUSH + '[hush.pipeline.voice]\ntitle = "F0"', "hush: pipeline: voice: expected slot, title, state, found no"),
+    ],
+)
+def test_file_of_methods_that_lacks_something_is_a_sentence(text, sentence, tmp_path):
+    with pytest.raises(MethodError) as raised:
+        read_file(tmp_path, text)
+    assert str(raised.value).startswith(f"{tmp_path}/methods.toml: ")
+    assert sentence in str(raised.value)

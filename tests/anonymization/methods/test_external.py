@@ -5,9 +5,10 @@ import re
 
 import numpy as np
 import pytest
+import soundfile
 
 from anonymization.cli.listing import say_method
-from anonymization.methods.contract import Item, MethodError, PseudoSpeaker, find_missing_members
+from anonymization.methods.contract import CommandStopped, Item, MethodError, PseudoSpeaker, find_missing_members
 from anonymization.methods.external.method import load_command, read_output, watching
 from anonymization.methods.external.sandbox import find_missing_protections
 from tests.anonymization.programs import describe, items, make_command, noise, voice
@@ -74,16 +75,23 @@ def test_list_says_how_a_command_is_confined_and_what_it_may_learn(tmp_path, cap
 
 @confined
 def test_batch_of_folders_is_one_call_with_a_manifest(tmp_path):
-    """The program writes what it was told as errors, and fails, so that they are seen."""
-    code = "print(json.dumps([sys.argv[4:], manifest.read_text(), sorted(os.listdir(source))])); sys.exit(1)"
+    """The program is run as from a terminal, where it can keep what it was told."""
+    folder = tmp_path / "own"
+    code = f"""
+    import json
+    told = [sys.argv[4:], manifest.read_text(), sorted(os.listdir(source))]
+    Path({str(folder / "told")!r}).write_text(json.dumps(told))
+    sys.exit(1)
+    """
     command = make_command(
-        tmp_path / "own",
-        f"import json\n{code}",
+        folder,
+        code,
+        isolation="none",
         command=[
             "{python}",
             "program.py",
-            "{input}",
-            "{output}",
+            "{input_folder}",
+            "{output_folder}",
             "{manifest}",
             "x{loud}{depth}{kind}",
             "{rate}",
@@ -97,9 +105,9 @@ def test_batch_of_folders_is_one_call_with_a_manifest(tmp_path):
         Item(noise(0), voice(warmth=1.5)),
         Item(noise(9), voice(warmth=2.0)),
     ]
-    with pytest.raises(MethodError) as raised:
+    with pytest.raises(MethodError, match="It ended with exit code 1"):
         command.anonymize_batch(batch, 16_000, options={"loud": True}, threads=2)
-    told, manifest, files = json.loads(str(raised.value).partition("printed: ")[2])
+    told, manifest, files = json.loads((folder / "told").read_text())
     assert told == ["xtrue3soft", "16000", "2"]
     assert files == ["000001.wav", "000003.wav"]  # what has no samples is not given
     assert manifest.splitlines() == [
@@ -129,7 +137,7 @@ def test_voice_in_the_command_makes_a_call_for_each_voice(tmp_path):
     command = make_command(
         tmp_path / "own",
         code,
-        command=["{python}", "program.py", "{input}", "{output}", "{manifest}", "{warmth}"],
+        command=["{python}", "program.py", "{input_folder}", "{output_folder}", "{manifest}", "{warmth}"],
         parameters=[WARMTH],
     )
     voices = [voice("aa" * 32, warmth=0.5), voice("bb" * 32, warmth=1.25), voice("aa" * 32, warmth=0.5)]
@@ -139,10 +147,55 @@ def test_voice_in_the_command_makes_a_call_for_each_voice(tmp_path):
 
 @confined
 def test_streams_take_and_give_one_utterance_a_call(tmp_path):
-    command = make_command(tmp_path / "own", ECHO, mode="streams", command=["{python}", "program.py"])
+    command = make_command(tmp_path / "own", ECHO, command=["{python}", "program.py"])
     batch = items(2000, 0, 300)
     outputs = command.anonymize_batch(batch, 16_000)
     assert [output.tolist() for output in outputs] == [turned(item.samples).tolist() for item in batch]
+
+
+@pytest.mark.parametrize("isolation", ["none", pytest.param("full", marks=confined)])
+def test_files_take_and_give_one_utterance_a_call(isolation, tmp_path):
+    """The command is a line of the shell; what it writes where it starts is not left in its folder."""
+    echo = ECHO.replace("sys.stdin.buffer", "sys.argv[1]").replace("sys.stdout.buffer", "sys.argv[2]")
+    line = "{python} program.py {input} {output} && test -s {output} # {seed}"
+    command = make_command(tmp_path / "own", "open('scratch', 'w').close()\n" + echo, command=line, isolation=isolation)
+    batch = items(2000, 0, 300)
+    assert [output.tolist() for output in command.anonymize_batch(batch, 16_000)] == [
+        turned(item.samples).tolist() for item in batch
+    ]
+    assert sorted(path.name for path in (tmp_path / "own").glob("s*")) == []
+
+
+UNUSABLE = {
+    "stereo": (
+        "cat {input} > /dev/null; cp stereo.wav {output}",
+        "hush failed. Its output cannot be used: expected one channel, found 2. Command: cat {input} >",
+    ),
+    "empty": ("cat {input} > /dev/null; : > {output}", "Its output cannot be used: expected a WAV or FLAC file, found"),
+    "none": ("echo sorry {input}; true {output}", "It ended without writing {output}. The last that it printed: sorry"),
+    "code": (
+        "cat {output} {input} > /dev/null",
+        "It ended with exit code 1, expected 0. The last that it printed: cat: {output}:",
+    ),
+    "time": ("sleep 9; cat {input} {output}", "It ran longer than its limit of 1 s and was ended."),
+    "signal": ("kill -9 $$; cat {input} {output}", "It was ended by signal SIGKILL."),
+}
+
+
+@pytest.mark.parametrize(("line", "sentence"), UNUSABLE.values(), ids=UNUSABLE)
+def test_failure_of_a_command_of_files_is_a_sentence_with_its_line(line, sentence, tmp_path):
+    command = make_command(tmp_path / "own", "", command=line, isolation="none", limits={"time_limit_s": 1})
+    soundfile.write(tmp_path / "own" / "stereo.wav", np.zeros((100, 2)), 16_000)
+    with pytest.raises(MethodError) as raised:
+        command.anonymize(noise(1600), 16_000, voice())
+    assert sentence in str(raised.value)
+    assert "Command: " in str(raised.value)
+
+
+def test_free_command_ends_when_the_run_is_stopped(tmp_path):
+    command = make_command(tmp_path / "own", "", command="sleep 1000; cat {input} {output}", isolation="none")
+    with watching(should_stop=lambda: True), pytest.raises(CommandStopped):
+        command.anonymize(noise(1600), 16_000, voice())
 
 
 @confined
@@ -262,8 +315,8 @@ def test_problem_in_one_output_of_a_batch_names_its_place(tmp_path):
 
 @confined
 def test_stream_that_is_no_wav_is_a_sentence(tmp_path):
-    command = make_command(tmp_path / "own", "print('hello')", mode="streams", command=["{python}", "program.py"])
-    with pytest.raises(MethodError, match=r"hush failed. Its output for 000001.wav cannot be used: expected a WAV"):
+    command = make_command(tmp_path / "own", "print('hello')", command=["{python}", "program.py"])
+    with pytest.raises(MethodError, match=r"hush failed. Its output cannot be used: expected a WAV"):
         command.anonymize(noise(100), 16_000, voice())
 
 
@@ -295,18 +348,20 @@ MISTAKES = {
     "name": ({"name": "Hush 7"}, "name: expected small letters, digits and hyphens, found 'Hush 7'."),
     "title": ({"title": None}, "title: expected a text, found nothing."),
     "version": ({"version": "1" * 30}, f"version: expected a text of at most 24 letters, found '{'1' * 30}'."),
-    "mode": ({"mode": "pipes"}, "mode: expected one of folders, streams, found 'pipes'."),
-    "no-command": ({"command": []}, "command: expected the program and its arguments, found an empty list."),
-    "shell": ({"command": "cp {input} {output}"}, "command: expected a list of texts: the program and its arguments"),
-    "no-output": ({"command": ["cp", "{input}"]}, "command: expected {output} in the mode folders, found none."),
-    "placeholder": ({"command": ["cp", "{inptu}", "{output}"]}, "in the mode folders, found {inptu}."),
-    "stream-of-folders": (
-        {"mode": "streams", "command": ["cp", "{input}"]},
-        "command: expected placeholders of python, rate, seed, threads, voice in the mode streams, found {input}.",
+    "no-command": ({"command": []}, "command: expected the program and its arguments, found nothing."),
+    "blank-command": ({"command": " "}, "command: expected the program and its arguments, found nothing."),
+    "command": ({"command": 7}, "command: expected the command as one types it, or a list of the program and its"),
+    "no-output": ({"command": ["cp", "{input}"]}, "command: expected {output} with {input}, found none."),
+    "no-input": ({"command": "cp {output_folder}"}, "expected {input_folder} with {output_folder}, found none."),
+    "placeholder": ({"command": ["cp", "{inptu}", "{output}"]}, ", voice, found {inptu}."),
+    "both": (
+        {"command": "cp {input} {output} {manifest}"},
+        "expected files or folders, found {input} and placeholders of folders.",
     ),
+    "manifest": ({"command": "cp {manifest}"}, "command: expected {input_folder} with {manifest}, found none."),
     "key": ({"comand": "x"}, 'there is no key "comand". Did you mean command?'),
     "network": ({"network": "always"}, "network: expected one of never, found 'always'."),
-    "isolation": ({"isolation": "none"}, "isolation: expected one of full, limited, found 'none'."),
+    "isolation": ({"isolation": "any"}, "isolation: expected one of full, limited, none, found 'any'."),
     "limit": ({"limits": {"memory_mb": "4 GB"}}, "limits: memory_mb: expected a number from 1 to 1e+07, found '4 GB'."),
     "limit-name": ({"limits": {"time_s": 3}}, 'limits: there is no key "time_s". Did you mean time_limit_s?'),
     "rate": ({"rate_hz": 16}, "rate_hz: expected a rate in hertz, found 16."),
@@ -333,7 +388,7 @@ MISTAKES = {
     "default": ({"options": [{**KIND, "default": "odd"}]}, "options 1: default: The option kind is one of soft, hard"),
     "no-choices": ({"options": [{**KIND, "choices": []}]}, "options 1: choices: expected a list of texts"),
     "no-range": ({"options": [{"name": "depth", "default": 3, "meaning": "x"}]}, "options 1: low: expected a number"),
-    "folder-of-all": ({"folder": "/"}, "the command may read all of /, which holds your home folder."),
+    "folder-of-all": ({"folder": "/"}, "the command may read all of /, which holds "),
     "temporary-files": ({"reads": [".."]}, "which holds the temporary files of all. Put it in a folder of its own."),
 }
 

@@ -212,12 +212,12 @@ def test_change_in_the_folder_counts_without_a_new_start(folder):
 
 
 def test_broken_description_is_told_and_harms_no_other(folder):
-    bad = command_in(folder, "bad", name="bad", mode="pipes")
+    bad = command_in(folder, "bad", name="bad", isolation="none")
     taken = command_in(folder, "taken", name="mcadams-2022")
     command_in(folder, "good")
     assert names()[-1] == "hush"
     assert [problem.source for problem in broken()] == [str(bad), str(taken)]
-    assert "mode: expected one of folders, streams, found 'pipes'." in broken()[0].reason
+    assert "isolation: expected full or limited for commands of the portal, found none." in broken()[0].reason
     assert broken()[1].reason.endswith('its name "mcadams-2022" is that of a built-in method. Give it another.')
 
 
