@@ -108,7 +108,9 @@ class Evaluator(FastHttpUser):
         seconds = sum(sample["seconds"] for sample in trial["samples"])
         gevent.sleep(seconds + self.chance.expovariate(1 / self.arguments.thinking_s))
         answers = {task: self.chance.randint(1, 10) for task in trial["tasks"]}
-        body = {"tab": tab, "position": trial["position"], "answers": answers, "client_ms": 1000, "plays": []}
+        heard = [(sample["slot"], round(1000 * sample["seconds"])) for sample in trial["samples"]]
+        plays = [{"slot": slot, "started_ms": 0, "heard_ms": ms, "is_whole": True} for slot, ms in heard]
+        body = {"tab": tab, "position": trial["position"], "answers": answers, "client_ms": 1000, "plays": plays}
         while True:
             with self.client.post(f"/listen/{token}/answers", json=body, name="answer", catch_response=True) as reply:
                 status, told = reply.status_code, _json(reply)

@@ -439,6 +439,7 @@ class Flag(_Row):
         GOLD_MISSED = "gold-missed", "control trials missed"
         HEADPHONES = "headphones", "headphone check failed"
         PLAYBACK = "playback", "muted, sped up or skipped ahead"
+        NOT_HEARD = "not-heard", "recordings not played"
         DISAGREES = "disagrees", "agrees with nobody"  # this and the next ones are found by an analysis
         BRIDGE_OUTLIER = "bridge-outlier", "far from the others on the bridge set"
         VOTE_OUTLIERS = "vote-outliers", "single ratings far off"

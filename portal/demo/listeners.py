@@ -36,7 +36,7 @@ from listening.analysis.simulation import (
     simulate_ratings,
     simulate_transcripts,
 )
-from listening.app.models import Answer, Block, ItemSample, Participant, Session, Study, Trial
+from listening.app.models import Answer, Block, ItemSample, Participant, Play, Session, Study, Trial
 from listening.app.sessions.payloads import validate_board
 from listening.tasks import Task
 
@@ -253,6 +253,19 @@ def _keep(session: Session, said: Sequence[Said], end: datetime, pace: float) ->
             Answer(session=session, trial_id=one.trial.pk, task=one.task, received_at=at, client_ms=told, **fields)
         )
     Answer.objects.bulk_create(answers)
+    heard = {one.trial.pk: one.trial.samples for one in said}
+    Play.objects.bulk_create(
+        Play(
+            session=session,
+            trial_id=trial,
+            slot=one.slot,
+            started_ms=0,
+            heard_ms=round(1000 * one.seconds),
+            is_whole=True,
+        )
+        for trial, samples in heard.items()
+        for one in samples
+    )
     session.last_seen_at = session.ended_at = at
 
 

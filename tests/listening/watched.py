@@ -21,8 +21,10 @@ def varied(place, task):
     return 1 + (place * place + 3 * place + len(task)) % 10
 
 
-def answer_trials(session, rate=varied, *, trials=None, spent_ms=9000, apart_s=10.0, begun_at=None, **fields):
-    """Answer the first `trials` (default all) of the session's block; `rate(place, task)` says what. Returns it."""
+def answer_trials(
+    session, rate=varied, *, trials=None, spent_ms=9000, apart_s=10.0, begun_at=None, plays=True, **fields
+):
+    """Play and answer the first `trials` (default all) of its block; `rate(place, task)` says what. Returns it."""
     begun_at = begun_at or timezone.now() - timedelta(minutes=30)
     Session.objects.filter(pk=session.pk).update(trials_started_at=begun_at, last_seen_at=timezone.now())
     chosen = list(session.block.trials.order_by("position"))[:trials]
@@ -39,8 +41,19 @@ def answer_trials(session, rate=varied, *, trials=None, spent_ms=9000, apart_s=1
         for place, trial in enumerate(chosen)
         for task in session.study.tasks
     )
+    if plays:
+        play_trials(session, chosen)
     session.refresh_from_db()
     return session
+
+
+def play_trials(session, trials):
+    """Note that every recording of these trials was played to its end, as the page does."""
+    Play.objects.bulk_create(
+        Play(session=session, trial=trial, slot=slot, started_ms=100, heard_ms=60_000, is_whole=True)
+        for trial in trials
+        for slot in trial.item.samples.values_list("slot", flat=True)
+    )
 
 
 def finish(session):

@@ -1,8 +1,9 @@
 """Rules that look at what one session did and say what an organizer should look at.
 
-Pure functions of a `Record`: nothing here reads the database, and nothing follows from a flag by itself. Each rule
-needs enough to look at (`enough`), so that nobody is flagged for their first few ratings. Ratings are whole numbers
-from 1 to the points of the scale, in the order in which they were given, without practice trials; durations in s.
+Pure functions of a `Record`: nothing here reads the database, and of all flags but the last nothing follows by itself.
+Each rule of patterns needs enough to look at (`enough`), so that nobody is flagged for their first few ratings. Ratings
+are whole numbers from 1 to the points of the scale, in the order in which they were given, without practice trials;
+durations in s.
 
 Thresholds and where they come from:
 
@@ -12,7 +13,9 @@ Thresholds and where they come from:
 - alternating: a pattern of two to four ratings, repeated for half the session;
 - too fast: a median time per trial under 60 % of the length of its speech;
 - control trials: one outside of its right range; headphones: no attempt passed, once the check is over;
-- playback: muted, sped up or skipped ahead in one trial, or in the background in `HIDDEN_TRIALS` of them.
+- playback: muted, sped up or skipped ahead in one trial, or in the background in `HIDDEN_TRIALS` of them;
+- not heard: more than half of the trials answered without a playback to the end (`listening.app.sessions.attention`);
+  the only flag from which something follows by itself: a rule that leaves these sessions out, until it is revoked.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from statistics import median, pvariance
 from typing import Any
+
+from listening.app.sessions.attention import cannot_have_listened
 
 LEAST = 8
 SHARE_OF_SESSION = 0.5
@@ -48,6 +53,7 @@ class Record:
 
     Attributes:
         planned: trials of the session without practice.
+        unheard: of each answered trial whether one of its recordings was never played to its end.
         ratings: by task, in the order of answering.
         gold: of each answered control trial whether every rating was in its right range.
         headphones: by headphone check that is over, whether an attempt passed.
@@ -61,6 +67,7 @@ class Record:
     gold: Sequence[bool] = ()
     headphones: Mapping[str, bool] = field(default_factory=dict)
     notes: Sequence[frozenset[str]] = ()
+    unheard: Sequence[bool] = ()
 
     @property
     def enough(self) -> int:
@@ -132,6 +139,11 @@ def playback(record: Record) -> dict[str, Any]:
     return {"tampered": tampered, "hidden": hidden}
 
 
+def not_heard(record: Record) -> dict[str, Any]:
+    unheard, answered = sum(record.unheard), len(record.unheard)
+    return {"unheard": unheard, "of": answered} if cannot_have_listened(unheard=unheard, answered=answered) else {}
+
+
 RULES: dict[str, Callable[[Record], dict[str, Any]]] = {
     "straight-lining": straight_lining,
     "low-variance": low_variance,
@@ -140,6 +152,7 @@ RULES: dict[str, Callable[[Record], dict[str, Any]]] = {
     "gold-missed": gold_missed,
     "headphones": headphones_failed,
     "playback": playback,
+    "not-heard": not_heard,
 }
 
 
@@ -152,6 +165,7 @@ SENTENCES = {
     "gold-missed": "{missed} of {of} control trials missed.",
     "headphones": "No attempt passed: {listed}.",
     "playback": "Trials with altered playback: {tampered}; with playback in the background: {hidden}.",
+    "not-heard": "{unheard} of {of} trials answered without playing their recordings to the end.",
 }
 
 

@@ -2,7 +2,8 @@
 
 Flags are looked for every half minute in every session that gave a heartbeat since, so one stands within a minute.
 A flag deletes nothing and stops nobody: one that a rule no longer finds stays, marked as not holding. Once a session
-has ended its flags are final; only then do standing exclusion rules apply to it.
+has ended its flags are final; only then do standing exclusion rules apply to it. The first session of a study that ends
+without having listened makes the rule that leaves out all such sessions; once it is revoked, none is made again.
 
 An exclusion rule is by a flag, or for one named session, each with its reason. It says before what it would do, stands
 until it is revoked, and deletes nothing. One by flag stands for later sessions as well. The block of a finished session
@@ -14,18 +15,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet
 
 from listening.app import models
 from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.rules import FlagFinding, Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
-from listening.app.sessions.attention import missed_of_gold
+from listening.app.sessions.attention import is_unheard, missed_of_gold
 from listening.app.sessions.block_leases import end_session, release_block
 from listening.app.studies.rules import is_stalled
 from listening.tasks import Task
@@ -34,6 +36,7 @@ from portal.jobs.services import NotPossible
 
 State = Session.State
 LONGEST_REASON = 400
+UNHEARD = "Made by the portal: recordings of most trials were not played, by what the browser itself reports."
 EXCLUDED, REVOKED, FOLLOWED = "study.sessions_excluded", "study.exclusion_revoked", "study.session_excluded"
 PLACE_FREED = "study.place_freed"
 ACTIONS = (EXCLUDED, REVOKED, FOLLOWED)
@@ -171,6 +174,15 @@ def free_place(*, session: Session, by: Any, now: datetime) -> None:
     audit.record(PLACE_FREED, session.study, actor=by, session=session.pk, block=block.number)
 
 
+def _leave_out_unheard(sessions: Collection[int]) -> None:
+    """Make the rule for sessions that cannot have listened, in studies of these that never had one."""
+    caught = Flag.objects.filter(session__in=sessions, kind=Flag.Kind.NOT_HEARD, data__holds=True)
+    studies = Study.objects.filter(sessions__flags__in=caught).exclude(exclusion_rules__flag=Flag.Kind.NOT_HEARD)
+    for study in studies.distinct():
+        with suppress(NotPossible):  # another scheduler was first
+            create_rule(study=study, by=None, reason=UNHEARD, flag=Flag.Kind.NOT_HEARD)
+
+
 def list_rules(study: Study) -> QuerySet[ExclusionRule]:
     """The rules of a study, the newest first, each with `caught`: how many sessions it leaves out or left out."""
     rules = study.exclusion_rules.select_related("session", "created_by", "revoked_by")
@@ -265,7 +277,9 @@ def _look_at(keys: Sequence[int], now: datetime) -> None:
     found = {pk: findings(record) for pk, record in _records(sessions).items()}
     with transaction.atomic():
         _write(found)
-    apply_standing_rules([one.pk for one in sessions if one.state != Session.State.ACTIVE])
+    ended = [one.pk for one in sessions if one.state != Session.State.ACTIVE]
+    _leave_out_unheard(ended)
+    apply_standing_rules(ended)
     Session.objects.filter(pk__in=keys).update(flagged_at=now)
 
 
@@ -276,7 +290,8 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
     keys = [one.pk for one in sessions]
     planned = _planned(sessions)
     answers = _answers(keys)
-    speech_s = _speech_s(sessions, {row["trial__item"] for rows in answers.values() for row in rows})
+    samples = _samples({row["trial__item"] for rows in answers.values() for row in rows})
+    plays = _plays(keys)
     headphones = _headphones(sessions)
     notes = _notes(keys)
     return {
@@ -284,10 +299,11 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
             scale_points=one.study.scale_points,
             planned=planned.get(one.block_id or 0, 0),
             ratings=_ratings(answers[one.pk]),
-            timings=_timings(one, answers[one.pk], speech_s),
+            timings=_timings(one, answers[one.pk], samples),
             gold=_gold(answers[one.pk]),
             headphones=headphones[one.pk],
             notes=notes[one.pk],
+            unheard=_unheard(answers[one.pk], samples, plays[one.pk]),
         )
         for one in sessions
     }
@@ -321,14 +337,49 @@ def _ratings(answers: Iterable[dict[str, Any]]) -> dict[str, list[int]]:
     return dict(ratings)
 
 
-def _speech_s(sessions: Sequence[Session], items: Iterable[int]) -> dict[int, float]:
-    """How long the samples are that have to be heard of each item in all, in s: sample B only where it is compared."""
-    alone = {one.study_id for one in sessions if not NEEDS_ALL_SAMPLES.intersection(one.study.tasks)}
-    samples = models.ItemSample.objects.filter(item__in=items).exclude(item__study__in=alone, slot="b").order_by()
-    return dict(samples.values_list("item").annotate(Sum("stimulus__duration_s")))
+Samples = Mapping[str, float]  # by slot how long its speech lasts, in s
 
 
-def _timings(session: Session, answers: Iterable[dict[str, Any]], speech_s: dict[int, float]) -> list[Timing]:
+def _samples(items: Iterable[int]) -> dict[int, Samples]:
+    """Return the samples of each item."""
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    samples = models.ItemSample.objects.filter(item__in=items).order_by()
+    for item, slot, seconds in samples.values_list("item", "slot", "stimulus__duration_s"):
+        found[item][slot] = seconds
+    return dict(found)
+
+
+def _to_hear(samples: Samples, tasks: Collection[str]) -> Samples:
+    """Return those that have to be heard for these tasks: sample B only where voices are compared."""
+    return (
+        samples if NEEDS_ALL_SAMPLES.intersection(tasks) else {slot: samples[slot] for slot in samples if slot != "b"}
+    )
+
+
+def _plays(keys: Sequence[int]) -> dict[int, dict[int, list[tuple[str, int, bool]]]]:
+    """Return slot, ms heard and whether that was all, of the playbacks of each session and trial."""
+    found: dict[int, dict[int, list[tuple[str, int, bool]]]] = defaultdict(lambda: defaultdict(list))
+    plays = models.Play.objects.filter(session__in=keys).order_by()
+    for session, trial, slot, heard_ms, is_whole in plays.values_list(
+        "session", "trial", "slot", "heard_ms", "is_whole"
+    ):
+        found[session][trial].append((slot, heard_ms, is_whole))
+    return found
+
+
+def _unheard(
+    answers: Iterable[dict[str, Any]],
+    samples: Mapping[int, Samples],
+    plays: Mapping[int, Sequence[tuple[str, int, bool]]],
+) -> list[bool]:
+    """Of each answered trial whether a recording that it needs was never played to its end."""
+    tasks: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for row in answers:
+        tasks[row["trial"], row["trial__item"]].append(row["task"])
+    return [is_unheard(_to_hear(samples[item], asked), plays.get(trial, ())) for (trial, item), asked in tasks.items()]
+
+
+def _timings(session: Session, answers: Iterable[dict[str, Any]], samples: Mapping[int, Samples]) -> list[Timing]:
     """Of each trial the shorter of what the browser told and what passed here since the trial before.
 
     Of an answer that waited for a connection only the browser knows how long it took.
@@ -343,8 +394,8 @@ def _timings(session: Session, answers: Iterable[dict[str, Any]], speech_s: dict
         known = [max(told)] if told else []
         if before is not None and not any(row["is_late"] for row in rows):
             known.append((received_at - before).total_seconds())
-        if known and item in speech_s:
-            timings.append(Timing(min(known), speech_s[item]))
+        if known:
+            timings.append(Timing(min(known), sum(_to_hear(samples[item], session.study.tasks).values())))
         before = received_at
     return timings
 

@@ -23,13 +23,14 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.db.models import F, Q
 from django.urls import reverse
 
 from listening.analysis.reading.inputs import parse_settings
 from listening.analysis.tables import Results
 from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.selectors import standing_exclusion
-from listening.app.monitor.services import create_rule, keep_flags
+from listening.app.monitor.services import create_rule, flag_sessions, keep_flags
 from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
 from listening.app.results.rules import find_publication_problems
 from listening.app.results.selectors import (
@@ -86,6 +87,8 @@ def start_analysis(
     settings = parse_settings(chosen or {}).as_data()
     study = Study.objects.select_for_update(of=("self",)).select_related("edition").get(pk=study.pk)
     _refuse(study)
+    unseen = study.sessions.filter(Q(flagged_at=None) | Q(ended_at__gt=F("flagged_at")))
+    flag_sessions(read_clock(), unseen.values_list("pk", flat=True))  # who ended just now may not count
     basis = compute_basis(study)
     alike = [one for one in study.analyses.filter(basis=basis, erased_at=None) if one.chosen == settings]
     if made := next((one for one in alike if one.is_ready), None):

@@ -9,6 +9,7 @@ the same.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,7 +20,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from listening.app.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
-from listening.app.sessions import answer_timing, attention, block_leases, payloads, selectors
+from listening.app.sessions import answer_timing, attention, block_leases, payloads, platforms, selectors
 from listening.app.sessions.block_leases import end_session, note
 from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, SessionProgress, measure_progress
@@ -236,8 +237,28 @@ def end_if_through(session: Session, progress: SessionProgress, now: datetime) -
         note(session, "gold-missed", missed=missed, answered=answered)
         if session.study.screening.get("gold_gate") == "gate":
             state = Session.State.FAILED_ATTENTION
+    unheard, answered = count_unheard(session)
+    if attention.cannot_have_listened(unheard=unheard, answered=answered):
+        note(session, platforms.NOT_HEARD, unheard=unheard, answered=answered)
     end_session(session, state, now)
     return True
+
+
+def count_unheard(session: Session) -> tuple[int, int]:
+    """Return how many answered trials the browser says were not played to their end, and how many were answered."""
+    plays: dict[int, list[tuple[str, int, bool]]] = defaultdict(list)
+    for trial, *play in session.plays.order_by().values_list("trial", "slot", "heard_ms", "is_whole"):
+        plays[trial].append(tuple(play))  # type: ignore[arg-type]
+    answered = selectors.answered_by(session)
+    trials = [
+        one for one in selectors.load_block(session).trials.values() if one.trial.pk in answered and not one.is_practice
+    ]
+    unheard = 0
+    for one in trials:
+        slots = selectors.required_slots(answered[one.trial.pk], one)
+        needed = {sample.slot: sample.seconds for sample in one.samples if sample.slot in slots}
+        unheard += attention.is_unheard(needed, plays[one.trial.pk])
+    return unheard, len(trials)
 
 
 def missed_gold(session: Session) -> tuple[int, int]:

@@ -47,7 +47,7 @@ def _pay(session: Session, code: str) -> str:
     if not session.study.pay_per_hour:
         return _("Nobody is paid for taking part in this study.")
     complete = session.study.platform_settings.get("codes", {}).get("complete")
-    match session.state:
+    match platforms.outcome_of(session):
         case State.FINISHED:
             return _("You finished the test: the code is for the full pay.")
         case State.FAILED_ATTENTION if code == complete:

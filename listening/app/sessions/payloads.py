@@ -31,12 +31,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from listening.app.models import Study
+from listening.app.sessions.attention import MOST_PLAYS
 from listening.app.studies.settings import Problems
 from listening.tasks import Task
 
 MOST_BYTES = 64 << 10
 MOST_BYTES_OF_BOARD = 256 << 10  # with every move of sixteen samples
-MOST_PLAYS = 200
 MOST_EVENTS = 200
 MOST_EVENT_FIELDS = 8
 LONGEST_VALUE = 200

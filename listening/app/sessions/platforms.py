@@ -70,6 +70,7 @@ PREFIXES = {
 }
 # Without the signs that look like others: a code may be typed by hand.
 ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+NOT_HEARD = "not-heard"  # event of a session that was finished without listening, by what its browser reports
 REFERENCE = re.compile(rf"({'|'.join(filter(None, PREFIXES.values()))})[{ALPHABET}]{{5}}-[{ALPHABET}]{{5}}")
 
 
@@ -305,11 +306,19 @@ def release_code(session: Session) -> str:
     return session.completion_code
 
 
-def _code_for(session: Session) -> str:
+def outcome_of(session: Session) -> Session.State:
+    """Return the end by which a session is paid: who finished without listening has no completed test."""
     state = Session.State(session.state)
+    if state == Session.State.FINISHED and session.events.filter(kind=NOT_HEARD, is_told=False).exists():
+        return Session.State.FAILED_ATTENTION
+    return state
+
+
+def _code_for(session: Session) -> str:
     if session.is_preview:
         return ""
-    if session.study.platform == Study.Platform.PROLIFIC and (code := _prolific_code(session.study, state)):
+    state = outcome_of(session)
+    if session.study.platform == Study.Platform.PROLIFIC and (code := _prolific_code(session, state)):
         return code
     if state not in PREFIXES or (state == Session.State.EXPIRED and not session.answers.exists()):
         return ""
@@ -318,11 +327,11 @@ def _code_for(session: Session) -> str:
     return PREFIXES[state] + "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(2))
 
 
-def _prolific_code(study: Study, state: Session.State) -> str:
+def _prolific_code(session: Session, outcome: Session.State) -> str:
     try:
-        codes = parse_platform(study).codes
+        codes = parse_platform(session.study).codes
     except PlanError:
         return ""
     # Who finishes in good faith is paid: without a code of its own, a failed check gets the one for all.
-    outcome = OUTCOME_OF_STATE.get(state, "")
-    return codes.get(outcome, codes.get("complete", "") if outcome == "failed-attention" else "")
+    is_paid_all = session.state == Session.State.FAILED_ATTENTION
+    return codes.get(OUTCOME_OF_STATE.get(outcome, ""), codes.get("complete", "") if is_paid_all else "")

@@ -152,7 +152,7 @@ def test_json_holds_the_same_with_lists_as_lists(study, get, table):
     }
     assert told["tables"]["study"][0]["tasks"] == study.tasks
     assert told["tables"]["study"][0]["seed"] == 2022
-    assert told["tables"]["plays"][0]["remarks"] == ["muted"]
+    assert [play["remarks"] for play in told["tables"]["plays"]].count(["muted"]) == 1
     assert [row["rating"] for row in told["tables"]["answers"]] == [int(row["rating"]) for row in table("answers")]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from listening.app.models import Answer, Flag, Session
 from listening.app.monitor import rules, services
 from listening.app.monitor.rules import Record, Timing, findings, longest_repeat
+from listening.app.monitor.selectors import measure_coverage
 from listening.app.monitor.services import flag_sessions
 from portal.jobs.scheduler import _entries
 from tests.listening.watched import (
@@ -107,6 +108,12 @@ def test_missed_controls_failed_headphones_and_tampering_are_flagged():
     assert kinds(Record(10, 52, notes=[frozenset({"hidden"})] * 3)) == ["playback"]
 
 
+def test_most_trials_without_a_playback_are_not_heard_and_half_of_them_are_no_sign():
+    assert kinds(Record(10, 10, unheard=[True] * 6 + [False] * 4)) == ["not-heard"]
+    assert kinds(Record(10, 10, unheard=[True] * 5 + [False] * 5)) == []
+    assert kinds(Record(10, 10)) == []
+
+
 def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
     record = Record(
         10,
@@ -116,6 +123,7 @@ def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
         [False],
         {"woods": False},
         [frozenset({"muted"})],
+        [True],
     )
     told = {found.kind: rules.sentence(found.kind, found.data) for found in findings(record)}
     assert told["straight-lining"] == "52 of 52 ratings of verifiability in a row are the same."
@@ -247,12 +255,12 @@ def test_headphones_are_judged_when_the_check_is_over_and_by_the_best_attempt(st
 
 def test_looking_costs_the_same_queries_for_one_and_for_three_sessions(study, django_assert_num_queries):
     answer_trials(make_session(study), by_place(7))
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         look()
     for _ in range(3):
         answer_trials(make_session(study), by_place(7))
     Session.objects.update(flagged_at=None)
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         look()
 
 
@@ -269,3 +277,67 @@ def test_nothing_is_flagged_about_who_withdraws_while_it_is_looked_at(study, mon
     monkeypatch.setattr(services, "findings", judge_and_be_left)
     look()
     assert session.flags.count() == 0
+
+
+# Sessions that cannot have listened ------------------------------------------------------------------
+
+
+def end(session):
+    finish(session)
+    look()
+
+
+def usable(study):
+    return measure_coverage(study).total.usable
+
+
+def test_program_that_reports_no_playback_has_no_usable_answer_and_its_block_is_offered_again(study):
+    end(answer_trials(make_session(study), plays=False))
+    session = study.sessions.get()
+    assert stored(session)["not-heard"] == {"unheard": 16, "of": 16, "holds": True}
+    assert (usable(study), study.blocks.exclude(holder=None).count()) == (0, 0)
+    (rule,) = study.exclusion_rules.all()
+    assert (rule.flag, rule.created_by, rule.reason.partition(":")[0]) == ("not-heard", None, "Made by the portal")
+
+
+def test_next_program_falls_under_the_same_rule(study):
+    for _ in range(2):
+        end(answer_trials(make_session(study), plays=False))
+    assert (study.exclusion_rules.count(), usable(study)) == (1, 0)
+
+
+def test_revoked_rule_counts_its_sessions_and_is_not_made_again(study):
+    end(answer_trials(make_session(study), plays=False))
+    services.revoke_rule(rule=study.exclusion_rules.get(), by=None, now=timezone.now())
+    end(answer_trials(make_session(study), plays=False))
+    assert (study.exclusion_rules.count(), usable(study)) == (1, 32)
+
+
+@pytest.mark.parametrize("play", [{"is_whole": False}, {"heard_ms": 100}, {"slot": "b"}])
+def test_playbacks_that_say_that_nothing_was_heard_to_its_end_are_none(study, play):
+    session = answer_trials(make_session(study))
+    session.plays.filter(slot="a").update(**play)
+    end(session)
+    assert (stored(session)["not-heard"]["unheard"], usable(study)) == (16, 0)
+
+
+def test_honest_session_of_which_half_of_the_reports_were_lost_counts(study):
+    session = answer_trials(make_session(study))
+    session.plays.filter(trial__position__lte=8).delete()
+    end(session)
+    assert (stored(session), usable(study)) == ({}, 16)
+
+
+def test_sample_b_is_asked_for_only_where_voices_are_compared(study):
+    study.tasks = ["naturalness"]
+    study.save()
+    session = answer_trials(make_session(study))
+    session.plays.filter(slot="b").delete()
+    end(session)
+    assert stored(session) == {}
+
+
+def test_session_under_way_is_flagged_and_stays_where_it_is(study):
+    session = answer_trials(make_session(study), plays=False, trials=4)
+    look()
+    assert (list(stored(session)), study.exclusion_rules.count()) == (["not-heard"], 0)

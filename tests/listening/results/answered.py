@@ -11,6 +11,7 @@ from listening.app.studies.services import close_study
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from tests.listening.factories import make_session, make_study
+from tests.listening.watched import play_trials
 
 CHOSEN = {"resamples": 200, "permutations": 200}
 
@@ -30,7 +31,8 @@ def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
     """Rate the trials of the session's block, or the first ones: originals high, systems lower, the rest by chance."""
     numbers = np.random.default_rng(seed)
     now = timezone.now()
-    trials = session.block.trials.select_related("item").order_by("position")
+    trials = list(session.block.trials.select_related("item").order_by("position"))[:first]
+    play_trials(session, trials)
     rows = [
         Answer(
             session=session,
@@ -39,7 +41,7 @@ def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
             rating=int(np.clip(numbers.normal(8 if trial.item.system_id is None else 4, 1.5), 1, 10)),
             received_at=now + timedelta(seconds=trial.position),
         )
-        for trial in (trials if first is None else trials[:first])
+        for trial in trials
         for task in session.study.tasks
     ]
     Answer.objects.bulk_create(rows)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from listening.app.models import Session
 from listening.app.sessions.block_leases import end_session
 from listening.app.sessions.platforms import release_code
+from tests.listening.answering import answer_all
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of, to_trials
 
@@ -128,3 +129,33 @@ def test_preview_ends_without_a_code():
     end_session(session, "finished", timezone.now())
     assert session.completion_code == ""
     assert "Here an evaluator gets the completion code" in text_of(Client().get(session.get_absolute_url()))
+
+
+# Sessions that were finished without listening ---------------------------------------------------------
+
+
+PLAYED = [{"slot": slot, "started_ms": 0, "heard_ms": 60_000, "is_whole": True} for slot in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "code", "told"),
+    [
+        (CODES, "NOGOLD3", "Go back to Prolific with the button"),
+        ({"complete": "ALLDONE1"}, "CHECK-", "return your submission on Prolific, and send this reference"),
+    ],
+)
+def test_criterion_32_who_never_played_a_recording_gets_a_code_that_tells_it(client, codes, code, told):
+    session = make_session(make_prolific(codes, pay_per_hour=12), step="trials")
+    answer_all(client, session)
+    session.refresh_from_db()
+    assert (session.state, session.completion_code.startswith(code)) == ("finished", True)
+    page = text_of(client.get(session.get_absolute_url()))
+    assert told in page
+    assert "for the full pay" not in page
+
+
+def test_who_played_every_recording_gets_the_code_for_all(client):
+    session = make_session(make_prolific(CODES), step="trials")
+    answer_all(client, session, plays=PLAYED)
+    session.refresh_from_db()
+    assert session.completion_code == "ALLDONE1"
