@@ -55,6 +55,7 @@ OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
 _OF_A_STOPPED = ("was not checked to its end", "The organizer can start its check again.", "See the submission")
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
+BEFORE_LAUNCH = (Study.State.DRAFT, Study.State.PREPARING, Study.State.PREPARED)
 OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at", "archived_at", "blocks_all", "blocks_finished")
 # Of a listening test in a state: its badge, and what is said beside it.
 OF_A_STUDY: dict[str, tuple[str, str]] = {
@@ -110,13 +111,17 @@ def select_organized(user: Any) -> QuerySet[Edition]:
         Exists(Submission.objects.filter(system=OuterRef("pk"), state__in=ACCEPTED)), archived_at=None
     ).exclude(team=None)
     heard = StudySystem.objects.filter(submission__system=OuterRef("pk"), study__is_simulated=False)
-    order = Case(When(state__in=LAUNCHED, then=0), When(archived_at=None, then=1), default=2)
+    is_closed = Q(state=Study.State.CLOSED)  # a step that is finished: a draft beside it does not turn it back
+    order = Case(
+        When(state__in=LAUNCHED, then=0), When(is_closed, archived_at=None, then=1), When(is_closed, then=2), default=3
+    )
     by_need = studies.order_by(order, "-pk")
     by_need = by_need.annotate(
         blocks_all=count_rows(Block.objects.all(), "study"),
         blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
     )
     outdated = studies.filter(published_analysis__erased_at__isnull=False).order_by("-pk")
+    drafts = studies.filter(state__in=BEFORE_LAUNCH, archived_at=None).order_by("-pk")
     newest = {f"study_{name}": Subquery(by_need.values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
         user.organized_editions.filter(archived_at=None)
@@ -135,6 +140,9 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             offered_version=Subquery(first.values("submission__version")[:1]),
             outdated_study=Subquery(outdated.values("name")[:1]),
             outdated_title=Subquery(outdated.values("title")[:1]),
+            draft_study=Subquery(drafts.values("name")[:1]),
+            draft_title=Subquery(drafts.values("title")[:1]),
+            draft_state=Subquery(drafts.values("state")[:1]),
             **newest,
         )
         .order_by("-created_at", "-pk")
@@ -188,7 +196,7 @@ def _baseline_step(edition: Any, edit: str) -> PathStep:
 
 
 def _listening_step(edition: Any) -> PathStep:
-    """As the newest launched listening test of the edition stands, else the newest; archived ones come last."""
+    """As the newest listening test stands that is under way, else that was closed (archived ones last), else any."""
     if edition.study_state is None:
         return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
     state, note = OF_A_STUDY[edition.study_state]
@@ -284,6 +292,9 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
         )
         text = "Invite evaluators for the others, or close it as it is; its analysis follows."
         return NextStep(title, text, "See the test", steps["Listening test"].url)
+    if is_published and steps["Listening test"].state == "succeeded" and edition.draft_study is not None:
+        words_of_draft = _words_of_draft(edition.draft_state, edition.draft_title)
+        return NextStep(*words_of_draft, reverse("studies:detail", args=[edition.draft_study]))
     if is_published and steps["Listening test"].state == "succeeded":
         text = "Look at the results. Its page has Copy, for the next edition, and Manage, to archive this one."
         return NextStep("Everything is published", text, "See the leaderboard", steps["Published"].url, is_due=False)
@@ -299,23 +310,20 @@ def _listening_words(edition: Any) -> tuple[str, str, str]:
     """Title, text and button of what comes next with a listening test that waits for its organizer."""
     if edition.study_state is None:
         return "Plan a listening test", "People rate what computed numbers cannot measure.", "New listening test"
-    if edition.study_state == Study.State.PREPARED:
-        return (
-            f"Launch {edition.study_title}",
-            "Everything is ready; evaluators then take its link.",
-            "See the test",
-        )
     if edition.study_state in LAUNCHED:
         return (
             f"Close {edition.study_title}",
             "Every block is finished; its analysis follows.",
             "See the test",
         )
-    return (
-        f"Prepare {edition.study_title}",
-        "Make its design and its stimuli, then launch it.",
-        "See the test",
-    )
+    return _words_of_draft(edition.study_state, edition.study_title)
+
+
+def _words_of_draft(state: str, title: str) -> tuple[str, str, str]:
+    """Title, text and button of what comes next with a listening test that was not launched."""
+    if state == Study.State.PREPARED:
+        return f"Launch {title}", "Everything is ready; evaluators then take its link.", "See the test"
+    return f"Prepare {title}", "Make its design and its stimuli, then launch it.", "See the test"
 
 
 # A member's teams -----------------------------------------------------------------------------------

@@ -331,7 +331,11 @@ def test_way_of_an_edition_says_to_close_a_test_whose_blocks_are_finished(client
     page = read_page(client.get("/studies/"))
     assert ("Every listening test is archived" in page, "No listening test yet" in page) == (True, False)
     draft = Study.objects.create(name="next", title="Next", edition=edition)
-    assert found()[0][0] == "waiting", "one that is not archived comes first"
+    assert found()[::2] == (("succeeded", "archived"), "Prepare Next"), "a draft turns no finished step back"
+    Study.objects.exclude(pk=draft.pk).update(archived_at=None)
+    assert found()[::2] == (("succeeded", ""), "Prepare Next")
+    Study.objects.filter(pk=draft.pk).update(state="prepared")
+    assert found()[::2] == (("succeeded", ""), "Launch Next")
     draft.delete()
     Study.objects.update(archived_at=None)
     type(edition).objects.update(published_at=None)
