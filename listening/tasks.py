@@ -37,6 +37,7 @@ class RatedTask:
         compares_voices: whether sample A is judged against sample B; its first number is then an equal error rate of
             evaluators, and of any other task a mean.
         worse: what is said of a system that is rated below unprotected speech.
+        best: what is said of the system that is rated highest, with its verb.
     """
 
     task: Task
@@ -48,10 +49,16 @@ class RatedTask:
     listen_again: str = ""
     compares_voices: bool = False
     worse: str = ""
+    best: str = ""
 
     @property
     def title(self) -> str:
         return self.task.label
+
+    @property
+    def said_of_best(self) -> str:
+        """What is said of the system that is rated highest, of a task without words for it, too."""
+        return self.best or f"is rated highest for {self.title.lower()}"
 
 
 def _(sentence: str) -> str:
@@ -84,6 +91,7 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             "unprotected speech from the system by these ratings alone: near 50 % the system sounds as natural as "
             "unprotected speech.",
             worse="less natural",
+            best="sounds most natural",
         ),
         RatedTask(
             Task.INTELLIGIBILITY,
@@ -95,6 +103,7 @@ RATED_TASKS: Mapping[str, RatedTask] = {
             "unprotected speech from the system by these ratings alone: near 50 % the system is as easy to understand.",
             listen_again="a",
             worse="harder to understand",
+            best="is easiest to understand",
         ),
     )
 }

@@ -21,7 +21,7 @@ from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.labels import CHANCE, EVERY, label_of
 from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
-from listening.tasks import RATED_TASKS
+from listening.tasks import RATED_TASKS, RatedTask
 
 MOST_NAMED = 3  # systems that do not differ from the best one; of more only the number is said
 MOST_ROWS = 40  # of a panel; the tables have all
@@ -30,7 +30,6 @@ ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
 WIDTH, LEFT, RIGHT = 360, 122, 290  # of a panel, and of its axis
 UNTESTED = "whether systems differ significantly was not tested"
 ENOUGH = " that enough listeners rated"
-BEST = {"naturalness": "sounds most natural", "intelligibility": "is easiest to understand"}
 
 
 def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
@@ -55,10 +54,10 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
 
 
 def _rated(shape: Shape, tasks: Sequence[str]) -> Iterator[str]:
-    found = ((task, _by_mean(shape, task)) for task in BEST if task in tasks)
-    quality = [(task, systems) for task, systems in found if systems]
+    found = ((one, _by_mean(shape, name)) for name, one in RATED_TASKS.items() if name in tasks)
+    quality = [(one, systems) for one, systems in found if systems and not one.compares_voices]
     if quality and not (shape.few and len(quality[0][1]) > 1):
-        yield _best(shape, *quality[0], [systems for _, systems in quality[1:]])
+        yield _best(shape, *quality[0], quality[1:])
     if "verifiability" in tasks:
         yield from _recognised(shape)
 
@@ -68,25 +67,30 @@ def _by_mean(shape: Shape, task: str) -> list[System]:
     return _by(read_systems(shape, task), lambda one: one.all.get("mean"))
 
 
-def _best(shape: Shape, task: str, own: Sequence[System], others: Iterable[Sequence[System]]) -> str:
+def _best(
+    shape: Shape, task: RatedTask, own: Sequence[System], others: Iterable[tuple[RatedTask, Sequence[System]]]
+) -> str:
     """Which system has the highest mean of a task, and from which others it does not differ significantly.
 
     Args:
-        own, others: the systems by their means, those of the task and those by intelligibility beside it.
+        own: the systems by their means in the task.
+        others: further tasks, each with its systems by their means.
     """
     first, name = own[0], _name(shape, own[0])
-    systems = (one.all for one in read_systems(shape, task) if one.name == ORIGINAL)
+    systems = (one.all for one in read_systems(shape, task.task) if one.name == ORIGINAL)
     number = _beside_original(shape, first.all, next(systems, None), "summary", "mean")
     if len(own) == 1:
-        return f"One system was rated: {name}, mean {task} {number}."
+        return f"One system was rated: {name}, mean {task.task} {number}."
     alike = _alike(shape, own, lambda one: one.all.get("group"))
-    said = f"{name} {BEST[task]} of {len(own)} systems (mean {number}){f' and {alike}' if alike else ''}"
+    said = f"{name} {task.said_of_best} of {len(own)} systems (mean {number}){f' and {alike}' if alike else ''}"
     is_tested = bool(alike)
-    for understood, *less in others:
-        mean = _with_span(understood.all, find_column(CONTENTS["summary"], "mean"))
-        alike = _alike(shape, (understood, *less), lambda one: one.all.get("group"))
-        who = "it is also" if understood.name == first.name else f"{_name(shape, understood)} is"
-        said += f"; {who} easiest to understand (mean {mean}){f' and {alike}' if alike else ''}"
+    for other, (highest, *less) in others:
+        mean = _with_span(highest.all, find_column(CONTENTS["summary"], "mean"))
+        alike = _alike(shape, (highest, *less), lambda one: one.all.get("group"))
+        verb, _, rest = other.said_of_best.partition(" ")
+        also = f"it is also {rest}" if verb == "is" else f"it also {verb} {rest}"
+        who = also if highest.name == first.name else f"{_name(shape, highest)} {other.said_of_best}"
+        said += f"; {who} (mean {mean}){f' and {alike}' if alike else ''}"
         is_tested = is_tested and bool(alike or not less)
     return f"{said}." if is_tested else f"In this sample {said}; {UNTESTED}."
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from common.tables import Column
 from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import ORIGINAL
@@ -12,6 +14,7 @@ from listening.app.results.opening import opening_of, say_basis
 from listening.app.results.rules import is_drawn_otherwise
 from listening.app.results.system_pages import system_page
 from listening.app.results.tables import Shape, headline
+from listening.tasks import RATED_TASKS
 from tests.listening.analysis.examples import SYSTEMS, made_up_results
 
 READER = Reader("made-up", "raw", is_organizer=False, tables=frozenset())
@@ -57,6 +60,27 @@ def test_ratings_open_with_the_best_the_most_private_and_the_basis():
         "guessing 50 %), which differs significantly from all others.",
         "This rests on 52 simulated listeners and 2,704 ratings; 1 session was left out.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [
+        ("sounds most pleasant", "it also sounds most pleasant (mean 6.20)"),
+        ("", "it is also rated highest for naturalness (mean 6.20)"),
+    ],
+)
+def test_words_of_a_further_task_are_its_own(monkeypatch, best, said):
+    further = replace(RATED_TASKS["naturalness"], best=best)
+    order = {"intelligibility": RATED_TASKS["intelligibility"], "pleasantness": further}
+    monkeypatch.setattr("listening.app.results.opening.RATED_TASKS", order)
+    rows = [
+        {"task": task, "system": system, "kind": "all", "mean": mean, "group": "a"}
+        for task in order
+        for system, mean in (("T01-p1", 6.2), ("B2", 6.0))
+    ]
+    opening = sentences(made(summary=rows), ("intelligibility", "pleasantness"))[0]
+    assert opening.startswith("T01-p1 is easiest to understand of 2 systems")
+    assert said in opening
 
 
 def test_results_of_few_listeners_compare_no_systems():
