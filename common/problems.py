@@ -63,6 +63,12 @@ class Problem:
         return f"{place}: expected {self.expected}, found {self.found}. {self.remedy}"
 
 
+def find_first_error(problems: Iterable[Problem]) -> Problem:
+    """Return the first error, which is why nothing could be read; the first problem where there is no error."""
+    given = list(problems)
+    return next((problem for problem in given if problem.severity is Severity.ERROR), given[0])
+
+
 def count_problems(problems: Iterable[Problem], severity: Severity) -> int:
     """How many problems of a severity a report holds, those included that it only counts."""
     return sum(problem.count for problem in problems if problem.severity is severity)

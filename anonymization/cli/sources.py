@@ -302,12 +302,9 @@ def _tell_what_lies_beside(directories: Sequence[Path], source: SpeechSource) ->
 
 def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -> None:
     folder = data_set.folder
-    if (folder / "segments").is_file():
-        raise CommandError(
-            f"{folder / 'segments'}: expected a data directory with a file for each utterance, found one cut into "
-            f"segments. Write the segments to files first (Kaldi: extract-segments)."
-        )
     paths = kaldi.read_wav_scp(folder / "wav.scp", str(folder / "wav.scp"))
+    if segments := next((one for one in paths.problems if one.code == "segments-refused"), None):
+        raise CommandError(segments.sentence())
     source.problems.keep(paths.problems)
     speakers = _kaldi_speakers(folder, paths.content, reading, source)
     enrolled, others, how = _read_roles(data_set, reading, source)
@@ -326,9 +323,7 @@ def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -
             role: Role = "enrolment" if name in enrolled else others
             source.utterances.append(Utterance(name, speakers[name], role, split, audio, output, data_set.name))
     source.notes.append(f"{data_set.name}: role {others} ({how}){_name_split(split, 'split')}.")
-    if any(problem.line is not None for problem in paths.problems):
-        return  # lines of wav.scp were refused, which is why their utterances are missing there
-    for name in sorted(speakers.keys() - paths.content.keys()):
+    for name in sorted(speakers.keys() - paths.content.keys() - paths.refused):
         expected = f"a line for {name} in wav.scp"
         source.problems.add(Problem("no-audio", str(folder / "utt2spk"), expected, "none", "Add its audio."))
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from common import terminal
 from common.errors import CommandError, MetricInputError
-from common.problems import Problem
+from common.problems import Problem, find_first_error
 from common.tables import csv_lines
 from evaluation.formats.kaldi import Parsed
 
@@ -49,7 +49,7 @@ def require_entries(parsed: Parsed[T]) -> T:
         CommandError: nothing in it that can be read.
     """
     if not parsed.content:
-        raise CommandError(parsed.problems[0].sentence())
+        raise CommandError(find_first_error(parsed.problems).sentence())
     return parsed.content
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from common import terminal
 from common.errors import CommandError
 from common.lock import lock_folder
-from common.problems import Problem, Severity, has_errors
+from common.problems import Problem, Severity, find_first_error, has_errors
 from evaluation.attackers.back_ends import BackEnd
 from evaluation.attackers.training.trained_attacker import (
     attacking_encoder,
@@ -304,7 +304,7 @@ def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, 
             continue
         found[form], folder_problems = list_utterances(folder)
         if not found[form]:
-            raise CommandError(folder_problems[0].sentence())
+            raise CommandError(find_first_error(folder_problems).sentence())
         problems += folder_problems
     return found, problems
 

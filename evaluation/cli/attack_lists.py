@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.errors import CommandError
-from common.problems import Problem
+from common.problems import Problem, find_first_error
 from evaluation.cli.arguments import require_entries
 from evaluation.formats.kaldi import read_spk2gender, read_utt2spk
 from evaluation.formats.results import AttackModel
@@ -48,7 +48,7 @@ def read_test(path: Path) -> Lists:
     table = read_trial_table(file, f"{name}/trials")
     parsed = read_utt2spk(folder / "utt2spk", f"{name}/utt2spk")
     if not len(table.pairs):
-        raise CommandError(table.problems[0].sentence())
+        raise CommandError(find_first_error(table.problems).sentence())
     tested = {utterance for _, utterance in list_pairs(table)}
     speakers = {one: speaker for one, speaker in require_entries(parsed).items() if one in tested}
     if lost := sorted(tested - set(speakers)):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common import terminal
 from common.errors import CommandError, MetricInputError
+from common.problems import find_first_error
 from evaluation.cli.arguments import finish, write_csv
 from evaluation.formats.audio_pairs import list_utterances
 from evaluation.metrics.averages import Summary, summarise
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Predict for every utterance; the exit code."""
     files, problems = list_utterances(options.audio)
     if not files:
-        raise CommandError(problems[0].sentence())
+        raise CommandError(find_first_error(problems).sentence())
     failures: list[str] = []
     predicted = dict(_predicted(files, options.device, failures))
     if not predicted:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from common import terminal
 from common.errors import CommandError, MetricInputError
-from common.problems import Problem
+from common.problems import Problem, Severity
 from evaluation.cli.arguments import finish, number_from, write_csv
 from evaluation.formats.audio_pairs import AudioPair, match_audio
 from evaluation.metrics.averages import Summary, summarise
@@ -63,9 +63,12 @@ def run(options: argparse.Namespace) -> int:
     """Measure every pair; the exit code."""
     matched = match_audio(options.original, options.anonymised)
     if not matched.pairs:
-        reasons = [problem.sentence() for problem in matched.problems]
-        found = f"{options.original} and {options.anonymised}: expected the same utterances in both, found none."
-        raise CommandError(next((reason for reason in reasons if "expected WAV" in reason), found))
+        of_names = ("missing-utterance", "extra-utterance")
+        if reasons := [one for one in matched.problems if one.severity is Severity.ERROR and one.code not in of_names]:
+            raise CommandError(reasons[0].sentence())
+        raise CommandError(
+            f"{options.original} and {options.anonymised}: expected the same utterances in both, found none."
+        )
     rows: list[PitchRow] = []
     failures: list[str] = []
     for outcome in _measured(matched.pairs, options):

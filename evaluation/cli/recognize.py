@@ -16,7 +16,7 @@ from common.errors import CommandError
 from common.file_names import plain_name
 from common.folders import AUDIO_SUFFIXES
 from common.hashes import compute_sha256
-from common.problems import Problem
+from common.problems import Problem, find_first_error
 from evaluation.cli.arguments import finish, number_from, require_entries
 from evaluation.formats.audio_pairs import list_utterances
 from evaluation.formats.hypothesis_file import TextStore
@@ -206,7 +206,7 @@ def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
                 expected, remedy = "one file of each utterance", "The first one was used."
                 problems.append(Problem("repeated-utterance", str(path), expected, f"{utterance} again", remedy))
     if not files:
-        raise CommandError(problems[0].sentence())
+        raise CommandError(find_first_error(problems).sentence())
     return files, tuple(problems)
 
 

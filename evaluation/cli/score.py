@@ -13,7 +13,7 @@ import numpy as np
 from common.errors import CommandError
 from common.problems import Problem
 from common.terminal import print_json, print_problems, print_table, print_text, problem_rows
-from evaluation.cli.arguments import number_from, writing
+from evaluation.cli.arguments import number_from, require_entries, writing
 from evaluation.figures.det import MOST_CURVES
 from evaluation.formats.kaldi import read_utt2spk
 from evaluation.formats.scores import JoinedScores
@@ -170,7 +170,7 @@ def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> 
             f"{path}: expected the speaker of each trial utterance for --bootstrap, found no such file. "
             "Name it with --utt2spk."
         )
-    speaker_of = read_utt2spk(path, str(path)).content
+    speaker_of: dict[str, str] = require_entries(read_utt2spk(path, str(path)))
     columns = [_speakers(one.joined, speaker_of, path) for one in results]
     everyone = sorted({name for models, owners in columns for name in (*models, *owners)})
     random = None if options.seed is None else np.random.default_rng(options.seed)

@@ -41,13 +41,13 @@ def match_audio(original: Path, anonymised: Path) -> AudioPairs:
     without utterances), ``repeated-utterance``, ``missing-utterance``, ``extra-utterance``, ``missing-file``.
     """
     problems = ProblemList()
-    first, second = _utterances(original, problems), _utterances(anonymised, problems)
+    (first, told_of_first), (second, told_of_second) = (_utterances(one, problems) for one in (original, anonymised))
     remedy = "Anonymise every utterance, and keep its name."
     folded = fold_names(second.keys() - first.keys())
-    for utterance in sorted(first.keys() - second.keys()) if second else ():
+    for utterance in sorted(first.keys() - second.keys() - told_of_second) if second else ():
         found = f"none{name_other_capitals(utterance, folded)}"
         problems.add(Problem("missing-utterance", str(anonymised), f"the utterance {utterance}", found, remedy))
-    for utterance in sorted(second.keys() - first.keys()) if first else ():
+    for utterance in sorted(second.keys() - first.keys() - told_of_first) if first else ():
         found = f"{utterance}, which {original} lacks"
         problems.add(Problem("extra-utterance", str(anonymised), "utterances of the originals", found, remedy))
     both = sorted(first.keys() & second.keys())
@@ -57,16 +57,19 @@ def match_audio(original: Path, anonymised: Path) -> AudioPairs:
 def list_utterances(folder: Path) -> tuple[dict[str, Path], tuple[Problem, ...]]:
     """The utterances of one folder or Kaldi directory with their files, in its order, and what was wrong."""
     problems = ProblemList()
-    return _utterances(folder, problems), problems.report()
+    return _utterances(folder, problems)[0], problems.report()
 
 
-def _utterances(folder: Path, problems: ProblemList) -> dict[str, Path]:
-    found = _listed(folder, problems) if (folder / "wav.scp").is_file() else _lying(folder, problems)
+def _utterances(folder: Path, problems: ProblemList) -> tuple[dict[str, Path], set[str]]:
+    """The files by utterance, and the utterances without one of which the problems tell."""
+    if (folder / "wav.scp").is_file():
+        return _listed(folder, problems)
+    found = _lying(folder, problems)
     if not found:
         expected, remedy = "WAV or FLAC files, or wav.scp", "Name the folder that holds the audio."
         what = "none" if folder.is_dir() else "a file" if folder.exists() else "no such folder"
         problems.add(Problem("no-audio", str(folder), expected, what, remedy))
-    return found
+    return found, set()
 
 
 def _lying(folder: Path, problems: ProblemList) -> dict[str, Path]:
@@ -101,11 +104,11 @@ def describe_droppings(place: str, droppings: Sequence[str]) -> Problem:
     return Problem("droppings", place, "only files that are needed", left, remedy, Severity.NOTE)
 
 
-def _listed(folder: Path, problems: ProblemList) -> dict[str, Path]:
+def _listed(folder: Path, problems: ProblemList) -> tuple[dict[str, Path], set[str]]:
     parsed = read_wav_scp(folder / "wav.scp", str(folder / "wav.scp"))
     problems.keep(parsed.problems)
     below: dict[str, Path] = {}
-    found: dict[str, Path] = {}
+    found, told = dict[str, Path](), set(parsed.refused)
     for (utterance, written), line in zip(parsed.content.items(), parsed.lines, strict=True):
         path = next((each for each in map(find_spelling, (Path(written), folder / written)) if each.is_file()), None)
         if path is None:
@@ -117,6 +120,7 @@ def _listed(folder: Path, problems: ProblemList) -> dict[str, Path]:
             remedy = "Run from the directory that the paths start from, or correct them."
             name = str(folder / "wav.scp")
             problems.add(Problem("missing-file", name, expected, f"no file “{written}”", remedy, line=line))
+            told.add(utterance)
         else:
             found[utterance] = path
-    return found
+    return found, told

@@ -8,8 +8,10 @@ VoicePrivacy 2022 data directories and Kaldi's "Data preparation" page.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, NamedTuple, TextIO, TypeVar
 
 from common.problems import Problem, ProblemList, Severity
@@ -36,11 +38,13 @@ class Parsed(Generic[T]):
         content: the entries in file order (a dict keeps that order).
         lines: the line number of each entry, from 1.
         problems: everything wrong with the file; entries with a problem are not in `content`.
+        refused: the first words of lines that are not in `content` because they have a problem.
     """
 
     content: T
     lines: tuple[int, ...]
     problems: tuple[Problem, ...]
+    refused: frozenset[str] = frozenset()
 
 
 class _LineError(Exception):
@@ -50,7 +54,16 @@ class _LineError(Exception):
 
 
 def read_wav_scp(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
-    """``wav.scp``: utterance → path. A value that ends in ``|`` is a command: refused, not run."""
+    """``wav.scp``: utterance → path. A value that ends in ``|`` is a command: refused, not run.
+
+    Beside ``segments`` its entries are recordings that are cut into utterances, and the whole file is refused:
+    ``segments-refused``.
+    """
+    if isinstance(source, Path) and source.with_name("segments").is_file():
+        segments = (name or source_name(source)).removesuffix(source.name) + "segments"
+        expected, found = "a file for each utterance", "recordings that are cut into segments"
+        remedy = "Write the segments to files first (Kaldi: extract-segments)."
+        return Parsed({}, (), (Problem("segments-refused", segments, expected, found, remedy),))
     return _read(source, name, _wav_line)
 
 
@@ -70,8 +83,18 @@ def read_spk2gender(source: Source, name: str | None = None) -> Parsed[dict[str,
 
 
 def read_text(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
-    """``text``: utterance → transcript as written; empty where the utterance stands alone."""
-    return _read(source, name, _text_line)
+    """``text``: utterance → transcript as written; empty where the utterance stands alone.
+
+    A file in another form of the field is refused as a whole: ``other-form``.
+    """
+    parsed = _read(source, name, _text_line)
+    if form := _find_other_form(parsed.content):
+        remedy = "Write a line for each utterance: its name, a space, its words."
+        problem = Problem(
+            "other-form", name or source_name(source), "“<utterance> <words>”", f"lines of {form}", remedy
+        )
+        return Parsed({}, (), (problem,))
+    return parsed
 
 
 def read_utt2dur(source: Source, name: str | None = None) -> Parsed[dict[str, float]]:
@@ -125,6 +148,7 @@ def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K,
     problems.keep(file_problems)
     content: dict[K, V] = {}
     lines: dict[K, int] = {}
+    refused = set[str]()
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
         if not line.strip():
             found, remedy = "a blank line", "It was skipped; remove it."
@@ -134,6 +158,7 @@ def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K,
             key, value = parse_line(line)
         except _LineError as error:
             problems.add(Problem(error.parts[0], name, *error.parts[1:], line=number))
+            refused.add(line.split(None, 1)[0])
             continue
         if key in content:
             shown = " ".join(key) if isinstance(key, tuple) else key
@@ -144,7 +169,7 @@ def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K,
         lines[key] = number
     if not text and not file_problems:
         problems.add(Problem("empty-file", name, "at least one line", "none", "Fill the file."))
-    return Parsed(content, tuple(lines.values()), problems.report())
+    return Parsed(content, tuple(lines.values()), problems.report(), frozenset(refused))
 
 
 def _malformed(form: str, line: str) -> _LineError:
@@ -182,6 +207,23 @@ def _gender_line(line: str) -> tuple[str, str]:
     if gender.lower() not in ("f", "m"):
         raise _LineError("unknown-gender", f"“f” or “m” for speaker {speaker}", f"“{gender}”", "Write f or m.")
     return speaker, gender.lower()
+
+
+_SECONDS = r"\d+(?:\.\d+)?"
+_OTHER_FORMS = {
+    "NIST's trn form, “<words> (<utterance>)”": re.compile(r"(?:.*\s)?\([^\s()]*\d[^\s()]*\)"),
+    "NIST's ctm form, a word and its time in each": re.compile(
+        rf"\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}\s+\S+(?:\s+\S+)?"
+    ),
+    "NIST's stm form, with times before the words": re.compile(rf"\S+\s+\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s.*)?"),
+}
+
+
+def _find_other_form(entries: Mapping[str, str]) -> str:
+    """Return the form of the field that every line has in place of Kaldi's text; empty where none is."""
+    lines = [f"{key} {text}".rstrip() for key, text in entries.items() if not key.startswith(";;")]
+    forms = (form for form, pattern in _OTHER_FORMS.items() if all(map(pattern.fullmatch, lines)))
+    return next(forms, "") if lines else ""
 
 
 def _text_line(line: str) -> tuple[str, str]:

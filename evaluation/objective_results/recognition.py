@@ -153,10 +153,7 @@ def recognition_report(
     ]
     utterances = tuple(one for one in everyone if not one.errors.is_missing)
     if not sum(one.errors.counts.reference_words for one in utterances):
-        raise MetricInputError(
-            f"A word error rate needs utterances with words that have a transcript and a hypothesis, found "
-            f"{len(utterances)} such utterances of {len(references)} transcripts and {len(hypotheses)} hypotheses."
-        )
+        raise MetricInputError(_explain_no_words(references, hypotheses, len(utterances)))
     groups = [_group("all", everyone, random, resamples)]
     for gender in ("f", "m"):
         members = [one for one in everyone if one.gender == gender]
@@ -170,6 +167,21 @@ def recognition_report(
         without_reference=errors.unexpected,
         notes=tuple(_notes(utterances, errors, groups[0], originals is not None)),
     )
+
+
+def _explain_no_words(references: Mapping[str, str], hypotheses: Mapping[str, str], both: int) -> str:
+    """Why there is no word to be wrong: no name in common, or transcripts without words."""
+    if not hypotheses:
+        return "A word error rate needs hypotheses, found none."
+    if not both:
+        first, other = next(iter(references)), next(iter(hypotheses))
+        return (
+            f"A word error rate needs hypotheses of the utterances that have a transcript, found none of them: there "
+            f"are {len(references)} transcripts, such as of “{first}”, and {len(hypotheses)} hypotheses, such as of "
+            f"“{other}”."
+        )
+    without = "no words" if not any(text.split() for text in references.values()) else "none that the rule keeps"
+    return f"A word error rate needs words in the transcripts, found {without} in the {both} that have a hypothesis."
 
 
 def _counted(references: Mapping[str, str], hypotheses: Mapping[str, str], rule: TextRule) -> word_errors.WordErrors:
@@ -256,6 +268,20 @@ def _repeats_itself(words: Sequence[str]) -> bool:
     return False
 
 
+def _explain_no_interval(utterances: Sequence[RecognizedUtterance], overall: GroupErrors) -> str:
+    without = [one.utterance for one in utterances if not one.speaker]
+    if len(without) == len(utterances):
+        return "the speakers of the utterances are not known"
+    if without:
+        such = without[0] if len(without) == 1 else f"such as {without[0]}"
+        return f"{len(without)} of {len(utterances)} utterances without a speaker, {such}"
+    if overall.speakers < 2:
+        return f"all utterances are of one speaker, {utterances[0].speaker}, and it takes two"
+    if not overall.counts.errors:
+        return "no utterance has an error, so that every resample of the speakers gives the same rate"
+    return "the rate varies too little among resamples of the speakers"
+
+
 def _notes(
     utterances: Sequence[RecognizedUtterance],
     errors: word_errors.WordErrors,
@@ -264,7 +290,7 @@ def _notes(
 ) -> list[str]:
     notes = []
     if overall.interval is None:
-        notes.append("There is no interval: it needs a speaker for every utterance, and two speakers or more.")
+        notes.append(f"There is no interval: {_explain_no_interval(utterances, overall)}.")
     empty = sum(not any(step.hypothesis for step in one.errors.alignment) for one in utterances)
     if empty:
         notes.append(f"Of {empty} of {len(utterances)} utterances nothing was recognised: all their words are deleted.")

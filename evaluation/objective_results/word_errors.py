@@ -149,7 +149,7 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
     parsed, report = read_text(path, name), ProblemList()
     report.keep(parsed.problems)
     wanted = set(utterances)
-    missing = [one for one in utterances if one not in parsed.content]
+    missing = [one for one in utterances if one not in parsed.content] if parsed.content else []
     placed = list(zip(parsed.content.items(), parsed.lines, strict=True))
     extra = [(utterance, line) for (utterance, _), line in placed if wanted and utterance not in wanted]
     lengths = [(len(split_words(text)), line) for (_, text), line in placed]

@@ -27,11 +27,13 @@ import numpy.typing as npt
 from common.arrays import Flags, Samples
 from common.errors import MetricInputError
 from common.file_names import find_spelling, plain_name
-from common.folders import audio_files
+from common.folders import audio_files, list_folders
+from common.problems import find_first_error, has_errors
 from common.progress import Count, ignore_progress
 from common.text_files import read_text_file
 from common.wording import name_some
 from evaluation.attackers.training.recipe import TrainingRecipe
+from evaluation.formats.kaldi import read_wav_scp
 from speech.audio.files import AudioError, read_pcm16
 
 Read = Callable[[], tuple[Samples, int]]
@@ -137,6 +139,10 @@ def _target_problems(utterances: Sequence[TrainingUtterance]) -> list[str]:
 def _read_folder(folder: Path) -> list[TrainingUtterance]:
     if not folder.is_dir():
         raise MetricInputError(f"{folder}: expected a folder of speakers or a CSV file, found neither.")
+    for listing in (place / "wav.scp" for place in (folder, *list_folders(folder))):
+        problems = read_wav_scp(listing, str(listing)).problems if listing.is_file() else ()
+        if has_errors(problems):  # commands, segments: the files that lie there are not its utterances
+            raise MetricInputError(find_first_error(problems).sentence())
     found, loose = [], []
     for file in audio_files(folder):
         place = Path(plain_name(file))

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common.folders import AudioIndex, list_folders, stated_licence
-from common.problems import ProblemList, Severity, has_errors
-from common.text_files import read_text_file
+from common.problems import ProblemList, has_errors
 from evaluation.formats import kaldi
 from evaluation.formats.kaldi import Parsed, Trial
 from portal.intake.corpora.data_sets import data_set, finish_draft
@@ -135,7 +134,7 @@ class _Directory:
         durations: Parsed[dict[str, float]] = Parsed({}, (), ())
         if (self._path / "utt2dur").is_file():
             durations = self._read(kaldi.read_utt2dur, "utt2dur")
-        if (faulty_speakers := self._faulty_keys("utt2spk", speakers)) is not None:
+        if (faulty_speakers := _find_faulty_keys(speakers)) is not None:
             known = speakers.content.keys() | faulty_speakers
             for name, parsed in (("wav.scp", paths), ("text", texts), ("utt2dur", durations)):
                 for utterance, line in zip(parsed.content, parsed.lines, strict=True):
@@ -144,7 +143,7 @@ class _Directory:
         if (self._path / "spk2utt").is_file():
             self._check_inverse(speakers.content)
         lists = (("audio", "wav.scp", paths), ("gender", "spk2gender", genders), ("transcript", "text", texts))
-        faulty = {what: self._faulty_keys(name, parsed) for what, name, parsed in lists}
+        faulty = {what: _find_faulty_keys(parsed) for what, _, parsed in lists}
         lines = {name: dict(zip(parsed.content, parsed.lines, strict=True)) for _, name, parsed in lists}
         rows = {}
         for utterance, speaker in speakers.content.items():
@@ -206,16 +205,6 @@ class _Directory:
                 others = {"speaker": speaker, "number": len(wrong), "first": wrong[0]}
                 self._tell("contradicting-speaker/spk2utt", "spk2utt", line, **others)
 
-    def _faulty_keys(self, file: str, parsed: Parsed[T]) -> set[str] | None:
-        """The first words of the lines that were refused; None, for any, where nothing could be read."""
-        if not has_errors(parsed.problems):
-            return set()
-        if not parsed.lines:
-            return None
-        refused = {problem.line for problem in parsed.problems if problem.severity is Severity.ERROR}
-        lines = enumerate(read_text_file(self._path / file)[0].split("\n"), start=1)
-        return {words[0] for number, line in lines if number in refused and (words := line.split(None, 1))}
-
     def _read(self, reader: Callable[[Path, str], Parsed[T]], file: str) -> Parsed[T]:
         parsed = reader(self._path / file, self._place(file).file)
         self._problems.keep(parsed.problems)
@@ -228,7 +217,14 @@ class _Directory:
         self._problems.add(self._place(file, line).problem(kind, **values))
 
 
-def _told(faulty: Mapping[str, set[str] | None], utterance: str, speaker: str) -> frozenset[str]:
+def _find_faulty_keys(parsed: Parsed[T]) -> frozenset[str] | None:
+    """Return the first words of the lines that were refused; None, for any, where nothing could be read."""
+    if not has_errors(parsed.problems):
+        return frozenset()
+    return parsed.refused if parsed.lines else None
+
+
+def _told(faulty: Mapping[str, frozenset[str] | None], utterance: str, speaker: str) -> frozenset[str]:
     """`SourceRow.told`: what lists lack of the utterance because they hold problems."""
     return frozenset(
         what for what, keys in faulty.items() if keys is None or (speaker if what == "gender" else utterance) in keys

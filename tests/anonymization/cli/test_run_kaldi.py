@@ -129,7 +129,7 @@ def test_commands_of_wav_scp_are_refused_and_not_run(shell, data, tmp_path):
 def test_segments_are_refused(shell, data, tmp_path):
     (data / "x_dev_trials_f/segments").write_text("s1-3 rec 0 1\n")
     answer = shell("run", *B2, data, tmp_path / "out", "--seed", 4)
-    assert "found one cut into segments. Write the segments to files first" in refusal(answer)
+    assert "found recordings that are cut into segments. Write the segments to files first" in refusal(answer)
 
 
 def test_problems_of_the_lists_are_told_and_the_rest_is_done(shell, data, tmp_path):

@@ -159,8 +159,31 @@ def test_commands_in_wav_scp_are_never_run(tmp_path):
     (folder / "wav.scp").write_text(f"u1 touch {tmp_path / 'run'} |\nu2 nowhere.wav\n")
     found = match_audio(folder, folder)
     assert found.pairs == ()
-    assert {problem.code for problem in found.problems} == {"pipe-refused", "missing-file", "no-audio"}
+    assert {problem.code for problem in found.problems} == {"pipe-refused", "missing-file"}
     assert not (tmp_path / "run").exists()
+
+
+def test_pitch_says_of_commands_and_segments_that_they_are_refused(shell, tmp_path):
+    for name in ("pipe", "cut"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "wav.scp").write_text("u1 flac -c -d -s u1.flac |\n")
+    (tmp_path / "cut/segments").write_text("u1 rec 0.0 1.0\n")
+    pipe, cut = (refusal(shell("pitch", tmp_path / name, tmp_path / name)) for name in ("pipe", "cut"))
+    assert "found the command “flac -c -d -s u1.flac |”. Commands are never run" in pipe
+    assert cut.startswith(f"{tmp_path}/cut/segments: expected a file for each utterance, found recordings that are cut")
+
+
+def test_what_a_list_refuses_is_not_blamed_on_the_other_side(folders, tmp_path):
+    original, anonymised = folders
+    listed = tmp_path / "listed"
+    listed.mkdir()
+    lines = [f"u{number} {anonymised}/s1/u{number}.flac\n" for number in range(2)]
+    (listed / "wav.scp").write_text("".join([*lines, "u2 sox u2.flac - |\n"]))
+    found = match_audio(original, listed)
+    assert ([one.utterance for one in found.pairs], [one.code for one in found.problems]) == (
+        ["u0", "u1"],
+        ["pipe-refused"],
+    )
 
 
 def test_pitch_names_a_rate_that_the_header_states_falsely(shell, folders):

@@ -97,6 +97,41 @@ def test_a_pipe_is_refused_and_never_run(tmp_path):
     assert not proof.exists()
 
 
+def test_recordings_that_segments_cut_are_refused_as_a_whole(tmp_path):
+    (tmp_path / "wav.scp").write_text("rec1 rec1.wav\n")
+    (tmp_path / "segments").write_text("u1 rec1 0.0 1.0\nu2 rec1 1.0 99.0\n")
+    parsed = kaldi.read_wav_scp(tmp_path / "wav.scp", "set/wav.scp")
+    assert parsed.content == {}
+    assert only(parsed).sentence() == (
+        "set/segments: expected a file for each utterance, found recordings that are cut into segments. "
+        "Write the segments to files first (Kaldi: extract-segments)."
+    )
+
+
+def test_lines_that_are_refused_are_known_by_their_first_word():
+    parsed = kaldi.read_wav_scp(io.StringIO("a a.wav\nb sox x - |\nc\n"), "wav.scp")
+    assert (parsed.content, parsed.refused) == ({"a": "a.wav"}, {"b", "c"})
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("THE CAT (a-1)\n(a-2)\n", "trn"),
+        ("a-1 1 0.0 0.3 THE\na-1 1 0.3 0.25 CAT 0.98\n", "ctm"),
+        (";; made by sclite\na-1 1 a 0.0 1.3 <o,f0> THE CAT\na-2 1 a 1 2\n", "stm"),
+    ],
+)
+def test_text_in_another_form_is_refused_as_a_whole(text, form):
+    parsed = kaldi.read_text(io.StringIO(text), "hyp")
+    assert (parsed.content, only(parsed).code) == ({}, "other-form")
+    assert f"NIST's {form} form" in only(parsed).found
+
+
+@pytest.mark.parametrize("text", ["a-1 THE CAT (laughs)\n", "a-1 1 2 3 GO\na-2 ON\n", "a-1\na-2\n"])
+def test_text_is_not_taken_for_another_form(text):
+    assert len(kaldi.read_text(io.StringIO(text), "hyp").content) == text.count("\n")
+
+
 def test_paths_with_blanks_are_kept():
     assert kaldi.read_wav_scp(io.StringIO("a my audio/a.wav\n")).content == {"a": "my audio/a.wav"}
 

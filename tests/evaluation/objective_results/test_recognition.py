@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +50,38 @@ def test_intervals_hold_the_rate_and_need_two_speakers():
     assert women.interval is None
     alone = report(speakers=dict.fromkeys(REFERENCES, "a"))
     assert alone.overall.interval is None
-    assert any("no interval" in note for note in alone.notes)
     assert report(speakers=None).overall.interval is None
-    assert report(speakers={"a1": "a", "b1": "b"}).overall.interval is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"speakers": None}, "the speakers of the utterances are not known"),
+        ({"speakers": SPEAKERS | {"b1": ""}}, "1 of 4 utterances without a speaker, b1"),
+        ({"speakers": dict.fromkeys(REFERENCES, "a")}, "all utterances are of one speaker, a, and it takes two"),
+        (
+            {"hypotheses": REFERENCES},
+            "no utterance has an error, so that every resample of the speakers gives the same rate",
+        ),
+    ],
+)
+def test_note_says_why_there_is_no_interval(changes, reason):
+    found = report(**changes)
+    assert found.overall.interval is None
+    assert f"There is no interval: {reason}." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("references", "hypotheses", "reason"),
+    [
+        ({"a": ""}, {"a": "x"}, "found no words in the 1 that have a hypothesis"),
+        ({"a": "x"}, {"b": "x"}, "there are 1 transcripts, such as of “a”, and 1 hypotheses, such as of “b”"),
+        ({"a": "x"}, {}, "needs hypotheses, found none"),
+    ],
+)
+def test_refusal_says_which_words_are_lacking(references, hypotheses, reason):
+    with pytest.raises(MetricInputError, match=re.escape(reason)):
+        recognition_report(references, hypotheses)
 
 
 def test_the_same_generator_gives_the_same_report():
