@@ -166,15 +166,27 @@ def count_trials(one: SpeechSet, sets: Iterable[SpeechSet]) -> Trials | None:
 
 
 def find_obstacle(one: SpeechSet, sets: Iterable[SpeechSet]) -> str:
-    """Why a trial set cannot be attacked, in one sentence; empty where it can."""
+    """Return what a trial set lacks to be attacked, such as ``has no utterances``; empty where it can be."""
     if not one.utterances:
-        return f"{one.name} has no utterances."
+        return "has no utterances"
     trials = count_trials(one, sets)
     if trials is None:
-        return f"{one.name} has no enrolment set; import one with it."
+        return "has no enrolment set; import one with it"
     if not trials.targets or not trials.nontargets:
-        return f"{one.name} needs target and nontarget trials; it has {trials.targets:,} and {trials.nontargets:,}."
+        return f"needs target and nontarget trials; it has {trials.targets:,} and {trials.nontargets:,}"
     return ""
+
+
+def explain_obstacles(sets: Collection[SpeechSet]) -> list[str]:
+    """Return why trial sets cannot be attacked: a sentence for each obstacle, with all sets that have the same."""
+    names: dict[str, list[str]] = {}
+    for one in sets:
+        if one.role == "trial" and (obstacle := find_obstacle(one, sets)):
+            names.setdefault(obstacle, []).append(one.name)
+    return [
+        f"{last} {obstacle}." if not others else f"Each of {', '.join(others)} and {last} {obstacle}."
+        for obstacle, (*others, last) in names.items()
+    ]
 
 
 def usable_trial_sets(sets: Collection[SpeechSet]) -> tuple[SpeechSet, ...]:

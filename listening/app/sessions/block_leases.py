@@ -113,12 +113,16 @@ def extend_lease_of_open_page(session: Session, now: datetime) -> None:
 
 
 def release_block(session: Session, *, finished: bool) -> None:
-    """End the session's hold on its block: finished, or whole for the next one. Idempotent."""
+    """End the session's hold on its block: finished, or whole for the next one. Idempotent.
+
+    In a closed study there is no next one: a block that was finished by then stays so, and with it the count of then.
+    """
     held = Block.objects.filter(holder=session)
     if finished:
         held.update(is_finished=True, lease_expires_at=None)
     else:
-        held.update(holder=None, is_finished=False, lease_expires_at=None)
+        held.exclude(study__state=Study.State.CLOSED).update(is_finished=False)
+        held.update(holder=None, lease_expires_at=None)
 
 
 def give_time_back(*, since: datetime, now: datetime) -> None:

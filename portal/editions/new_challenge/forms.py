@@ -29,7 +29,7 @@ from evaluation.protocols.recipe_making import (
     explain_few_speakers,
     explain_little_training,
     explain_no_gain,
-    find_obstacle,
+    explain_obstacles,
     make_recipe,
     possible_utilities,
     propose_choices,
@@ -139,8 +139,9 @@ def start_problems(corpus: Corpus | None, protocol: str) -> list[str]:
             return ["Choose a corpus, from which the rules follow, or other rules below."]
         sets = describe_sets(corpus)
         if not usable_trial_sets(sets):
-            told = [find_obstacle(one, sets) for one in sets if one.role == "trial"]
-            return [f"Nothing can be evaluated on {corpus}. {' '.join(told) or 'It has no trial set.'}"]
+            return [
+                f"Nothing can be evaluated on {corpus}. {' '.join(explain_obstacles(sets)) or 'It has no trial set.'}"
+            ]
     elif corpus is not None and protocol in shipped_editions():
         return find_problems({"protocol": protocol, "corpus": corpus}).get("corpus", [])
     return []
@@ -231,8 +232,7 @@ class ChallengeForm(EditionForm):
     @property
     def left_out(self) -> list[str]:
         """Why trial sets of the corpus are not offered."""
-        told = (find_obstacle(one, self.sets) for one in self.sets if one.role == "trial")
-        return [sentence for sentence in told if sentence]
+        return explain_obstacles(self.sets)
 
     @property
     def few_speakers(self) -> str:

@@ -13,6 +13,7 @@ from evaluation.protocols.recipe_making import (
     explain_few_speakers,
     explain_little_training,
     explain_no_gain,
+    explain_obstacles,
     find_obstacle,
     full_product,
     make_recipe,
@@ -174,10 +175,13 @@ def test_sets_that_cannot_be_attacked_are_left_out_and_say_why():
     lost = trial_set("lost_trials", WOMEN, enrolment="")
     sets = [*part("tones"), alone, lost]
     assert find_obstacle(alone, sets) == ""  # against the other women who are enrolled
-    assert find_obstacle(lost, sets) == "lost_trials has no enrolment set; import one with it."
+    assert explain_obstacles(sets) == ["lost_trials has no enrolment set; import one with it."]
     enrolled = SpeechSet("e", "enrolment", "", WOMEN[:1])
     both = [enrolled, replace(alone, enrolment="e")]
-    assert find_obstacle(both[1], both) == "alone_trials needs target and nontarget trials; it has 4 and 0."
+    needs = "needs target and nontarget trials; it has 4 and 0."
+    assert explain_obstacles(both) == [f"alone_trials {needs}"]
+    several = [both[0], *(replace(both[1], name=name) for name in "abc")]
+    assert explain_obstacles(several) == [f"Each of a, b and c {needs}"]
     assert "lost_trials" not in made(sets).data_sets
     with pytest.raises(ValueError, match="at least one trial set"):
         made([*both, lost])

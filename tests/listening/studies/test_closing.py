@@ -7,10 +7,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.app.models import Session
+from listening.app.models import Session, Study
 from listening.app.results.services import start_due_analysis
+from listening.app.withdrawal.services import withdraw
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PLAIN, Visit, text_of, to_trials
+from tests.listening.watched import finished_session
 from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
@@ -134,3 +136,19 @@ def test_nobody_begins_in_a_study_that_was_closed_a_moment_ago(study, monkeypatc
     monkeypatch.setattr(services, "find_session", lambda one, _: type(one).objects.update(state="closed") and None)
     refused = Visit(study).joined
     assert (refused.status_code, study.sessions.count()) == (403, 0)
+
+
+def test_closed_study_says_how_many_blocks_were_finished_then_after_a_withdrawal(study, organizer):
+    session = finished_session(study)
+    Study.objects.filter(pk=study.pk).update(state="closed", closed_at=timezone.now())
+    withdraw(session, timezone.now())
+    client = Client()
+    client.force_login(organizer)
+    assert "with 1 of 4 blocks finished" in read_page(client.get(study.get_absolute_url()))
+    assert "1 of 4" in read_page(client.get(reverse("studies:list")))
+
+
+def test_block_of_who_withdraws_from_an_open_study_is_offered_again(study):
+    session = finished_session(study)
+    withdraw(session, timezone.now())
+    assert study.blocks.filter(is_finished=True).count() == 0
