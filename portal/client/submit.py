@@ -164,6 +164,8 @@ def _metadata(portal: Portal, options: argparse.Namespace, sha256: str) -> dict[
         raise CommandError(
             f"{options.archive}: there is no unfinished upload of it to this edition. Leave --resume out to begin."
         )
+    if before is None:
+        _say_other_content(portal, edition, team, options.archive.name)
     if edition.get("public_at_once"):  # an older portal does not say it
         print_text(PUBLIC_AT_ONCE)
     if team and not team["members_frozen_at"]:
@@ -189,6 +191,18 @@ def _find_begun(portal: Portal, edition: Row, team: Row | None, sha256: str) -> 
     whose = team["id"] if team else None
     # An older portal does not say it, and lists others too.
     return next((one for one in found if one.get("sha256") == sha256 and one["team"] == whose), None)
+
+
+def _say_other_content(portal: Portal, edition: Row, team: Row | None, file_name: str) -> None:
+    """Say that what is here of a file of this name is of another one: a re-packed archive is sent as a whole."""
+    whose = team["id"] if team else None
+    for one in portal.every(f"editions/{edition['name']}/uploads/"):
+        if one["team"] == whose and one["file_name"] == file_name and one["state"] == "receiving":
+            arrived = f"{format_size(one['offset'])} of {format_size(one['size'])}"
+            print_message(
+                f"An unfinished upload of a file {file_name} ({arrived}) is of other content; this one is sent from "
+                "its beginning. Discard the other on the page “Submit” if it is no longer needed."
+            )
 
 
 def _say_ending_invitations(portal: Portal, team: int) -> None:

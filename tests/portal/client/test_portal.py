@@ -14,7 +14,7 @@ from django.utils import timezone
 from evaluation.app.models import EvaluationRun
 from portal.accounts.tokens import create_token, revoke_token
 from portal.client import PORTAL_VERSION, RELEASE, api, results, submit
-from portal.client.api import Portal, Unavailable
+from portal.client.api import Portal, Unavailable, Unreachable
 from portal.client.main import main
 from portal.client.status import describe_outcome
 from portal.intake.report import IntakeReport
@@ -306,6 +306,23 @@ def test_another_archive_of_the_same_name_is_not_taken_for_the_first(vp, team, a
     change(archive)
     code, _, warned = vp(*command)
     assert (code, "The team has systems already (T11-p1). Say --system T11-p1" in warned) == (2, True)
+
+
+def test_archive_that_was_packed_anew_is_sent_from_its_beginning(vp, team, archive, monkeypatch):
+    monkeypatch.setattr(submit, "PART_BYTES", 100)
+    command = ("submit", archive, "--edition", "vpc", "--no-wait")
+    with monkeypatch.context() as patch:
+        patch.setattr(submit.Sender, "_send_parts", break_off)
+        assert vp(*command)[0] == 2
+    archive.write_bytes(archive.read_bytes()[::-1])
+    code, _, warned = vp(*command)
+    assert (code, "is of other content; this one is sent from its beginning" in " ".join(warned.split())) == (0, True)
+    assert hash_upload(Submission.objects.get().upload)
+
+
+def break_off(sender, address):
+    sender._send_part(address, 0)
+    raise Unreachable("The line broke.")
 
 
 def test_file_that_changes_while_it_is_sent_is_discarded(vp, team, archive, monkeypatch):
