@@ -26,6 +26,7 @@ from portal.client.api import (
     PIECE_BYTES,
     Portal,
     Refused,
+    Unavailable,
     add_patience,
     add_server_arguments,
     keep_trying,
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     """Fetch what is not there yet; the exit code."""
     workspace = find_workspace(options)
     with open_portal(options.server) as portal:
-        files = list_files(portal, workspace.edition)
+        files = keep_trying(lambda: list_files(portal, workspace.edition), patience_s=options.patience, at=Unavailable)
         kept = _read_note(workspace)
         wanted = [one for one in files if not _is_there(workspace, one, kept)]
         _require_space(workspace, wanted)

@@ -20,7 +20,7 @@ from django.utils.text import slugify
 
 from portal.challenges.models import Corpus
 from portal.core.fields import NAME_LETTERS, LineField
-from portal.corpora.services import start_import
+from portal.corpora.services import ImportUnderWay, start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
 from portal.intake.corpora.reading import detect_layout
@@ -203,10 +203,12 @@ class ImportForm(UploadForm):
             self.initial.setdefault("name", slugify(Path(new).name)[:60])
 
     def start(self, *, by: Any) -> Job | None:
-        """Start the import of a valid form; None with an error of the form where one of this name is under way."""
+        """Start the import of a valid form, or find it; None with an error where another of this name is under way."""
         try:
             wanted = {name: value for name, value in self.cleaned_data.items() if name not in ("found", "next")}
             return start_import(by=by, **wanted)
+        except ImportUnderWay as same:
+            return same.job
         except NotPossible as reason:
             self.add_error("name", str(reason))
             return None

@@ -42,6 +42,14 @@ class ImportOptions:
     licence: str = ""
 
 
+class ImportUnderWay(NotPossible):
+    """The very same import is under way: whoever asks for it once more is led to its `job`."""
+
+    def __init__(self, sentence: str, job: Job) -> None:
+        super().__init__(sentence)
+        self.job = job
+
+
 def import_problem(name: str, by: Any) -> str:
     """Why a corpus of this name cannot be imported now, as a sentence; empty where it can."""
     if name in RESERVED_CORPORA:
@@ -78,11 +86,12 @@ def start_import(
     Raises:
         NotPossible: an import of this corpus is under way, it is another organizer's, or the name is that of a page.
     """
-    if sentence := import_problem(name, by):
-        raise NotPossible(sentence)
     parameters: dict[str, Any] = {"folder": folder, "name": name} | asdict(ImportOptions(**options))
     if upload:
         parameters |= {"upload": upload, "sha256": sha256}
+    if sentence := import_problem(name, by):
+        same = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES, parameters=parameters).first()
+        raise ImportUnderWay(sentence, same) if same and may_import(name, by) else NotPossible(sentence)
     title = f"Import of the corpus {name}"
     return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, corpus=name, run_here=run_here)
 

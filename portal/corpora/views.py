@@ -53,6 +53,9 @@ def import_demo(request: HttpRequest) -> HttpResponse:
     """Import the demo corpus; its job shows how far it is."""
     try:
         return redirect(services.start_demo_import(by=request.user))
+    except services.ImportUnderWay as same:
+        messages.info(request, str(same))
+        return redirect(same.job)
     except NotPossible as reason:
         messages.error(request, str(reason))
         return redirect("corpora:import")

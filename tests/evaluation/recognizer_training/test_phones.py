@@ -130,6 +130,16 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(tmp_path):
         train_phones(material, recipe, 2, tmp_path / "part.pt")
 
 
+def test_training_does_not_go_on_with_speech_that_differs_in_one_frame(tmp_path):
+    from evaluation.recognizer_training.training import train_phones
+
+    recipe, material = replace(RECIPE, steps=4), make_material(60)
+    train_phones(material, recipe, 1, tmp_path / "part.pt")
+    material[5].frames[1] += 1
+    with pytest.raises(MetricInputError, match="expected the state of this training, found another's"):
+        train_phones(material, recipe, 1, tmp_path / "part.pt")
+
+
 def test_what_cannot_be_aligned_is_left_out_and_too_little_is_refused():
     from evaluation.recognizer_training.training import train_phones
 

@@ -21,7 +21,7 @@ from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Uttera
 from portal.core.models import AuditEvent
 from portal.corpora import handlers
 from portal.corpora.selectors import data_set_table, plan_table, trial_table
-from portal.corpora.services import start_import
+from portal.corpora.services import ImportUnderWay, start_import
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible
@@ -345,6 +345,16 @@ def test_second_import_of_a_corpus_under_way_is_refused(corpus):
     start_import(folder=str(corpus), name="little", run_here=True)
     with pytest.raises(NotPossible, match="under way already"):
         start_import(folder=str(corpus), name="little")
+
+
+def test_same_import_under_way_is_named(corpus):
+    job = start_import(folder=str(corpus), name="little", run_here=True)
+    with pytest.raises(ImportUnderWay, match="under way already") as found:
+        start_import(folder=str(corpus), name="little")
+    assert found.value.job == job
+    with pytest.raises(NotPossible) as other:
+        start_import(folder=str(corpus), name="little", is_synthetic=True)
+    assert not isinstance(other.value, ImportUnderWay)
 
 
 def test_command_imports_and_tells_what_was_gained(corpus, capsys):

@@ -647,7 +647,8 @@ def test_demo_corpus_is_imported_by_a_button(client, organizer):
     job = Job.objects.get()
     assert (job.kind, job.parameters["name"], job.parameters["is_shared"]) == ("import-corpus", "demo", True)
     assert (url, job.parameters["folder"]) == (job.get_absolute_url(), str(DEMO_CORPUS))
-    assert "is under way already" in read_page(client.post("/corpora/import/demo/", follow=True))
+    again = client.post("/corpora/import/demo/", follow=True)
+    assert ("is under way already" in read_page(again), again.redirect_chain) == (True, [(url, 302)])
     make_corpus("demo", speakers=1, utterances=1)
     assert "Import the demo corpus" not in client.get("/corpora/import/").content.decode()
 
