@@ -10,13 +10,13 @@ where no voices are compared. The JSON holds everything that a certificate is co
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
+from common.csv_rows import CsvError, read_csv
 from common.errors import CommandError
 from common.terminal import FINE, PROBLEMS, Parser, print_text, run_command
 from listening.design.allocation import allocate
@@ -28,25 +28,36 @@ _CLASSES: dict[str, bool | None] = {"target": True, "nontarget": False, "": None
 _RELAXATIONS = ("sources_may_repeat", "enrolments_may_repeat", "sexes_as_in_pool")
 
 
-def read_candidates(lines: Iterable[str], name: str) -> tuple[Candidate, ...]:
-    """Candidates of a CSV.
+def read_candidates(text: str, name: str) -> tuple[Candidate, ...]:
+    """Read the candidates of a table.
 
     Args:
-        lines: of the file.
+        text: of the file.
         name: of the file, for what is said about it.
 
     Raises:
         DesignError: columns are missing, or lines have unknown values; one sentence for each line.
     """
-    reader = csv.DictReader(lines)
-    missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
-    if missing:
-        raise DesignError(f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, found no {', '.join(missing)}.")
+    try:
+        rows = list(read_csv(text, COLUMNS.__contains__).rows())
+    except CsvError as error:
+        raise DesignError(f"{name}, line {error.line}: expected a table (CSV), found “{error}”.") from None
+    header = [cell.strip() for cell in rows[0][1]] if rows else []
+    if missing := [column for column in COLUMNS if column not in header]:
+        found_columns = ", ".join(header) or "none"
+        raise DesignError(
+            f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, between commas, semicolons or tabs, found "
+            f"{found_columns}: no {', '.join(missing)}."
+        )
     found, problems = [], []
-    for row in reader:
-        values = {column: (row[column] or "").strip() for column in COLUMNS}
+    for line, cells in rows[1:]:
+        place = f"{name}, line {line}"
+        if len(cells) != len(header):
+            problems.append(f"{place}: expected {len(header)} cells as in the header, found {len(cells)}.")
+            continue
+        row = dict(zip(header, cells, strict=True))
+        values = {column: row[column].strip() for column in COLUMNS}
         sex, of_class = values["sex"].lower(), values["class"].lower()
-        place = f"{name}, line {reader.line_num}"
         empty = [column for column in ("key", "speaker", "source") if not values[column]]
         if empty:
             problems.append(f"{place}: expected a {' and a '.join(empty)}, found none.")
@@ -131,7 +142,7 @@ def _parser() -> Parser:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    candidates = read_candidates(_read(options.candidates).splitlines(), str(options.candidates))
+    candidates = read_candidates(_read(options.candidates), str(options.candidates))
     systems = sorted({candidate.system for candidate in candidates} - {""})
     request = _request(vars(options), systems, candidates)
     design = allocate(request)

@@ -25,6 +25,7 @@ from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeake
 from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role
 from anonymization.methods.voices.vectors import read_vector
 from common.atomic_write import write_atomically
+from common.csv_rows import CsvError, read_csv
 from common.harmless_cells import mark_text, unmark_text
 from common.line_texts import find_hidden_character
 from common.problems import Problem, ProblemList, Severity, has_errors, shorten
@@ -158,7 +159,8 @@ class _Sheet:
     def __init__(self, source: Source, name: str | None) -> None:
         self.name = name or source_name(source)
         self.problems = ProblemList()
-        self._text, problems = read_text_file(source, self.name)
+        text, problems = read_text_file(source, self.name)
+        self.table = read_csv(text, {*COLUMNS, UTTERANCE, TARGET, DATA_SET}.__contains__)
         self.problems.keep(problems)
 
     def add(self, code: str, line: int | None, expected: str, found: str, remedy: str) -> None:
@@ -166,16 +168,11 @@ class _Sheet:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """The records, each with the line it begins in; blank lines are left out."""
-        reader = csv.reader(io.StringIO(self._text), strict=True)
-        begin = 1
         try:
-            for cells in reader:
-                if any(cells):
-                    yield begin, cells
-                begin = reader.line_num + 1
-        except csv.Error as error:
+            yield from self.table.rows()
+        except CsvError as error:
             remedy = "Close every quoted cell, double quotes within one."
-            self.add("malformed-line", begin, "comma-separated cells", f"“{error}”", remedy)
+            self.add("malformed-line", error.line, "cells between commas, semicolons or tabs", f"“{error}”", remedy)
 
     def has_width(self, line: int, cells: Sequence[str], wanted: int) -> bool:
         """Whether a record has so many cells."""
@@ -220,7 +217,7 @@ def _cell(text: str) -> str:
 
 def _check_heading(sheet: _Sheet, line: int, cells: Sequence[str]) -> bool:
     if tuple(cells[: len(COLUMNS)]) != COLUMNS:
-        remedy = "Export the voices again, or separate the cells by commas."
+        remedy = "Export the voices again, or separate the cells by commas, semicolons or tabs."
         sheet.add("wrong-heading", line, f"the columns {','.join(COLUMNS)} first", f"“{','.join(cells)}”", remedy)
         return False
     names = [unmark_text(cell) for cell in cells[len(COLUMNS) :]]
@@ -249,6 +246,7 @@ def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names:
         except MethodError:
             problems.append(("numbers as base64 of float16", f"“{vector[:20]}”", "Export the voices again."))
     else:
+        cells = [*cells[: len(COLUMNS)], *map(sheet.table.to_number, cells[len(COLUMNS) :])]
         problems += _wrong_numbers(parameter_names, cells[len(COLUMNS) :])
     for problem in problems:
         sheet.add("malformed-line", line, *problem)

@@ -13,7 +13,6 @@ Conventions: samples are int16, mono, 16 kHz, shape (n,); genders ``f``, ``m`` o
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import Flags, Samples
+from common.csv_rows import CsvError, read_csv
 from common.errors import MetricInputError
 from common.file_names import find_spelling, plain_name
 from common.folders import audio_files, list_folders
@@ -202,8 +202,11 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Mapping[st
     text, problems = read_text_file(path)
     if not text:
         raise MetricInputError(" ".join(problem.sentence() for problem in problems) or f"{path} is empty.")
-    reader = csv.reader(text.splitlines())
-    header = [name.strip().lower() for name in next(reader, [])]
+    try:
+        (_, first), *others = read_csv(text, lambda name: name.lower() in {*needed, *_COLUMNS}).rows()
+    except CsvError as error:
+        raise MetricInputError(f"{path}, line {error.line}: expected a table (CSV), found “{error}”.") from None
+    header = [name.strip().lower() for name in first]
     columns = [_COLUMNS.get(name, name) if _COLUMNS.get(name, name) not in header else name for name in header]
     missing = [name for name in needed if name not in columns]
     if missing:
@@ -212,10 +215,9 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Mapping[st
             "Name the columns in the first line."
         )
     rows: list[tuple[int, Mapping[str, str]]] = []
-    for cells in reader:
-        if any(cells):
-            padded = [cell.strip() for cell in cells] + [""] * (len(columns) - len(cells))
-            rows.append((reader.line_num, dict(zip(columns, padded, strict=False))))
+    for line, cells in others:
+        padded = [cell.strip() for cell in cells] + [""] * (len(columns) - len(cells))
+        rows.append((line, dict(zip(columns, padded, strict=False))))
     return rows
 
 

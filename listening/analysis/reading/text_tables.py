@@ -8,7 +8,6 @@ line 1 unless blank lines come first; cells are stripped of blanks.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import re
@@ -23,6 +22,7 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 
 from common.arrays import Floats
+from common.csv_rows import DELIMITERS, CsvError, CsvText, read_csv
 from common.file_names import plain_name
 from common.text_files import LONGEST_LINE, find_long_line
 from listening.analysis.reading.inputs import AnalysisInputError
@@ -33,7 +33,6 @@ MOST_CHARACTERS = 100_000_000  # of a column, each cell as long as the longest: 
 LONGEST_CELL = 300
 _PIECE = 1 << 20
 EXAMPLES = 10
-_DELIMITERS = (",", ";", "\t")
 _NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASCII)
 
 Value = TypeVar("Value")
@@ -142,10 +141,8 @@ def split_table(
     """
     if not text.strip():
         raise AnalysisInputError(f"{name}: expected a table, found an empty file. Its first line names the columns.")
-    first = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiters = _DELIMITERS[:1] if is_exact else _DELIMITERS
-    delimiter = max(delimiters, key=lambda one: sum(known(cell.strip(' "\r')) for cell in first.split(one)))
-    lines, rows = _split(text, name, delimiter, longest_cell)
+    table = read_csv(text, known, DELIMITERS[:1] if is_exact else DELIMITERS)
+    lines, rows = _split(table, name, longest_cell)
     if not is_exact:
         rows = [[cell.strip() for cell in row] for row in rows]
     header = rows[0]
@@ -173,7 +170,7 @@ def split_table(
             line = lines[1 + cells.index(longest)]
             problems.add(expected, f"{len(longest):,}", "Shorten the cell.", line=line)
     problems.raise_any()
-    return TextTable(columns, lines[1:], delimiter, problems)
+    return TextTable(columns, lines[1:], table.delimiter, problems)
 
 
 def map_cells(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:
@@ -200,24 +197,20 @@ def quote(cell: str) -> str:
     return "nothing" if not cell else f"“{cell}”" if len(cell) <= 60 else f"“{cell[:57]}…”"
 
 
-def _split(text: str, name: str, delimiter: str, longest_cell: int) -> tuple[list[int], list[list[str]]]:
+def _split(table: CsvText, name: str, longest_cell: int) -> tuple[list[int], list[list[str]]]:
     """Line and cells of every row, the header first; blank lines left out."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     lines: list[int] = []
     rows: list[list[str]] = []
     long: list[tuple[int, str]] = []
-    line = 1
     try:
-        for row in reader:
+        for line, row in table.rows():
             if any(len(cell) > longest_cell for cell in row):
                 long.append((line, f"{max(map(len, row)):,}"))
-            if any(cell.strip() for cell in row):
-                lines.append(line)
-                rows.append(row)
-            line = reader.line_num + 1
-    except csv.Error as error:
+            lines.append(line)
+            rows.append(row)
+    except CsvError as error:
         raise AnalysisInputError(
-            f"{name}, line {line}: expected comma-separated cells, found “{error}”. "
+            f"{name}, line {error.line}: expected comma-separated cells, found “{error}”. "
             "A double quote that is not closed, or one within a cell, is the usual cause: double it."
         ) from None
     problems = Problems(name)

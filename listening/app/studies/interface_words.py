@@ -11,20 +11,19 @@ an object of that request alone, so nothing is shared between threads or studies
 from __future__ import annotations
 
 import ast
-import csv
 import hashlib
-import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from gettext import NullTranslations
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from django.utils.translation import deactivate, trans_real
 
+from common.csv_rows import CsvError, read_csv
 from common.harmless_cells import mark_text, unmark_text
 from common.tables import csv_lines
 from listening.app.models import Study, StudyText
@@ -216,26 +215,21 @@ def read_words(data: bytes, name: str, language: str) -> dict[Key, str]:
 
 def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
     """The rows of a file with the line of each, those without any content left out."""
-    first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval="")
-    if missing := [one for one in ("source", "form", "translation") if one not in (reader.fieldnames or ())]:
+    try:
+        rows = list(read_csv(text, COLUMNS.__contains__).rows())
+    except CsvError as error:
+        raise WordsError([f"{name}, line {error.line}: expected a CSV table ({error})."]) from None
+    header = [cell.strip() for cell in rows[0][1]] if rows else []
+    if missing := [one for one in ("source", "form", "translation") if one not in header]:
         raise WordsError(
             [f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, found none called {' or '.join(missing)}."]
         )
-    try:
-        return [(reader.line_num, row) for row in reader if any(map(str.strip, filter(None, map(_text, row.values()))))]
-    except csv.Error as error:
-        raise WordsError([f"{name}, line {reader.line_num}: expected a CSV table ({error})."]) from None
-
-
-def _text(cell: Any) -> str:
-    return cell if isinstance(cell, str) else ""
+    return [(line, dict(zip_longest(header, cells[: len(header)], fillvalue=""))) for line, cells in rows[1:]]
 
 
 def _cell(row: Mapping[str, str], column: str) -> str:
     """The text of a cell; an apostrophe of its own stays, one that guards against formulas goes."""
-    cell = _text(row[column]).replace("\r\n", "\n").replace("\0", "").strip()
+    cell = row[column].replace("\r\n", "\n").replace("\0", "").strip()
     plain = unmark_text(cell)
     return plain if mark_text(plain) == cell else cell
 

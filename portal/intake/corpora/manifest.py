@@ -7,14 +7,13 @@ ignored with a note. Where a corpus gives no roles its utterances are split (`sp
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from common.csv_rows import CsvError, CsvText, read_csv
 from common.file_names import is_dropping, plain_name
 from common.folders import audio_files, is_file
 from common.problems import ProblemList
@@ -93,7 +92,8 @@ def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
     problems.keep(text_problems)
     lines: list[Line] = []
     header: list[str] | None = None
-    for place, fields in _records(path.name, text, problems):
+    table = read_csv(text, lambda name: name.lower() in {*REQUIRED, *OPTIONAL})
+    for place, fields in _records(path.name, table, problems):
         if header is None:
             header = [field.strip().lower() for field in fields]
             if not _check_header(place, header, problems):
@@ -103,23 +103,20 @@ def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
         else:
             values = dict.fromkeys(OPTIONAL, "")
             values.update(zip(header, (field.strip() for field in fields), strict=True))
+            values["duration_s"] = table.to_number(values["duration_s"])
             lines.append((place, values))
     if not lines and not text_problems:
         problems.add(FilePlace(path.name).problem("empty-file"))
     return lines
 
 
-def _records(name: str, text: str, problems: ProblemList) -> Iterator[tuple[FilePlace, list[str]]]:
-    """The CSV's records, each with the line it begins in; blank lines are left out."""
-    reader = csv.reader(io.StringIO(text), strict=True)
-    begin = 1
+def _records(name: str, table: CsvText, problems: ProblemList) -> Iterator[tuple[FilePlace, list[str]]]:
+    """The table's rows, each with the line it begins in; blank lines are left out."""
     try:
-        for fields in reader:
-            if any(fields):
-                yield FilePlace(name, begin), fields
-            begin = reader.line_num + 1
-    except csv.Error as error:
-        problems.add(FilePlace(name, begin).problem("malformed-line/csv", error=error))
+        for line, fields in table.rows():
+            yield FilePlace(name, line), fields
+    except CsvError as error:
+        problems.add(FilePlace(name, error.line).problem("malformed-line/csv", error=error))
 
 
 def _check_header(place: FilePlace, header: Sequence[str], problems: ProblemList) -> bool:

@@ -152,7 +152,7 @@ def test_voices_that_the_columns_cannot_hold_are_refused(row, sentence):
         ("trial,dev,speaker,p225,,ab12, 0.7", "found “ 0.7”"),
         ("trial,dev,speaker,p225,,ab12,٠.٧", "such as 0.75"),
         ('trial,dev,speaker,"p2\n25",,ab12,0.7', "expected a speaker without control characters"),
-        ('trial,dev,speaker,"p225,,ab12,0.7', "expected comma-separated cells"),
+        ('trial,dev,speaker,"p225,,ab12,0.7', "expected cells between commas, semicolons or tabs"),
     ],
 )
 def test_line_out_of_order_gets_a_sentence(line, sentence):
@@ -181,7 +181,7 @@ def test_every_wrong_line_is_told_at_once_and_the_others_are_read():
         ("", "expected a heading"),
         (f"{HEADING}\n", "found no line"),
         ("speaker,alpha\np225,0.7\n", "line 1: expected the columns role,split,level,speaker,utterance,key first"),
-        (HEADING.replace(",", ";") + "\n", "separate the cells by commas"),
+        (HEADING.replace(",", "|") + "\n", "separate the cells by commas"),
         (f"{HEADING},alpha\n", "a name of its own for each parameter"),
         (f"{HEADING},\n", "a name of its own for each parameter"),
         (f"{HEADING},split\n", "a name of its own for each parameter"),
@@ -189,6 +189,11 @@ def test_every_wrong_line_is_told_at_once_and_the_others_are_read():
 )
 def test_heading_out_of_order_gets_a_sentence(text, sentence):
     assert any(sentence in found for found in sentences(read_text(text))), sentences(read_text(text))
+
+
+def test_voices_that_a_spreadsheet_saved_with_semicolons_are_the_same():
+    text = written([assignment(), assignment("p226")])
+    assert read_text(text.replace(",", ";").replace(".", ",")).assignments == read_text(text).assignments
 
 
 def test_line_that_contradicts_an_earlier_one_is_told():

@@ -343,13 +343,26 @@ def test_quoted_commas_are_part_of_the_transcript_and_bare_ones_are_reported(tmp
     )
 
 
+def test_manifest_of_a_spreadsheet_with_semicolons_and_decimal_commas_is_read(tmp_path):
+    rows = [row | {"duration_s": "1.5", "transcript": "ONE; TWO"} for row in corpora.manifest_rows()]
+    folder = corpora.manifest(tmp_path / "toy", rows, (*rows[0],))
+    path = folder / "utterances.csv"
+    plain = read_corpus(folder)
+    lines = ["\ufeff" + ";".join(rows[0])]
+    lines += [";".join([*list(row.values())[:3], '"ONE; TWO"', row["path"], "1,5"]) for row in rows]
+    path.write_text("\r\n".join([*lines, ""]), encoding="utf-8")
+    draft = read_corpus(folder)
+    assert draft.utterances == plain.utterances
+    assert {one.duration_s for one in draft.utterances} == {1.5}
+
+
 @pytest.mark.parametrize(
     ("data", "code", "line"),
     [
         (b"", "empty-file", None),
         (b"utterance_id,speaker,gender,transcript,path\n", "empty-file", None),
         (b"utterance_id,speaker,gender,path\na,a,F,a.wav\n", "missing-column", 1),
-        (b"utterance_id;speaker;gender;transcript;path\n", "missing-column", 1),
+        (b"utterance_id|speaker|gender|transcript|path\n", "missing-column", 1),
         (b"utterance_id,speaker,gender,transcript,path,path\n", "repeated-column", 1),
         (
             b"utterance_id,speaker,gender,transcript,path\na,a,F,CAF\xc9,a.wav\n",

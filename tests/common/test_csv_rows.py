@@ -1,0 +1,41 @@
+"""Tables as spreadsheets write them: commas, semicolons or tabs."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.csv_rows import CsvError, read_csv
+
+COLUMNS = {"key", "sex", "size"}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rows_are_the_same_whatever_separates_their_cells(delimiter, mark, end):
+    rows = [["key", "sex"], ["a;b,c\td", "f"], ["", ""], ["c", "m"]]
+    lines = [delimiter.join(f'"{cell}"' if len(cell) > 4 else cell for cell in row) for row in rows]
+    table = read_csv(mark + end.join(["", *lines, ""]), COLUMNS.__contains__)
+    assert table.delimiter == delimiter
+    assert list(table.rows()) == [(2, rows[0]), (3, rows[1]), (5, rows[3])]
+
+
+def test_names_of_columns_tell_more_than_the_number_of_cells():
+    assert read_csv("how natural (1, 2, 3, 4)\tkey\n", COLUMNS.__contains__).delimiter == "\t"
+
+
+def test_a_table_of_one_column_has_commas():
+    assert list(read_csv("key\na;b\n", COLUMNS.__contains__).rows()) == [(1, ["key"]), (2, ["a;b"])]
+
+
+@pytest.mark.parametrize(("text", "number"), [("key;size\na;0,5\n", "0.5"), ('key,size\na,"0,5"\n', "0,5")])
+def test_decimal_commas_are_taken_where_no_comma_separates_cells(text, number):
+    table = read_csv(text, COLUMNS.__contains__)
+    [_, (_, cells)] = table.rows()
+    assert table.to_number(cells[1]) == number
+
+
+def test_quotes_that_do_not_close_are_told_with_their_line():
+    with pytest.raises(CsvError) as raised:
+        list(read_csv('key;sex\na;f\n"b;m\n', COLUMNS.__contains__).rows())
+    assert raised.value.line == 3
