@@ -20,9 +20,19 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.accounts.login_rate_limit import count_attempt, remember_browser
-from portal.accounts.services import belongs_to_another, vouch_for_address
+from portal.accounts.services import (
+    belongs_to_another,
+    confirm_invited,
+    is_invited,
+    note_link_request,
+    vouch_for_address,
+)
+from portal.core.clock import read_clock
+from portal.core.mail import sends_mail
 from portal.core.network_addresses import plain_address
 
+# A person who signs up once more waits for a password, too.
+WITH_LINK_TO_PASSWORD = {"account/email/password_reset_key", "account/email/account_already_exists"}
 log = logging.getLogger(__name__)
 WRONG = "No account has this e-mail address with this password. Passwords are case-sensitive."
 TOO_MANY = "Too many failed attempts. Wait five minutes, then try again; a new password can be chosen at any time."
@@ -50,7 +60,12 @@ class AccountAdapter(DefaultAccountAdapter):
     def pre_login(self, request: HttpRequest, user: Any, **details: Any) -> HttpResponse | None:
         if user.is_active:
             vouch_for_address(user)
+            confirm_invited(request, user)
         return super().pre_login(request, user, **details)
+
+    def is_email_verified(self, request: HttpRequest, email: str) -> bool:
+        """Whether an address is shown to be one's own when its account is made: by the link of an invitation."""
+        return is_invited(request, email)
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """The network address by which attempts are counted."""
@@ -101,10 +116,14 @@ class AccountAdapter(DefaultAccountAdapter):
         return super().confirm_email(request, email_address)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send a mail that somebody waits for; a page says so where it cannot be sent."""
+        """Send a mail that somebody waits for; where it cannot be sent a page says so, and operators see who waits."""
+        if template_prefix in WITH_LINK_TO_PASSWORD and not sends_mail():
+            note_link_request(email, read_clock())
         try:
             super().send_mail(template_prefix, email, context)
         except (OSError, SMTPException) as error:
+            if template_prefix in WITH_LINK_TO_PASSWORD:
+                note_link_request(email, read_clock())
             log.exception("The mail %s could not be sent.", template_prefix)
             raise ImmediateHttpResponse(render(self.request, "account/mail_failed.html", status=503)) from error
 

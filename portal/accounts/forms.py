@@ -7,18 +7,23 @@ from typing import Any, cast
 
 from allauth.account import forms as account
 from allauth.account.adapter import get_adapter
+from allauth.account.utils import passthrough_next_redirect_url
+from allauth.core import context
 from allauth.mfa.base import forms as second_factor
 from allauth.mfa.totp import forms as app_codes
 from django import forms
+from django.contrib import messages
 from django.core.validators import EmailValidator
 from django.db import transaction
 from django.http import HttpRequest
+from django.shortcuts import redirect
+from django.urls import reverse
 
 from common.errors import NotPossible
 from portal.accounts.models import AccessToken, User
 from portal.accounts.people import invite_person
 from portal.accounts.rules import DECLINABLE, TO_ORGANIZERS
-from portal.accounts.services import forget_invited, vouch_for_address
+from portal.accounts.services import invited_address, is_invited, vouch_for_address
 from portal.core.fields import LineField
 from portal.core.mail import sends_mail
 
@@ -95,6 +100,16 @@ class SignUpForm(Worded, account.SignupForm):
     name = LineField(max_length=NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "name"}))
     field_order = ("name", "email", "password1")
 
+    def clean_email(self) -> Any:
+        """The address; that of the invitation whose link led here, where there is one."""
+        email = super().clean_email()
+        invited = invited_address(context.request)
+        if invited and invited.casefold() != email.casefold():
+            raise forms.ValidationError(
+                f"The invitation is for {invited}. Sign up with that address, or ask the team to invite this one."
+            )
+        return email
+
     def clean(self) -> Any:
         cleaned = super().clean()  # the library knows no names
         if not self.has_error("password1"):
@@ -104,12 +119,14 @@ class SignUpForm(Worded, account.SignupForm):
     def try_save(self, request: HttpRequest) -> Any:
         if self.account_already_exists:  # then the answer shall take as long as a new account does
             User().set_password(self.cleaned_data["password1"])
+            if is_invited(request, self.cleaned_data["email"]):
+                messages.info(request, "This address has an account already. Log in with it.")
+                return None, redirect(passthrough_next_redirect_url(request, reverse("account_login"), "next"))
         return super().try_save(request)
 
     @transaction.atomic
     def save(self, request: HttpRequest) -> Any:
         """The account together with its address that is yet to be confirmed, or neither."""
-        forget_invited(request, unless=self.cleaned_data["email"])
         return super().save(request)
 
 
@@ -143,7 +160,7 @@ class FirstAccountForm(Worded, forms.Form):
 
 class ChangeAddressForm(Worded, account.AddEmailForm):
     labels = Worded.labels | {"email": "New e-mail address"}
-    helps = {"email": "Ask the operator for the link to open. Until you have opened it, the current address stays."}
+    helps = {"email": "The operator of this portal confirms it. Until then, the current address stays."}
     mailed = {"email": "A link is mailed there. Until you have opened it, the current address stays."}
 
 

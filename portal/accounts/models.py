@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -45,6 +46,10 @@ class User(AbstractUser):
     )
     unwanted_notifications = models.JSONField(
         default=list, blank=True, db_column="unwanted_notices", help_text="Kinds of mail that this person declined."
+    )
+
+    waits_for_link_since: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True, blank=True, help_text="Since when a link for a new password waits that could not be mailed."
     )
 
     USERNAME_FIELD = "email"

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.adapter import get_adapter
 from allauth.account.forms import default_token_generator
 from allauth.account.utils import user_pk_to_url_str
 from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import Q
+from django.http import HttpRequest
 from django.urls import reverse
 
 from common.errors import NotPossible
 from portal.accounts.models import User
-from portal.accounts.selectors import operators
-from portal.accounts.services import vouch_for_address
+from portal.accounts.selectors import operators, unconfirmed_address_of
+from portal.accounts.services import belongs_to_another, vouch_for_address
 from portal.core import audit
 from portal.core.mail import absolute, render_mail
 
@@ -48,6 +50,40 @@ def invitation_address(user: User) -> str:
     """
     if user.has_usable_password() or not user.is_active:
         raise NotPossible(f"{user} has no open invitation.")
+    return _password_address(user)
+
+
+@transaction.atomic
+def confirm_address(*, user: User, by: User, request: HttpRequest) -> None:
+    """Take the address of a person as theirs, in place of the link in a mail.
+
+    Raises:
+        NotPossible: it is confirmed already, or belongs to another account.
+    """
+    address = unconfirmed_address_of(user)
+    if address is None:
+        raise NotPossible(f"The address of {user} is confirmed already.")
+    if belongs_to_another(address.email, user):
+        raise NotPossible(f"{address.email} belongs to another account.")
+    get_adapter().confirm_email(request, address)
+    audit.record("account.address-confirmed", user, actor=by, address=address.email)
+
+
+@transaction.atomic
+def make_password_link(*, user: User, by: User) -> str:
+    """The address at which a person chooses a new password, for an operator to pass on where no mail arrives.
+
+    Raises:
+        NotPossible: the account is deactivated, or has no password yet.
+    """
+    if not user.is_active or not user.has_usable_password():
+        raise NotPossible(f"{user} needs no link for a new password.")
+    vouch_for_address(user)
+    audit.record("account.password-link-made", user, actor=by)
+    return _password_address(user)
+
+
+def _password_address(user: User) -> str:
     names = {"uidb36": user_pk_to_url_str(user), "key": default_token_generator.make_token(user)}
     return absolute(reverse("account_reset_password_from_key", kwargs=names))
 

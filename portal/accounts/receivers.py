@@ -6,9 +6,11 @@ from typing import Any
 
 from allauth.account import signals as account
 from allauth.mfa import signals as second_factor
+from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 
 from portal.accounts.models import User
+from portal.accounts.services import forget_link_request
 from portal.core import audit
 
 
@@ -26,6 +28,11 @@ def _changed_password(user: User, **_: Any) -> None:
 @receiver(account.password_reset)
 def _reset_password(user: User, **_: Any) -> None:
     audit.record("account.password-reset", user)
+
+
+@receiver(user_logged_in)
+def _logged_in(user: User, **_: Any) -> None:
+    forget_link_request(user)
 
 
 @receiver(account.email_changed)

@@ -8,12 +8,13 @@ from typing import Any
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Lower
 from django.shortcuts import get_object_or_404
 
 from portal.accounts.models import AccessToken, User
 from portal.accounts.rules import is_good
+from portal.core.mail import sends_mail
 
 
 def operators() -> QuerySet[User]:
@@ -22,7 +23,8 @@ def operators() -> QuerySet[User]:
     return User.objects.filter(can_log_in, is_staff=True)
 
 
-# Whom the list of people shows on request.
+# Whom the list of people shows on request, beside those who wait.
+WAITING = "waiting"
 KINDS = {
     "organizers": Q(is_organizer=True),
     "operators": Q(is_staff=True),
@@ -36,11 +38,24 @@ def find_people(words: str = "", kind: str = "") -> QuerySet[User]:
 
     Args:
         words: part of the name or of the address.
-        kind: one of `KINDS`; all people where it is another word.
+        kind: `WAITING` or one of `KINDS`; all people where it is another word.
     """
     named = Q(name__icontains=words) | Q(email__icontains=words)
-    found = User.objects.filter(named, KINDS.get(kind, Q())).order_by(Lower("name"), "email", "pk")
-    return found.prefetch_related("emailaddress_set")
+    chosen = waiting() if kind == WAITING else User.objects.filter(KINDS.get(kind, Q()))
+    return chosen.filter(named).order_by(Lower("name"), "email", "pk").prefetch_related("emailaddress_set")
+
+
+def waiting() -> QuerySet[User]:
+    """Who waits for a link that no mail brings: to confirm an address, or to choose a new password."""
+    wait = Q(waits_for_link_since__isnull=False)
+    if not sends_mail():
+        wait |= Q(Exists(EmailAddress.objects.filter(user=OuterRef("pk"), verified=False)))
+    return User.objects.filter(wait, is_active=True)
+
+
+def unconfirmed_address_of(user: User) -> EmailAddress | None:
+    """The address that this person has not confirmed: of a new account, or that which is to replace the present one."""
+    return EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
 
 
 def person_with(pk: int) -> User:

@@ -1,22 +1,28 @@
 """What people change in their own account: name, notifications, and whose e-mail address is whose.
 
 Address, password and second factor are changed by django-allauth. A person who signs up gets a row of `EmailAddress`
-with their account and must follow the link that is mailed there. An account without such a row was made by an operator,
-a command or the demo: its maker vouches for its address.
+with their account and must follow the link that is mailed there, unless they come by the link of an invitation, which
+vouches for their address; an operator can confirm it, too. An account without such a row was made by an operator, a
+command or the demo: its maker vouches for its address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 
 from allauth.account.adapter import get_adapter
 from allauth.account.models import EmailAddress
+from allauth.account.utils import get_next_redirect_url
 from django.db import transaction
 from django.http import HttpRequest
 
 from portal.accounts.models import User
 from portal.accounts.rules import DECLINABLE
 from portal.core import audit
+from portal.core.steps import Step
+
+find_invited_address = Step("portal.teams.selectors.find_invited_address")
 
 
 @transaction.atomic
@@ -60,15 +66,34 @@ def belongs_to_another(email: str, user: User) -> bool:
     return others.filter(email__iexact=email).exists()
 
 
-def remember_invited(request: HttpRequest, email: str) -> None:
-    """Take an address as shown to be one's own in this session: the secret link came from a mail to it.
+def invited_address(request: HttpRequest) -> str | None:
+    """The address of the invitation whose link led here; "" for a link that is for any address, None for none.
 
-    Who then signs up with it is in at once.
+    Sign-up and log-in hold the link as the page to go on to. It is secret, so whoever comes by it got it.
     """
-    get_adapter().stash_verified_email(request, email.lower())
+    link = get_next_redirect_url(request)
+    return None if link is None else find_invited_address(link=link)
 
 
-def forget_invited(request: HttpRequest, unless: str) -> None:
-    """Drop the remembered address of an invitation where somebody signs up with another one."""
-    if not get_adapter().is_email_verified(request, unless):
-        get_adapter().unstash_verified_email(request)
+def is_invited(request: HttpRequest, email: str) -> bool:
+    """Whether the link that led here vouches for this address."""
+    invited = invited_address(request)
+    return invited is not None and invited.casefold() in ("", email.casefold())
+
+
+def confirm_invited(request: HttpRequest, user: User) -> None:
+    """Confirm the address of somebody who logs in by the link of an invitation to it."""
+    address = EmailAddress.objects.filter(user=user, email__iexact=user.email, verified=False).first()
+    if address is not None and is_invited(request, user.email):
+        get_adapter().confirm_email(request, address)
+
+
+@transaction.atomic
+def note_link_request(email: str, now: datetime) -> None:
+    """Keep that somebody waits for a link that could not be mailed; the page “People” shows it to operators."""
+    User.objects.filter(email__iexact=email, is_active=True).update(waits_for_link_since=now)
+
+
+def forget_link_request(user: User) -> None:
+    """Drop it: the person is in."""
+    User.objects.filter(pk=user.pk, waits_for_link_since__isnull=False).update(waits_for_link_since=None)

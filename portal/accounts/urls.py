@@ -27,6 +27,8 @@ people = (
         path("invite/", views.invite_person, name="invite"),
         path("<int:pk>/", views.person, name="person"),
         path("<int:pk>/invite/", views.invite_again, name="invite-again"),
+        path("<int:pk>/confirm/", views.confirm_address, name="confirm"),
+        path("<int:pk>/password/", views.password_link, name="password-link"),
         path("<int:pk>/deactivate/", views.deactivate, name="deactivate"),
         path("<int:pk>/reactivate/", views.reactivate, name="reactivate"),
     ],

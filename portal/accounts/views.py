@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from allauth.account.models import EmailConfirmationHMAC
 from allauth.account.utils import perform_login
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import get_adapter
@@ -42,7 +43,7 @@ from portal.accounts.pages import people_table, roles_in_words, state_cell
 from portal.core.confirmation import ask_first
 from portal.core.errors import error_page
 from portal.core.fields import posted, show_form
-from portal.core.mail import NOT_SENT
+from portal.core.mail import NOT_SENT, absolute
 
 PEOPLE_ON_A_PAGE = 50
 
@@ -150,7 +151,8 @@ def people_list(request: HttpRequest) -> HttpResponse:
     words, kind = request.GET.get("q", "").replace("\0", "").strip(), request.GET.get("show", "")
     page = Paginator(selectors.find_people(words, kind), PEOPLE_ON_A_PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "table": people_table(page.object_list), "words": words, "kind": kind}
-    return render(request, "people/list.html", context | {"kinds": selectors.KINDS})
+    context |= {"kinds": (selectors.WAITING, *selectors.KINDS), "waiting": selectors.waiting().count()}
+    return render(request, "people/list.html", context)
 
 
 @operator_page
@@ -175,7 +177,34 @@ def person(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         return _act(request, pk, people.change_roles, "The roles of {} are saved.", **form.chosen_roles())
     context = {"person": chosen, "state": state_cell(chosen), "roles": roles_in_words(chosen)}
+    if (unconfirmed := selectors.unconfirmed_address_of(chosen)) is not None:
+        key = EmailConfirmationHMAC.create(unconfirmed).key
+        context |= {"unconfirmed": unconfirmed, "link": absolute(reverse("account_confirm_email", args=[key]))}
     return show_form(request, "people/person.html", form, **context)
+
+
+@operator_action
+def confirm_address(request: HttpRequest, pk: int) -> HttpResponse:
+    """Confirm the address of a person in place of the link in a mail."""
+    by: Any = request.user
+    try:
+        people.confirm_address(user=selectors.person_with(pk), by=by, request=request)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect("people:person", pk)
+
+
+@operator_action
+def password_link(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show a link for a new password, to be passed on where no mail arrives."""
+    chosen = selectors.person_with(pk)
+    by: Any = request.user
+    try:
+        address = people.make_password_link(user=chosen, by=by)
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+        return redirect("people:person", pk)
+    return render(request, "people/invited.html", {"person": chosen, "address": address})
 
 
 @operator_action

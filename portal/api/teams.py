@@ -98,7 +98,7 @@ class InviteSerializer(Shape):
 
 
 class InvitationSerializer(Shape):
-    """An invitation by mail; only that mail contains its secret."""
+    """An invitation; only its mail contains its link, or without a mail server the answer to whoever makes it."""
 
     id = serializers.IntegerField()
     email = serializers.EmailField()
@@ -107,6 +107,7 @@ class InvitationSerializer(Shape):
         lambda invitation, _: invitation_state(invitation, timezone.now()).value,
     )
     created_at = expires_at = serializers.DateTimeField()
+    address = serializers.CharField(help_text="The link to pass on, this once, where no mail brings it; else empty.")
 
 
 class TokenSerializer(Shape):

@@ -441,9 +441,12 @@ def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
 def invitation_steps(invitations: Iterable[Invitation]) -> Iterator[NextStep]:
     """Where a member is invited: only the mail holds the link that lets them join."""
     for one in invitations:
-        text = (
+        inviter = one.invited_by or "the team"
+        text = if_mailed(
             f"Open the link in the mail to {one.email} of {moment(one.created_at)}; it works until "
-            f"{moment(one.expires_at)}. Is it lost? Ask {one.invited_by or 'the team'} to send the invitation again."
+            f"{moment(one.expires_at)}. Is it lost? Ask {inviter} to send the invitation again.",
+            f"Open the link that {inviter} gives you; it works until {moment(one.expires_at)}. Is it lost? Ask for a "
+            "new one.",
         )
         yield NextStep(f"Join the team {one.team} in {one.team.edition}", text, "", "")
 
@@ -511,13 +514,24 @@ def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
 # The operator ---------------------------------------------------------------------------------------
 
 
+def waiting_people_step(count: int) -> Iterator[NextStep]:
+    """Who waits for the operator to be let in."""
+    if count:
+        title = "Somebody waits" if count == 1 else f"{count} people wait"
+        text = "For their address to be confirmed, or for a link for a new password, which no mail brings."
+        yield NextStep(f"{title} for you", text, "Show who waits", f"{reverse('people:list')}?show=waiting")
+
+
 def operator_steps(*, has_organizer: bool) -> Iterator[NextStep]:
     """What an operator of a young portal does."""
     if not has_organizer:
         text = "Nobody can import a corpus or set up a challenge yet. The role can also be given to an account."
         yield NextStep("Invite an organizer", text, "Invite somebody", reverse("people:invite"))
     if not settings.MAIL_SERVER:
-        text = "Mails are printed on the console. Set PORTAL_MAIL_URL and PORTAL_MAIL_FROM before others sign up."
+        text = (
+            "Set PORTAL_MAIL_URL and PORTAL_MAIL_FROM. Until then you pass on the links of invitations yourself, and "
+            "“People” shows who waits for a link."
+        )
         yield NextStep(
             "Set up a mail server",
             text,

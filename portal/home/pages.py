@@ -14,7 +14,7 @@ from django.utils import timezone
 from evaluation.app.audio_measures.selectors import compare_systems
 from listening.app.results.selectors import list_shown_analyses
 from portal.accounts.models import User
-from portal.accounts.selectors import lacks_second_factor, operators
+from portal.accounts.selectors import lacks_second_factor, operators, waiting
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for
@@ -31,6 +31,7 @@ from portal.home.next_steps import (
     select_organized,
     team_steps,
     teams_with_data,
+    waiting_people_step,
 )
 from portal.jobs.checks import check_all_beside
 from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState
@@ -148,6 +149,7 @@ def home_page(user: Any) -> dict[str, Any]:
         checks = check_all_beside(queues)
         if any(checks.values()) or not user.is_organizer:  # who organises, too, looks at Operations for what is well
             page |= {"queues": queues, "queue_table": queues_table(queues), "checks": checks}
+        page["steps"] = [*waiting_people_step(waiting().count()), *page["steps"]]
         page["steps"] += operator_steps(
             has_organizer=user.is_organizer or User.objects.filter(is_organizer=True).exists()
         )

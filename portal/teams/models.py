@@ -90,7 +90,12 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """A mail that lets its reader join a team; only the hash of its secret is kept."""
+    """A link that lets its reader join a team; only the hash of its secret is kept.
+
+    `address` is that link where it was just made and no mail brings it: its inviter is shown it once.
+    """
+
+    address = ""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
     email = models.EmailField()

@@ -7,16 +7,27 @@ import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from django.core.signing import BadSignature, Signer
 from django.db.models import Case, Count, IntegerField, Prefetch, Q, QuerySet, Value, When
 from django.shortcuts import get_object_or_404
+from django.urls import Resolver404, resolve
 
 from portal.accounts.models import User
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.selectors import passes_speech_on, terms_of_data
+from portal.core.clock import read_clock
+from portal.core.mail import sends_mail
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
-from portal.teams.rules import ACTIVE_STATES, INVITATION_LASTS, RegistrationLink
+from portal.teams.rules import (
+    ACTIVE_STATES,
+    INVITATION_LASTS,
+    InvitationState,
+    RegistrationLink,
+    invitation_state,
+    link_problem,
+)
 
 _links = Signer(salt="teams.registration")
 
@@ -195,6 +206,25 @@ def list_invitations_of(user: Any, now: datetime) -> QuerySet[Invitation]:
     """The open invitations to the address of this person's account."""
     found = Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
     return found.filter(email__iexact=user.email).select_related("team__edition", "invited_by")
+
+
+def find_invited_address(*, link: str) -> str | None:
+    """The address for which the link of an invitation vouches: "" is any, None is no open invitation's link.
+
+    The link of an organizer, which names no address, vouches only where no mail could show whose an address is.
+    """
+    parts, now = urlsplit(link), read_clock()
+    try:
+        place = resolve(parts.path)
+    except Resolver404:
+        return None
+    if place.view_name == "teams:invitation":
+        found = Invitation.objects.filter(secret_hash=hash_secret(place.kwargs["secret"])).first()
+        return found.email if found and invitation_state(found, now) is InvitationState.OPEN else None
+    if place.view_name == "editions:register" and not sends_mail():
+        code = parse_qs(parts.query).get("invitation", [""])[0]
+        return None if link_problem(find_registration_link(place.kwargs["edition"], code), now) else ""
+    return None
 
 
 def list_ended_invitations(team: Team) -> list[str]:

@@ -1,8 +1,8 @@
 """Everything that changes a team: registration, the organizer's decision, its fields, its members, its withdrawal.
 
-Every function is one transaction with one row in the audit log. The secret of an invitation stands in its mail only. It
-serves once, to an account with the invited address, and for a time that `rules` states; a second mail has a secret of
-its own and makes the first one worthless.
+Every function is one transaction with one row in the audit log. The secret of an invitation stands in its mail only, or
+without a mail server on the page of its inviter, this once. It serves once, to an account with the invited address, and
+for a time that `rules` states; a second invitation has a secret of its own and makes the first one worthless.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from common.line_texts import fold_line
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition
 from portal.core import audit
-from portal.core.mail import NOT_SENT, absolute, render_mail
+from portal.core.mail import NOT_SENT, absolute, if_mailed, render_mail
 from portal.jobs.services import NotPossible
 from portal.teams import rules
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
@@ -255,15 +255,17 @@ def _refuse(sentence: str) -> None:
 
 
 def invite_member(*, team: Team, email: str, by: Any, now: datetime) -> Invitation:
-    """Send an invitation to an address.
+    """Send an invitation to an address; without a mail server its link is its `address`.
 
     Raises:
         NotPossible: nobody can join, the address belongs to a member or is invited, or the mail could not be sent.
     """
     secret = new_secret()
     invitation = _make_invitation(team, email, by, now, secret)
+    address = absolute(reverse("teams:invitation", args=[secret]))
+    invitation.address = if_mailed("", address)
     try:
-        _invitation_mail(invitation, secret).send()
+        _invitation_mail(invitation, address).send()
     except NOT_SENT as error:
         revoke_invitation(invitation=invitation, by=by, now=now)
         raise NotPossible(f"The mail to {email} could not be sent ({error}). Try again later.") from error
@@ -434,8 +436,7 @@ def _as_it_is(team: Team, **wanted: Any) -> Membership:
     return membership
 
 
-def _invitation_mail(invitation: Invitation, secret: str) -> EmailMessage:
-    address = absolute(reverse("teams:invitation", args=[secret]))
+def _invitation_mail(invitation: Invitation, address: str) -> EmailMessage:
     context = {"invitation": invitation, "team": invitation.team, "inviter": invitation.invited_by, "address": address}
     mail = render_mail("teams/mail/invitation.txt", context)
     return EmailMessage(subject=mail.subject, body=f"{mail.text}\n", to=[invitation.email])

@@ -11,14 +11,13 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, open_page
-from portal.accounts.services import remember_invited
 from portal.challenges.removal import edition_trail
 from portal.core.confirmation import ask_first
 from portal.core.mail import if_mailed
 from portal.jobs.services import NotPossible
 from portal.teams import pages, selectors, services
 from portal.teams.forms import DecisionForm, InvitationForm, TeamForm
-from portal.teams.models import Membership, Team
+from portal.teams.models import Invitation, Membership, Team
 from portal.teams.rules import InvitationState, invitation_state, joining_problem, leaving_problem, removing_problem
 
 
@@ -57,15 +56,15 @@ def invite(request: HttpRequest, pk: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     form = InvitationForm(request.POST)
     invitation = form.send(team=team, by=request.user, now=timezone.now()) if form.is_valid() else None
-    if invitation is None:
-        return _team_page(request, pk, form)
-    messages.success(request, _say_invited("An", invitation.email, ""))
-    return redirect(team)
+    return _team_page(request, pk, form) if invitation is None else _show_invited(request, invitation)
 
 
-def _say_invited(article: str, email: str, end: str) -> str:
-    in_log = f"{article} invitation for {email} is in the log, as this portal sends no mail{end}."
-    return if_mailed(f"{article} invitation is on its way to {email}{end}.", in_log)
+def _show_invited(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+    """Say that the invitation is mailed; where no mail is sent, the page shows its link, this once."""
+    if invitation.address:
+        return render(request, "teams/invited.html", {"invitation": invitation, "edition": invitation.team.edition})
+    messages.success(request, f"An invitation is on its way to {invitation.email}; its link alone is valid.")
+    return redirect(invitation.team)
 
 
 @member_action
@@ -80,8 +79,11 @@ def revoke_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpRes
 def resend_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.get_invitation(team, invitation)
-    said = _say_invited("A new", chosen.email, "; the earlier link ended")
-    return _act(request, team, said, services.invite_again, invitation=chosen, now=timezone.now())
+    try:
+        return _show_invited(request, services.invite_again(invitation=chosen, by=request.user, now=timezone.now()))
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect(team)
 
 
 @open_page
@@ -91,8 +93,6 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     context: dict[str, Any] = {"invitation": chosen, "team": chosen.team, "edition": chosen.team.edition}
     context["is_open"] = invitation_state(chosen, now) is InvitationState.OPEN
     if not request.user.is_authenticated:
-        if context["is_open"]:
-            remember_invited(request, chosen.email)
         context["closed"] = joining_problem(chosen.team)
         return render(request, "teams/invitation.html", context)
     accept = services.accept_invitation

@@ -86,6 +86,8 @@ MATRIX = {
     "people:invite": FOR_OPERATORS,
     "people:person": FOR_OPERATORS,
     "people:invite-again": (LOGIN, 404, 404, 405),
+    "people:confirm": (LOGIN, 404, 404, 405),
+    "people:password-link": (LOGIN, 404, 404, 405),
     "people:deactivate": (LOGIN, 404, 404, 405),
     "people:reactivate": (LOGIN, 404, 404, 405),
     "metrics": UNKNOWN_TO_ALL,  # no token is set: operations/test_metrics
@@ -386,8 +388,10 @@ POSTS = {
     "accounts:tokens": (LOGIN, 422, 422, 422),
     "accounts:revoke-token": (LOGIN, 404, 404, 404),  # a token of none of them
     **dict.fromkeys(
-        ("people:person", "people:invite-again", "people:deactivate", "people:reactivate"), (LOGIN, 404, 404, 302)
+        (f"people:{name}" for name in ("person", "invite-again", "confirm", "deactivate", "reactivate")),
+        (LOGIN, 404, 404, 302),
     ),
+    "people:password-link": (LOGIN, 404, 404, 200),
     "people:invite": (LOGIN, 404, 404, 422),
     "accounts:notifications": (LOGIN, 302, 302, 302),
     "account_email": (LOGIN, 302, 302, 302),

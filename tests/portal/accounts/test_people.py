@@ -145,7 +145,7 @@ def test_people_are_listed_by_name_and_found(client, operator, query, names):
 def test_list_of_people_query_count_does_not_grow(client, operator, django_assert_num_queries, people):
     for _ in range(people):
         make_user()
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         client.get("/people/")
 
 

@@ -107,8 +107,8 @@ def register_team(page, look, portal):
     page.get_by_role("button", name="Register the team").click()
     page.get_by_label("E-mail address").fill(MEMBER)
     page.get_by_role("button", name="Invite", exact=True).click()
-    page.get_by_text(f"An invitation for {MEMBER} is in the log").wait_for()
-    look(page, "team-waiting")
+    page.get_by_text(f"give this link to {MEMBER} yourself").wait_for()
+    look(page, "team-invited")
 
 
 def join_team(page, look, portal):

@@ -181,7 +181,8 @@ def test_team_registers_invites_joins_and_hands_over(new_page, organizer, editio
     page.get_by_role("button", name="Register the team").click()
     page.get_by_label("E-mail address").fill("nia@uni.example")
     page.get_by_role("button", name="Invite", exact=True).click()
-    expect(page.get_by_text("An invitation for nia@uni.example is in the log")).to_be_visible()
+    expect(page.get_by_text("give this link to nia@uni.example yourself")).to_be_visible()
+    check_page(page, "team-invited")
     link = re.search(r"/teams/invitations/\S+", mailoutbox[-1].body)[0]
 
     visitor = new_page()

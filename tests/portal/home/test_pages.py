@@ -469,7 +469,8 @@ def test_home_passes_over_a_repeated_archive():
     assert "was refused" in _steps(member)[0][0]
 
 
-def test_home_names_an_open_invitation_before_registration():
+def test_home_names_an_open_invitation_before_registration(settings):
+    settings.MAIL_SERVER = object()
     invited = make_user(email="new@uni.example")
     team = make_team(make_edition(name="open", title="Open one"), name="Bats")
     link = {"secret_hash": "1", "expires_at": timezone.now() + DAY}

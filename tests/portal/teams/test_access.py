@@ -61,7 +61,7 @@ ACTIONS = {
     "teams:decide": (LOGIN, 404, 404, 404, 404, 404, 404, 422),
     "teams:invite": (LOGIN, 404, 404, 404, 404, 404, 422, 422),
     "teams:revoke-invitation": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
-    "teams:resend-invitation": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
+    "teams:resend-invitation": (LOGIN, 404, 404, 404, 404, 404, 200, 200),  # with the link, which no mail brings
     "teams:transfer": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
     "teams:remove": (LOGIN, 404, 404, 404, 404, 404, 302, 302),
     "teams:leave": (LOGIN, 404, 404, 404, 404, 302, 302, 404),

@@ -29,6 +29,12 @@ FIELDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def mail_server(settings):
+    """Invitations are mailed; without a mail server: tests/portal/accounts/test_without_mail.py."""
+    settings.MAIL_SERVER = object()
+
+
 @pytest.fixture
 def organizer():
     return make_organizer(name="Olga")
@@ -387,7 +393,7 @@ def test_visitor_is_led_to_an_account_and_back(client, log_in, team, owner, mail
     link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
     client.logout()
     page = client.get(link).content.decode()
-    assert f'href="/sign-up/?next={link}"' in page
+    assert f'href="/sign-up/?next={link}&amp;email=new%40uni.example"' in page
     assert f'href="/log-in/?next={link}"' in page
     client.post(link)
     assert team.memberships.count() == 1

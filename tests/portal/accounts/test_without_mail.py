@@ -1,0 +1,211 @@
+"""Who is invited gets in by the link alone; who is not is let in by an operator, who sees on People that they wait."""
+
+import re
+from html import unescape
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.core.models import AuditEvent
+from portal.teams.selectors import registration_code
+from portal.teams.services import invite_member
+from tests.portal.factories import make_edition, make_operator, make_team, make_user
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long password"
+LINK = re.compile(r"http://\S+?/(?:sign-up/confirm|password|teams/invitations)/[^\s<\"]+")
+
+
+@pytest.fixture(autouse=True)
+def without_mail_server(settings):
+    settings.MAIL_SERVER = None
+
+
+@pytest.fixture
+def operator():
+    return make_operator()
+
+
+@pytest.fixture
+def desk(operator):
+    """The browser of the operator."""
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+def sign_up(client, email, link="", **more):
+    sent = {"name": "Nia", "email": email, "password1": PASSWORD} | more
+    return client.post(f"/sign-up/?next={link}", sent)
+
+
+def log_in(client, email, link="", password=PASSWORD):
+    return client.post(f"/log-in/?next={link}", {"login": email, "password": password})
+
+
+def is_in(client):
+    return "_auth_user_id" in client.session
+
+
+def link_on(page):
+    """The path of the link that a page shows."""
+    return "/" + unescape(LINK.search(page.content.decode())[0]).split("/", 3)[3]
+
+
+def invited_by(team, email="nia@test.example"):
+    """The path of the link that the owner of a team is shown."""
+    owner = Client()
+    owner.force_login(team.memberships.get(role="owner").user)
+    return link_on(owner.post(f"/teams/{team.pk}/invite/", {"email": email}))
+
+
+def test_link_that_the_inviter_passes_on_lets_the_invited_sign_up_and_join(client):
+    team = make_team(make_edition())
+    link = invited_by(team)
+    assert f"/sign-up/?next={link}&amp;email=nia%40test.example" in client.get(link).content.decode()
+    assert sign_up(client, "Nia@test.example", link).headers["Location"] == link
+    assert is_in(client)
+    assert client.post(link).headers["Location"] == f"/teams/{team.pk}/"
+    assert EmailAddress.objects.get(email="nia@test.example").verified
+
+
+def test_link_of_an_invitation_confirms_no_other_address(client):
+    link = invited_by(make_team(make_edition()))
+    page = sign_up(client, "eve@test.example", link)
+    assert page.context["form"].errors["email"] == [
+        "The invitation is for nia@test.example. Sign up with that address, or ask the team to invite this one."
+    ]
+    assert not User.objects.filter(email="eve@test.example").exists()
+
+
+@pytest.mark.parametrize("link", ["/teams/invitations/nonsense/", "/", "//evil.example/", "/teams/invitations/%00/"])
+def test_what_is_no_link_of_an_invitation_confirms_nothing(client, link):
+    assert sign_up(client, "nia@test.example", link).headers["Location"].startswith("/sign-up/mailed/")
+    assert not is_in(client)
+
+
+def test_revoked_invitation_confirms_nothing(client):
+    team = make_team(make_edition())
+    link = invited_by(team)
+    team.invitations.update(revoked_at=timezone.now())
+    sign_up(client, "nia@test.example", link)
+    assert not is_in(client)
+
+
+def test_who_signed_up_before_the_invitation_is_let_in_by_its_link(client):
+    sign_up(client, "nia@test.example")
+    link = invited_by(make_team(make_edition()))
+    assert not is_in(client)
+    assert log_in(client, "nia@test.example", link).headers["Location"] == link
+    assert is_in(client)
+
+
+def test_who_is_invited_and_has_an_account_is_led_to_log_in(client):
+    user = make_user(email="nia@test.example")
+    link = invited_by(make_team(make_edition()))
+    page = client.post(
+        f"/sign-up/?next={link}", {"name": "Nia", "email": user.email, "password1": "another password"}, follow=True
+    )
+    assert page.redirect_chain[-1][0].startswith("/log-in/?next=%2Fteams%2Finvitations%2F")
+    assert "This address has an account already. Log in with it." in page.content.decode()
+
+
+def test_link_to_register_a_team_lets_whoever_holds_it_in(client):
+    edition = make_edition(is_listed=False)
+    code = registration_code(edition, by=edition.organizers.get(), now=timezone.now())
+    link = f"/editions/{edition.name}/register/?invitation={code}"
+    assert sign_up(client, "owner@test.example", link).headers["Location"] == link
+    assert client.get(link).status_code == 200
+    stranger = Client()
+    sign_up(stranger, "eve@test.example", f"/editions/{edition.name}/register/?invitation={code}x")
+    assert not is_in(stranger)
+
+
+def test_link_to_register_a_team_confirms_nothing_where_mail_can(client, settings):
+    settings.MAIL_SERVER = "smtp://mail.example"
+    edition = make_edition()
+    code = registration_code(edition, by=edition.organizers.get(), now=timezone.now())
+    sign_up(client, "owner@test.example", f"/editions/{edition.name}/register/?invitation={code}")
+    assert not is_in(client)
+
+
+def test_api_tells_the_link_of_an_invitation_where_no_mail_brings_it(client, settings):
+    team = make_team(make_edition())
+    client.force_login(team.memberships.get(role="owner").user)
+    send = lambda email: client.post(  # noqa: E731
+        f"/api/teams/{team.pk}/invitations/", {"email": email}, content_type="application/json"
+    )
+    answer = send("nia@test.example")
+    assert LINK.fullmatch(answer.json()["address"])
+    settings.MAIL_SERVER = "smtp://mail.example"
+    assert send("ben@test.example").json()["address"] == ""
+
+
+def test_no_link_is_shown_where_it_is_mailed(settings):
+    settings.MAIL_SERVER = "smtp://mail.example"
+    team = make_team(make_edition())
+    made = invite_member(team=team, email="nia@test.example", by=None, now=timezone.now())
+    assert made.address == ""
+    assert LINK.search(mail.outbox[-1].body)
+
+
+def test_operator_confirms_who_waits_and_they_log_in(client, desk):
+    waiting = sign_up(client, "nia@test.example")
+    page = client.get(waiting.headers["Location"]).content.decode()
+    assert "The operator of this portal will confirm your address." in page
+    nia = User.objects.get(email="nia@test.example")
+    assert "Somebody waits for you" in desk.get("/").content.decode()
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == [nia]
+    desk.post(f"/people/{nia.pk}/confirm/")
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
+    assert log_in(client, nia.email).headers["Location"] == "/"
+    assert AuditEvent.objects.filter(action="account.address-confirmed", subject_id=str(nia.pk)).count() == 1
+
+
+def test_operator_sees_the_link_that_confirms(client, desk):
+    sign_up(client, "nia@test.example")
+    nia = User.objects.get(email="nia@test.example")
+    Client().post(link_on(desk.get(f"/people/{nia.pk}/")))
+    assert EmailAddress.objects.get(user=nia).verified
+
+
+def test_operator_passes_on_the_link_for_a_new_password(client, desk):
+    user = make_user()
+    page = client.post("/password/", {"email": user.email}, follow=True).content.decode()
+    assert "The operator of this portal will give you a link" in page
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == [user]
+    link = link_on(desk.post(f"/people/{user.pk}/password/"))
+    address = client.get(link, follow=True).redirect_chain[-1][0]
+    client.post(address, {"password1": "quite another one", "password2": "quite another one"})
+    assert is_in(client)
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
+
+
+def test_address_that_is_to_replace_another_is_confirmed_by_the_operator(desk):
+    user, own = make_user(), Client()
+    own.force_login(user)
+    EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
+    EmailAddress.objects.create(user=user, email="new@test.example", verified=False, primary=False)
+    desk.post(f"/people/{user.pk}/confirm/")
+    user.refresh_from_db()
+    assert user.email == "new@test.example"
+    assert [one.email for one in EmailAddress.objects.filter(user=user)] == ["new@test.example"]
+
+
+def test_address_of_another_account_is_not_confirmed(desk):
+    taken, user = make_user(email="taken@test.example"), make_user()
+    EmailAddress.objects.create(user=user, email=taken.email, verified=False, primary=False)
+    page = desk.post(f"/people/{user.pk}/confirm/", follow=True).content.decode()
+    assert "taken@test.example belongs to another account." in page
+    assert not EmailAddress.objects.get(user=user).verified
+
+
+def test_nobody_waits_for_the_operator_where_mail_is_sent(client, desk, settings):
+    settings.MAIL_SERVER = "smtp://mail.example"
+    sign_up(client, "nia@test.example")
+    client.post("/password/", {"email": make_user().email})
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
