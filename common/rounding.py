@@ -70,6 +70,16 @@ def round_to_interval(
     return fixed(value, digits), f"{lower} to {upper}" if lower != upper else ""
 
 
+def range_in_words(low: str, high: str) -> str:
+    """Return two written ends as a range, or the one number that both are.
+
+    Example:
+        >>> range_in_words("3", "5"), range_in_words("25", "25")
+        ('3 to 5', '25')
+    """
+    return low if low == high else f"{low} to {high}"
+
+
 def has_width(low: float, high: float) -> bool:
     """Whether two ends make an interval: False of one number that was computed in two ways."""
     return not math.isclose(low, high, rel_tol=_NO_WIDTH, abs_tol=_NO_WIDTH)

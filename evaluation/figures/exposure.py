@@ -14,6 +14,7 @@ import numpy as np
 
 from common.arrays import Floats
 from common.errors import MetricInputError
+from common.rounding import range_in_words
 from evaluation.figures import style
 from evaluation.figures.det import LOW_PERCENT
 from evaluation.metrics.detection import DetCurve
@@ -113,7 +114,8 @@ def _facts(test: ExposedTest) -> Iterator[str]:
     if test.rank_chances.size:
         yield f"the true speaker first in {100 * test.rank_chances[0]:.1f} % of utterances"
     if test.speaker_eers.size:
-        yield f"speakers' EERs from {100 * test.speaker_eers[0]:.1f} to {100 * test.speaker_eers[-1]:.1f} %"
+        ends = (f"{100 * test.speaker_eers[place]:.1f}" for place in (0, -1))
+        yield f"speakers' EERs {range_in_words(*ends)} %"
 
 
 def _found(det: DetCurve) -> tuple[Floats, Floats]:

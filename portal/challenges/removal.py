@@ -40,7 +40,10 @@ declare_kind(
         names=lambda _: {"title": "Title"},
         rename=services.rename_edition,
         jobs=lambda edition: Q(edition=edition.name),
-        archiving_note=lambda _: "Its systems and listening tests leave the lists with it.",
+        archiving_note=lambda _: (
+            "Its systems and listening tests leave the lists with it. Home tells organizers and teams "
+            "that it is archived; jobs and the audit log still name it."
+        ),
         edition=lambda edition: edition,
         trail=lambda _: edition_trail(None),
     )

@@ -188,7 +188,7 @@ class ImportForm(UploadForm):
         self.fields["folder"].required = False
         choices = {str(corpus.folder): f"{corpus.folder} ({LAYOUT_NAMES[corpus.layout]})" for corpus in corpora}
         found = cast("CorpusField", self.fields["found"])
-        found.choices = [*choices.items(), (_OTHER, "Another folder, named below")]
+        found.choices = [*choices.items(), (_OTHER, "Another folder: “Folder on the server” below")]
         if self.initial.get("folder") in choices:
             self.initial["found"] = self.initial.pop("folder")
         elif not self.initial.get("folder"):
@@ -229,7 +229,7 @@ class ImportForm(UploadForm):
         if found != _OTHER and not named:
             return _allowed_folder(found)
         if not named and "found" not in self.errors:
-            raise ValidationError("Name the folder of the corpus, or choose a corpus above where one is listed.")
+            raise ValidationError("Fill in “Folder on the server”, or choose a corpus above where one is listed.")
         folder = _allowed_folder(named) if named else ""
         if found not in (_OTHER, self.initial.get("found"), folder):
             raise ValidationError(f"Both {found} and {named} are given. Choose “Another folder”, or empty this field.")

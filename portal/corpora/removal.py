@@ -37,6 +37,7 @@ declare_kind(
         owned=_own_corpora,
         names=lambda _: {"name": "Short name", "licence": "Licence", "link": "Web address of the speech"},
         rename=services.rename_corpus,
+        archiving_note=lambda _: "Editions that run on it keep it, and its systems stay in their list.",
         jobs=lambda corpus: Q(corpus=corpus.name, edition=""),
         trail=lambda _: [("Corpora", reverse("corpora:list"))],
         needed_by=lambda corpus, user: editions_for(user).filter(corpus=corpus).order_by("name"),

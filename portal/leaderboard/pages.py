@@ -13,7 +13,7 @@ from django.urls import reverse
 from common.rounding import few_digits
 from common.tables import Cell, Table, number_table
 from evaluation.app.runs.context import track_of
-from evaluation.app.runs.kinds import describe_evaluators
+from evaluation.app.runs.kinds import describe_evaluators, explain_unlike_papers
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Direction
 from evaluation.objective_results.values import SATURATED, is_saturated
@@ -96,6 +96,9 @@ def leaderboard_page(
         "rules": policy_in_words(leaderboard.policy),
         "weights": _weights(leaderboard),
         "computed_by": describe_evaluators(leaderboard.edition.recipe),
+        "unlike_papers": explain_unlike_papers(leaderboard.edition.recipe, leaderboard.edition.corpus)
+        if any(entry.kind == "baseline" for entry in leaderboard.entries)
+        else "",
         "has_reported": any(entry.is_reported for entry in leaderboard.entries),
         "n_systems": sum(entry.kind == "system" for entry in leaderboard.entries),
         "n_teams": len({entry.team for entry in leaderboard.entries if entry.kind == "system"}),

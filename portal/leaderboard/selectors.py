@@ -241,9 +241,9 @@ def may_see_leaderboard(user: Any, edition: Edition) -> bool:
 
 
 def list_public_editions() -> list[Edition]:
-    """The listed editions whose leaderboards everybody may see, the newest first."""
-    found = Edition.objects.filter(is_listed=True, published_at__isnull=False).select_related("corpus")
-    return list(found.order_by("-published_at", "-pk"))
+    """Return the listed editions that are not archived and whose leaderboards everybody may see, the newest first."""
+    found = Edition.objects.filter(is_listed=True, archived_at=None, published_at__isnull=False)
+    return list(found.select_related("corpus").order_by("-published_at", "-pk"))
 
 
 def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None) -> Leaderboard:

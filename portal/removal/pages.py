@@ -90,7 +90,7 @@ def archiving(found: Managed) -> dict[str, Any]:
         "trail": [*found.trail, (str(found.thing), found.thing.get_absolute_url()), ("Manage", found.address)],
         "problems": [problem] if problem else [],
         "sentences": [
-            f"The {found.kind.word} leaves all lists and cannot be chosen. {found.archiving_note}",
+            f"The {found.kind.word} leaves the lists and cannot be chosen. {found.archiving_note}",
             "Its address still works for everybody who may see it, nothing is deleted, and you can restore it.",
         ],
         "facts_title": "What belongs to it and stays",

@@ -64,6 +64,12 @@ def may_manage(user: Any, system: System, relation: Relation, *, is_owner: bool)
     return relation is Relation.TEAM and is_owner
 
 
+def _note_on_archiving(system: System) -> str:
+    if system.edition is None:
+        return ""
+    return "It stays on the leaderboard, among the submissions of its edition, and in listening tests that have it."
+
+
 def _submission_problem(submission: Submission) -> str:
     if heir := submission.heirs.order_by("version").first():
         return f"{heir} uses its files."
@@ -116,6 +122,7 @@ declare_kind(
         renamed=_systems_of_teams,
         names=lambda system: {"title": "Title"} | ({} if system.edition_id else {"name": "Short name"}),
         rename=services.rename_system,
+        archiving_note=_note_on_archiving,
         edition=lambda system: system.edition,
         trail=system_trail,
     )

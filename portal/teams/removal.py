@@ -33,6 +33,7 @@ declare_kind(
         lookup="pk",
         edit=lambda team: reverse("teams:edit", args=[team.pk]),
         name_problem=rules.renaming_problem,
+        archiving_note=lambda _: "Its systems and submissions stay in their lists and on the leaderboard.",
         edition=lambda team: team.edition,
         trail=lambda team: edition_trail(team.edition),
     )

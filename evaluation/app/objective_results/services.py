@@ -190,7 +190,9 @@ def describe_averages(submission: Submission) -> list[str]:
     values = read_objective_values([submission], extent=ReadExtent.RANKED)[submission.pk]
     attack, decides, lines = AttackModel(policy.attack_model), policy.privacy, []
     found = [values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)]
-    found += [values.average(one.metric, one.estimator, split=policy.split) for one in policy.utilities]
+    found += [
+        values.average(one.metric, one.estimator, split=policy.split, attack_model=attack) for one in policy.utilities
+    ]
     for number in filter(None, found):
         unit, of = number.metric.unit, number.identity.attack_model
         digits = number.low, number.high, AVERAGE_DECIMALS, unit if number.is_recomputed else None

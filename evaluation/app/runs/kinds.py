@@ -15,6 +15,7 @@ from typing import Any
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.trial_scores import PRESETS
 from evaluation.formats.results import Speech
+from evaluation.protocols.published import is_as_shipped
 from evaluation.protocols.recipes import Recipe
 from portal.submissions.models import Submission
 from speech.encoders import registry as encoders
@@ -179,6 +180,23 @@ def describe_evaluators(recipe: Recipe) -> str:
     engines = [engine for kind, name in named if (engine := kind.engines.engines().get(name)) is not None]
     words = by_engines({engine.key: engine.title for engine in engines})
     return f"{words}; numbers of the teams are listed next to them" if evaluation.by_teams else words
+
+
+def explain_unlike_papers(recipe: Recipe, corpus: object) -> str:
+    """Return why baselines have other numbers here than in papers; empty where an edition measures as the challenge did.
+
+    Args:
+        corpus: whose speech it is; None where only the recipe names it.
+    """
+    if not recipe.evaluation.by_portal and is_as_shipped(recipe):
+        return ""
+    speech = f"on the speech of {corpus}" if corpus else "on other speech"
+    evaluators = f" by {describe_evaluators(recipe)}" if recipe.evaluation.by_portal else ""
+    return (
+        f"Papers print other numbers of baselines with the same names, often far fewer word errors: they rest on other "
+        f"speech, recognisers and attackers. Here everything was measured {speech}{evaluators}. Compare systems of one "
+        "leaderboard with each other."
+    )
 
 
 def by_engines(engines: Mapping[str, str]) -> str:

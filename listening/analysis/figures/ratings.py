@@ -13,6 +13,7 @@ from math import floor
 import numpy as np
 
 from common.arrays import Floats
+from common.rounding import range_in_words
 from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
 from evaluation.figures.row_plots import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
 from evaluation.figures.scatter_plots import CountPlot, Measure
@@ -398,7 +399,7 @@ def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
     agreeing = ""
     if known:
         agreeing = (
-            f"; agreement with the others from {number(known[0])} to {number(known[-1])}, "
+            f"; agreement with the others {range_in_words(number(known[0]), number(known[-1]))}, "
             f"median {number(known[len(known) // 2])}"
         )
     yield view.figure(
@@ -409,7 +410,7 @@ def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         "Sorted by it.",
         f"n = {count(sum(int(row['n'] or 0) for row in rows))} ratings by {count(len(rows))} listeners, "
         f"{count(excluded)} of them left out by a rule in force.",
-        alt=f"{sentence(task)}, {len(rows)} listeners: means from {number(means[0])} to {number(means[-1])}"
+        alt=f"{sentence(task)}, {len(rows)} listeners: means of {range_in_words(number(means[0]), number(means[-1]))}"
         f"{agreeing}; {excluded} left out, {sum(bool(row['caught']) for row in rows)} caught by screening rules.",
         plot=_plot_listeners(view, scores, task, rows),
         rows=rows,

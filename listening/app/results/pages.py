@@ -199,11 +199,12 @@ def _finding(shape: Shape, task: str) -> str:
     first, last = known[0][1], known[-1][1]
     show = lambda one: labels.number_and_span(row(one), find_column(CONTENTS[table], name))[0]  # noqa: E731
     label = lambda one: labels.label_of(one.name, shape.system_labels)  # noqa: E731
+    what = "equal error rate" if is_rate else "mean score"
     if len(known) == 1:
-        what = "equal error rate" if is_rate else "mean score"
         return f"One system was rated: {label(first)}, {what} {show(first)}."
-    what = "Equal error rates" if is_rate else "Mean scores"
-    return f"{what} of {len(known)} systems reach from {show(last)} ({label(last)}) to {show(first)} ({label(first)})."
+    if show(first) == show(last):
+        return f"{'Both' if len(known) == 2 else f'All {len(known)}'} systems have a rounded {what} of {show(first)}."
+    return f"The {what}s of {len(known)} systems reach from {show(last)} ({label(last)}) to {show(first)} ({label(first)})."
 
 
 def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str, Any]]:

@@ -70,8 +70,11 @@ DATES = (
     "speech_kept_until",
 )
 RARE_DATES = ("registration_opens_at", "late_until", "speech_kept_until")
-EVALUATED = (*("data_sets", "utilities", "ranked_by", "by", "attacker", "recognizer", "training", "minimum_eers"),)
-SELDOM_EVALUATED = ("minimum_pitch", "further", "language", "keeps_duration")
+EVALUATED = (
+    *("data_sets", "utilities", "ranked_by", "by", "attacker", "recognizer", "training", "minimum_eers"),
+    "minimum_pitch",
+)
+SELDOM_EVALUATED = ("further", "language", "keeps_duration")
 REQUIRED_PARTS = ("audio_required", "scores_required")
 LIMITS = (
     *("name", *RARE_DATES, "submissions_per_team", "largest_archive_gb", *REQUIRED_PARTS, "description_required"),
@@ -276,7 +279,8 @@ class ChallengeForm(EditionForm):
             ),
             "minimum_pitch": forms.FloatField(
                 label="Minimum pitch correlation",
-                help_text="A system at or below it is not ranked. Empty: no minimum.",
+                help_text="The rule of VoicePrivacy 2022: a system at or below it is not ranked. Empty: no such rule. It "
+                "counts only while pitch correlation is a metric of utility.",
                 required=False,
                 initial=usual.minimum_pitch_correlation,
                 min_value=-1,

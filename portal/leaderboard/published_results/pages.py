@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
 from common.tables import Cell, Column, Table, number_columns, number_table, plain_table
-from evaluation.app.runs.kinds import describe_evaluators
+from evaluation.app.runs.kinds import describe_evaluators, explain_unlike_papers
 from evaluation.attackers.training.report import PUBLISHED_TABLE_1, PublishedRow
 from evaluation.figures.bars import SystemBar
 from evaluation.figures.tradeoff import SystemPoint
@@ -135,7 +135,8 @@ def read_choice(given: QueryDict) -> PublishedChoice:
     wanted = given.getlist("system") if given.get("of") == task.key else []
     names = tuple(line.system for line in lines)
     systems = tuple(name for name in names if name in wanted) or names
-    edition = next((one for one in list_public_editions() if one.name == given.get("over")), None)
+    public = Edition.objects.filter(is_listed=True, published_at__isnull=False)
+    edition = public.filter(name=given.get("over", "")).select_related("corpus").first()
     return PublishedChoice(task, split, data_set, attack, utility, systems, edition)
 
 
@@ -163,7 +164,7 @@ def published_page(choice: PublishedChoice) -> dict[str, Any]:
         "sets": [(name, "average" if name == AVERAGE else name) for name in list_sets(choice.task, choice.split)],
         "utilities": [(key[0], find_metric(*key).label) for key in utilities],
         "systems": [(line.system, line.system in choice.systems) for line in choice.every_line],
-        "editions": list_public_editions(),
+        "editions": list(dict.fromkeys([*list_public_editions(), *([choice.edition] if choice.edition else [])])),
         "table": make_table(choice),
         "further": make_further_table(choice),
         "published": published_table(),
@@ -438,6 +439,8 @@ def _attacks(choice: PublishedChoice) -> str:
 def _differences_from(leaderboard: Leaderboard, task: PublishedTask, printed_attack: str) -> Iterator[str]:
     edition = leaderboard.edition
     recipe = edition.recipe
+    if said := explain_unlike_papers(recipe, edition.corpus):
+        yield said
     if recipe.edition != task.recipe.edition or not is_as_shipped(recipe):
         yield f"Data: {edition} has other data sets, trials or weights than {task.title}."
     published = {one.metric: one.estimator for one in task.track.averages}

@@ -72,7 +72,8 @@ def _utility(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
     parts, lacking = [], []
     for one in policy.utilities:
         metric = find_metric(one.metric, one.estimator)
-        number = values.average(one.metric, one.estimator, split=policy.split)
+        attack = AttackModel(policy.attack_model)
+        number = values.average(one.metric, one.estimator, split=policy.split, attack_model=attack)
         if number is None:
             lacking.append(metric.label)
             continue

@@ -23,6 +23,7 @@ from evaluation.app.objective_results.selectors import (
     read_objective_values,
 )
 from evaluation.app.runs.context import pitch_minimum, track_of
+from evaluation.app.runs.kinds import explain_unlike_papers
 from evaluation.figures import exposure
 from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
@@ -81,6 +82,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         shown = replace(first, drawn=drawn_in_page(key, "det", first.alt))
     return view.context | {
         "answer": summarize(view, values, standing),
+        "unlike_papers": explain_unlike_papers(edition.recipe, edition.corpus) if view.system.is_baseline else "",
         "first_figure": shown,
         "versions": view.versions,
         "progress": describe_progress(submission) if view.is_own else None,

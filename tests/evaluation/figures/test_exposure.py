@@ -17,7 +17,7 @@ def test_figure_holds_separable_scores_and_those_without_ranks():
     words = describe([apart, alike])
     files = draw_files(make_exposure_plot([apart, alike]), title=TITLE, description=words)
     assert set(files) == {("light", "svg"), ("light", "png"), ("light", "pdf"), ("dark", "svg")}
-    assert "lazy-informed: the true speaker first in 100.0 % of utterances, speakers' EERs from 0.0 to 25.0 %." in words
+    assert "lazy-informed: the true speaker first in 100.0 % of utterances, speakers' EERs 0.0 to 25.0 %." in words
     assert b"Privacy beyond the EER" in files["light", "svg"]
     with pytest.raises(MetricInputError, match="1 to 8 tests"):
         make_exposure_plot([])

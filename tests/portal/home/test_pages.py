@@ -663,7 +663,7 @@ def test_import_form_offers_what_looks_like_a_corpus(client, organizer, tmp_path
     assert _choices(client) == [
         f"{tmp_path}/LibriSpeech (LibriSpeech tree)",
         f"{folder} (CSV manifest)",
-        "Another folder, named below",
+        "Another folder: “Folder on the server” below",
     ]
     client.post("/corpora/import/", {"found": folder, "folder": "", "name": "tones"})
     assert Job.objects.get().parameters["folder"] == str(folder)
@@ -672,8 +672,10 @@ def test_import_form_offers_what_looks_like_a_corpus(client, organizer, tmp_path
 def test_import_form_takes_one_answer_for_the_folder(client, organizer, tmp_path, settings):
     settings.IMPORT_ROOTS = [tmp_path]
     folder = write_manifest(tmp_path / "speech")
-    missing = "Name the folder of the corpus, or choose a corpus above where one is listed."
+    missing = "Fill in “Folder on the server”, or choose a corpus above where one is listed."
     assert _import_errors(client, name="tones") == {"folder": [missing]}
+    page = read_page(client.post("/corpora/import/", {"name": "tones"}))
+    assert 'on your own machine? <a href="/corpora/upload/">Upload an archive instead</a>' in page
     gone = "This corpus no longer exists. Choose another one."
     assert _import_errors(client, found="/etc", name="tones") == {"found": [gone]}
     assert _import_errors(client, folder=folder) == {"name": ["Give the corpus a name, such as libri-dev."]}

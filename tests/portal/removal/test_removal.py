@@ -296,7 +296,7 @@ def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer, mai
     execute(Job.objects.get(kind="send-notice").pk)
     [letter] = mailoutbox
     assert (letter.to, "the edition was archived" in letter.subject) == ([team.memberships.get().user.email], True)
-    assert f"{edition} is archived: it is in no list" in letter.body
+    assert f"{edition} is archived: it has left the lists" in letter.body
     assert "archived" in client.get(edition.get_absolute_url()).content.decode()
     client.force_login(organizer)
     client.post(address("editions", edition.name, "restore"), follow=True)
