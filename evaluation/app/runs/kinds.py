@@ -183,7 +183,7 @@ def describe_evaluators(recipe: Recipe) -> str:
 
 
 def explain_unlike_papers(recipe: Recipe, corpus: object) -> str:
-    """Return why baselines have other numbers here than in papers; empty where an edition measures as the challenge did.
+    """Return why baselines have other numbers than in papers; empty where an edition measures as the challenge did.
 
     Args:
         corpus: whose speech it is; None where only the recipe names it.

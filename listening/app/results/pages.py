@@ -196,15 +196,20 @@ def _finding(shape: Shape, task: str) -> str:
     if not known:
         return ""
     known.sort(key=lambda pair: -pair[0])
-    first, last = known[0][1], known[-1][1]
     show = lambda one: labels.number_and_span(row(one), find_column(CONTENTS[table], name))[0]  # noqa: E731
     label = lambda one: labels.label_of(one.name, shape.system_labels)  # noqa: E731
     what = "equal error rate" if is_rate else "mean score"
-    if len(known) == 1:
-        return f"One system was rated: {label(first)}, {what} {show(first)}."
-    if show(first) == show(last):
-        return f"{'Both' if len(known) == 2 else f'All {len(known)}'} systems have a rounded {what} of {show(first)}."
-    return f"The {what}s of {len(known)} systems reach from {show(last)} ({label(last)}) to {show(first)} ({label(first)})."
+    return _reach(what, [(label(one), show(one)) for _, one in known])
+
+
+def _reach(what: str, found: Sequence[tuple[str, str]]) -> str:
+    """Return from where to where the written numbers of systems reach; `found`: label and number, the highest first."""
+    (highest, most), (lowest, least) = found[0], found[-1]
+    if len(found) == 1:
+        return f"One system was rated: {highest}, {what} {most}."
+    if most == least:
+        return f"{'Both' if len(found) == 2 else f'All {len(found)}'} systems have a rounded {what} of {most}."
+    return f"The {what}s of {len(found)} systems reach from {least} ({lowest}) to {most} ({highest})."
 
 
 def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str, Any]]:

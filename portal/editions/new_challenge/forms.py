@@ -279,8 +279,8 @@ class ChallengeForm(EditionForm):
             ),
             "minimum_pitch": forms.FloatField(
                 label="Minimum pitch correlation",
-                help_text="The rule of VoicePrivacy 2022: a system at or below it is not ranked. Empty: no such rule. It "
-                "counts only while pitch correlation is a metric of utility.",
+                help_text="The rule of VoicePrivacy 2022: a system at or below it is not ranked. Empty: no such rule. "
+                "It counts only while pitch correlation is a metric of utility.",
                 required=False,
                 initial=usual.minimum_pitch_correlation,
                 min_value=-1,

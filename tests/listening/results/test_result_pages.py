@@ -23,7 +23,7 @@ from listening.app.results import context as result_shown
 from listening.app.results.figures import Reader, _words, list_numbers
 from listening.app.results.forms import AnalyseForm
 from listening.app.results.labels import rate_in_words
-from listening.app.results.pages import _sections, list_asked
+from listening.app.results.pages import _reach, _sections, list_asked
 from listening.app.results.selectors import parsed_results
 from listening.app.results.tables import TOO_FEW, Shape, read_systems, shown_table, system_in_words
 from portal.accounts.models import User
@@ -547,6 +547,19 @@ def test_one_system_is_compared_with_the_originals_alone():
     page = page_of(results_of(make_analysed(results=made_up_results(systems=SYSTEMS[:1]))))
     assert f"One system was rated: {SYSTEMS[0]}" in page
     assert "of 1 pairs" in page or "of 1 pair" in page
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (["26 %", "25 %"], "The mean scores of 2 systems reach from 25 % (B2) to 26 % (T01-p1)."),
+        (["25 %", "25 %"], "Both systems have a rounded mean score of 25 %."),
+        (["25 %", "25 %", "25 %"], "All 3 systems have a rounded mean score of 25 %."),
+    ],
+)
+def test_numbers_that_look_equal_reach_from_nowhere_to_nowhere(found, said):
+    labels = ["T01-p1", "T02-p1", "B2"] if len(found) == 3 else ["T01-p1", "B2"]
+    assert _reach("mean score", list(zip(labels, found, strict=True))) == said
 
 
 def test_without_a_bridge_set_it_is_said_why_there_is_no_reliability():

@@ -71,6 +71,13 @@ def test_only_the_title_has_to_be_typed(client, organizer, corpus):
     assert AuditEvent.objects.get(action="edition.created").actor == organizer
 
 
+def test_rule_that_is_proposed_is_shown_before_it_is_made(client, organizer, corpus):
+    answer = client.get(address())
+    [evaluated] = [one for one in answer.context["sections"] if one.key == "evaluated"]
+    assert "minimum_pitch" in [field.name for field in evaluated.fields]
+    assert '<details class="fold" open><summary><h3>The rules in sentences' in answer.content.decode()
+
+
 def test_fields_of_a_recipe_have_a_page_that_the_form_leads_to(client, organizer, corpus):
     assert 'href="/docs/recipe-fields/"' in client.get(address()).content.decode()
     page = client.get("/docs/recipe-fields/").content.decode()

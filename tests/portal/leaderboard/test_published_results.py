@@ -22,7 +22,16 @@ from portal.leaderboard.published_results.pages import (
     read_choice,
 )
 from portal.leaderboard.selectors import build_leaderboard
-from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
+from tests.portal.factories import (
+    make_corpus,
+    make_edition,
+    make_submission,
+    make_team,
+    make_team_system,
+    make_user,
+    recipe_of,
+)
+from tests.portal.leaderboards import make_baseline
 from tests.portal.objective import make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
@@ -174,6 +183,29 @@ def test_leaderboard_that_not_everybody_may_see_is_neither_offered_nor_laid_over
     page = client.get(f"{ADDRESS}?over={edition.name}").content.decode()
     assert "Kept to its organizers" not in page
     assert "T01-p1" not in page
+
+
+def test_archived_leaderboard_is_laid_over_by_its_address_alone(client, edition):
+    Edition.objects.filter(pk=edition.pk).update(title="Of last year", archived_at=timezone.now())
+    assert "Of last year" not in client.get(ADDRESS).content.decode()
+    assert "T01-p1" in client.get(f"{ADDRESS}?over={edition.name}").content.decode()
+
+
+def test_baseline_of_another_evaluator_says_why_papers_print_other_numbers(client):
+    corpus = make_corpus(speakers=4)
+    text = recipe_of(corpus, "portal")
+    made = make_edition(corpus, recipe_text=text, published_at=timezone.now())
+    Edition.objects.filter(pk=made.pk).update(is_listed=True)
+    system = make_baseline(made, eer=20.0, wer=47.0)
+    said = f"Here everything was measured on the speech of {corpus} by the portal"
+    for address in (f"/editions/{made.name}/leaderboard/", system.get_absolute_url(), f"{ADDRESS}?over={made.name}"):
+        assert said in client.get(address).content.decode(), address
+
+
+def test_baseline_of_the_challenge_itself_has_the_numbers_of_papers(client, edition):
+    make_baseline(edition, eer=20.0, wer=8.0)
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "Papers print other numbers" not in page
 
 
 def test_files_hold_the_printed_numbers_of_the_choice(client):

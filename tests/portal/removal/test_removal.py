@@ -270,6 +270,13 @@ def test_edition_with_results_is_archived_not_deleted(was, client, organizer):
     assert "cannot be deleted" in client.get(answer.url).content.decode()
 
 
+def test_page_says_where_an_archived_system_stays(client, organizer):
+    system = make_team_system(make_team(make_edition(organizers=[organizer])))
+    make_submission(system)
+    page = read_page(client.get(address("systems", system.name)))
+    assert "It stays on the leaderboard, among the submissions of its edition, and in listening tests" in page
+
+
 def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer, mailoutbox):
     edition = make_edition(make_corpus(), organizers=[organizer])
     team = make_team(edition)
