@@ -1,10 +1,10 @@
 """Signed addresses of stored audio and figures.
 
-An address is made for one session by a page that has checked the visitor's right, holds no name, ends after
-`AUDIO_LINK_S` or with its session or account, and is worthless in any other session. Files are sent with byte ranges,
-as players need them, always through the portal: an address of the store itself would work in any session, and its
-name, the hash of the content, would tell which known recording it is. With `X_ACCEL` the portal checks who asks, and
-nginx sends the file of a folder; no browser sees that address.
+An address is made for one session, or of a visitor one browser, by a page that has checked the visitor's right, holds
+no name, ends after `AUDIO_LINK_S` or with its session or account, and is worthless in any other. Files are sent with
+byte ranges, as players need them, always through the portal: an address of the store itself would work in any session,
+and its name, the hash of the content, would tell which known recording it is. With `X_ACCEL` the portal checks who asks,
+and nginx sends the file of a folder; no browser sees that address.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -48,7 +49,7 @@ log = logging.getLogger(__name__)
 def signed_address(request: HttpRequest, key: str) -> str:
     """Address at which this session may fetch the stored file `key` for a while."""
     if not request.session.session_key:
-        request.session.create()
+        get_token(request)  # sees to it that there is a cookie
     token = signing.dumps([key, _session_marks(request)[0]], salt=SALT, compress=True)
     return reverse("media", args=[token])
 
@@ -82,9 +83,15 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 def _session_marks(request: HttpRequest) -> list[str]:
-    """What binds an address to this session, by the secret key and by each former one."""
+    """What binds an address to this browser, by the secret key and by each former one.
+
+    It is the session, or of a visitor the secret of their cookie against forged forms: a session would be a row of the
+    database for each program that passes by.
+    """
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    name = request.session.session_key or ""
+    name = request.session.session_key or request.META.get("CSRF_COOKIE", "")
+    if not name:
+        return []
     return [signing.Signer(key=key, salt=SALT).signature(name)[:16] for key in keys]
 
 

@@ -11,6 +11,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from django.contrib.sessions.models import Session as Sessions
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
@@ -914,6 +915,17 @@ def test_each_role_may_do_what_the_matrix_says(clients, addresses):
         assert answers <= {LOGIN, 401, 404, 405}, name
     assert [clients[role].post(addresses["account_logout"]).status_code for role in ROLES] == [302] * 4
     assert outcome(clients["member"].get(addresses["accounts:profile"])) == LOGIN
+
+
+def test_no_address_makes_a_session_for_a_visitor(addresses):
+    Edition.objects.update(is_listed=True)
+    made = {}
+    for name, address in addresses.items():
+        for method in ("get", "post"):
+            getattr(Client(), method)(address)
+            if Sessions.objects.all().delete()[0]:
+                made[name] = method
+    assert made == {}
 
 
 def test_what_does_not_exist_looks_like_what_is_forbidden(clients, addresses):

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.files.storage import default_storage
 from django.test import Client, RequestFactory
 from django.urls import reverse
@@ -84,6 +85,19 @@ def test_address_is_worthless_in_another_session(visitor):
     assert Client().get(visitor.address).status_code == 404
 
 
+def test_address_for_a_visitor_is_of_one_browser_and_makes_no_session():
+    client, other = Client(), Client()
+    request = RequestFactory().get("/")
+    request.session = SessionStore()
+    address = signed_address(request, store_bytes(CONTENT, ".flac"))
+    client.cookies["csrftoken"] = request.META["CSRF_COOKIE"]
+    assert client.get(address).status_code == 200
+    other.get("/log-in/")
+    assert other.cookies["csrftoken"].value != request.META["CSRF_COOKIE"]
+    assert (other.get(address).status_code, Client().get(address).status_code) == (404, 404)
+    assert Session.objects.count() == 0
+
+
 def test_address_ends_with_the_session(visitor):
     visitor.session.flush()
     visitor.cookies.clear()
@@ -134,14 +148,3 @@ def test_write_that_is_cut_leaves_no_file(monkeypatch):
     digest = hashlib.sha256(b"half a file").hexdigest()
     left = Path(default_storage.path(f"content/{digest[:2]}")).iterdir()
     assert [file.name for file in left if digest in file.name or file.suffix == ".part"] == []
-
-
-@pytest.mark.django_db
-def test_a_session_that_a_page_makes_is_written_once(django_assert_num_queries):
-    store = SessionStore()
-    store.create()
-    with django_assert_num_queries(0):
-        store.save()
-    store["language"] = "fr"
-    store.save()
-    assert SessionStore(store.session_key)["language"] == "fr"
