@@ -58,7 +58,7 @@ PIECES, PIECE_S = 2, 4.0  # of each speaker that it is trained on
 PER_SPEAKER = {"comparison": 4, "semi-informed": 4, "acceptance": 8}
 _SPEECH_OF = {"comparison": "speech", "semi-informed": "speech", "acceptance": "acceptance_speech"}
 SEED = 2026
-_TOLD = ("date", "speech", "acceptance_speech", "trained", "recognizers", "encoders")
+_TOLD = ("date", "speech", "acceptance_speech", "trained", "words", "recognizers", "encoders")
 
 
 def read_test_speech(n_speakers: int, per_speaker: int) -> tuple[Speech, dict[str, str]]:
@@ -339,6 +339,8 @@ def compare(
     sweep: tuple[str, Sequence[float]] | None = None,
     part: str = "comparison",
     file: Path = FILE,
+    *,
+    is_whole: bool = False,
 ) -> None:
     """Measure the methods and keep each in a file as soon as it is measured.
 
@@ -346,6 +348,11 @@ def compare(
     sweep: an option and the values that are tried, of which nothing is kept but what is printed.
     part: ``semi-informed`` measures that attacker, ``acceptance`` whether voices are those that were given, and
         ``comparison`` all else; each is added to what is kept.
+    is_whole: all methods are measured, so that the rows of originals and copies, to which all are compared, and the
+        speech may be other ones; otherwise each run changes the rows of its own methods only.
+
+    Raises:
+        ValueError: some methods were to be measured on other speech than those that are kept.
     """
     speech, words = read_test_speech(n_speakers, per_speaker or PER_SPEAKER[part])
     judges = Judges(speech, words)
@@ -361,6 +368,10 @@ def compare(
         "trained": f"ECAPA of the preset {PRESET}, {EPOCHS} epochs, {PIECES} pieces of {PIECE_S:g} s of each of "
         f"{speakers} speakers of LibriSpeech train-clean-100",
     }
+    if part == "comparison":
+        about["words"] = sum(len(words[each.name].split()) for each in trials)
+    if sweep is None and not is_whole:
+        refuse_other_speech(file, about)
     if part == "semi-informed":
         about["original"] = {
             "semi_informed": judges.trained_attacker([e.samples for e in training.utterances], original)
@@ -393,7 +404,7 @@ def compare(
         else:
             found = measure(method, judges)
         print(method.name, json.dumps(found), flush=True)
-        keep(file, about, method.name, found)
+        keep(file, about, method.name, found, is_whole=is_whole)
 
 
 def measure_copies(judges: Judges) -> dict[str, Any]:
@@ -482,10 +493,25 @@ def _cosine(one: Floats, other: Floats) -> float:
     return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))
 
 
-def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, Any]) -> None:
-    """Add to the entries of a method, of the original and of its copies; replace those of another version of the
-    method. Entries that were measured on other speech go: all, or those of acceptance where that speech alone is other.
+def refuse_other_speech(file: Path, about: Mapping[str, Any]) -> None:
+    """Raise ValueError where what is kept was measured on other speech."""
+    kept = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    for key in ("speech", "acceptance_speech"):
+        if key in about and kept.get(key) and kept[key] != about[key]:
+            raise ValueError(
+                f"{file}: {key}: expected “{kept[key]}”, on which the other methods were measured, found "
+                f"“{about[key]}”. Measure all methods, or name another file by --out."
+            )
+
+
+def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, Any], *, is_whole: bool = False) -> None:
+    """Add to the entries of a method; replace those of another version of it.
+
+    The rows of the original and of its copies stay as they are where there are any, since what all others are said to
+    be rests on them, unless all methods are measured (`is_whole`). Then entries that were measured on other speech go.
     """
+    if not is_whole:
+        refuse_other_speech(file, about)
     kept = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     if "speech" in about and kept.get("speech") != about["speech"]:
         kept = {}
@@ -500,10 +526,14 @@ def keep(file: Path, about: Mapping[str, Any], name: str, found: Mapping[str, An
     told = {key: about.get(key, kept.get(key, "")) for key in _TOLD}
     lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items()]
     for speech in ("original", "copied"):
-        lines += ["", f"[{speech}]", *_rows(kept.get(speech, {}) | about.get(speech, {}))]
+        lines += ["", f"[{speech}]", *_rows(_join(kept.get(speech, {}), about.get(speech, {}), is_whole))]
     for method, numbers in sorted({**methods, name: {**own, **found}}.items()):
         lines += ["", f"[methods.{method}]", *_rows(numbers)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _join(kept: dict[str, Any], measured: dict[str, Any], is_whole: bool) -> dict[str, Any]:
+    return kept | measured if is_whole else measured | kept
 
 
 def document_rows(found: Measurements) -> list[str]:
@@ -514,7 +544,10 @@ def document_rows(found: Measurements) -> list[str]:
     for name, one in found.methods.items():
         marks = ", ".join(found.find_shortfalls(one))
         rows[f"`{name}` ({marks})" if marks else f"`{name}`"] = one
-    return [*lines, *(f"| {' | '.join([name, *found.row(one)])} |" for name, one in rows.items())]
+    for name, one in rows.items():
+        cells = (f"{cell.text} ({cell.interval})" if cell.interval else cell.text for cell in found.row(one))
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return lines
 
 
 SLOTS = ("content", "voice", "prosody", "synthesis")

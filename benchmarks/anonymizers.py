@@ -317,7 +317,8 @@ def main() -> int:
         able = [get_method(name) for name in options.methods] if options.methods else methods()
         able = [one for one in able if not one.missing()]
         for part in kept:
-            compare(able, options.speakers, options.per_speaker, sweep, part, options.out)
+            whole = not options.methods
+            compare(able, options.speakers, options.per_speaker, sweep, part, options.out, is_whole=whole)
         return 0
     speech = read_speech(max(4, options.utterances))
     print(f"{len(speech.utterances)} utterances of {len(speech.by_speaker)} speakers, {speech.duration_s / 60:.1f} min")

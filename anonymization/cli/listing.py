@@ -52,6 +52,10 @@ def say_method(method: Anonymizer, *, indent: str = "") -> None:
         print_text(f"{deeper}voices are those of target speakers: --targets FOLDER, --target-selection NAME")
     elif plans_voices(method):
         print_text(f"{deeper}plans a voice for each speaker: --genders FILE, where the input has no file of them")
+    elif (is_given := getattr(method, "is_given_voices", None)) is not None and not method.parameters:
+        print_text(
+            f"{deeper}the command {'is given a key for each voice' if is_given else 'chooses the voices itself'}"
+        )
     elif not method.parameters:
         print_text(f"{deeper}no parameters: one voice for all speakers")
     for block in getattr(method, "pipeline", ()):

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from anonymization.methods.contract import Anonymizer
 from common.rounding import fixed
+from common.tables import Cell
 from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
 
@@ -67,13 +68,17 @@ class MethodResults:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of the table: its name in `MethodResults`, the engine that gave it, title, unit and decimals."""
+    """A number of the table: its name in `MethodResults`, the engine that gave it, title, unit and decimals.
+
+    count: how many things it is a share of, for its interval; 0 where none is given.
+    """
 
     name: str
     title: str
     unit: str = "%"
     digits: int = 1
     engine: str = ""
+    count: int = 0
 
     @property
     def key(self) -> str:
@@ -90,10 +95,13 @@ class Measure:
         found = getattr(one, self.name, None)
         return cast("Value", found.get(self.engine) if self.engine and found is not None else found)
 
-    def show(self, one: MethodResults | None) -> str:
-        """Its value as it is read, shares as percentages."""
+    def show(self, one: MethodResults | None) -> Cell:
+        """Its value as it is read, shares as percentages, those of a count with their interval."""
         value = self.read(one)
-        return "–" if value is None else fixed(100 * value if self.unit == "%" else value, self.digits)
+        if value is None:
+            return Cell("–")
+        limits = (fixed(100 * limit, self.digits) for limit in wilson_interval(value, self.count)) if self.count else ()
+        return Cell(fixed(100 * value if self.unit == "%" else value, self.digits), interval=" to ".join(limits))
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,7 @@ class Measurements:
 
     Attributes:
         speech: of all numbers but those of the given voice, which are of acceptance_speech.
+        words: of the trials, of which word errors are a share.
         recognizers, encoders: engines; no method uses the first of each.
         trained: what the semi-informed attacker is and was trained on.
         original, copied: of the original speech, and of copies of it by the vocoder of most methods.
@@ -111,6 +120,7 @@ class Measurements:
     speech: str
     acceptance_speech: str
     trained: str
+    words: int
     recognizers: tuple[str, ...]
     encoders: tuple[str, ...]
     original: MethodResults
@@ -120,7 +130,8 @@ class Measurements:
     def measures(self) -> Iterator[Measure]:
         """All that was measured, in the order of tables."""
         for name in self.recognizers:
-            yield Measure("word_errors", f"Word errors, {recognizers.find_engine(name).title}", engine=name)
+            title = f"Word errors, {recognizers.find_engine(name).title}"
+            yield Measure("word_errors", title, engine=name, count=self.words)
         for name in self.encoders:
             for attack in ("ignorant", "lazy_informed"):
                 title = f"EER {attack.replace('_', '-')}, {encoders.find_engine(name).title}"
@@ -136,9 +147,13 @@ class Measurements:
 
     def describe_speech(self) -> str:
         """What the numbers were measured on, as sentences."""
-        return f"{self.speech}; nearness to voices: {self.acceptance_speech}. Semi-informed attacker: {self.trained}. "
+        return (
+            f"{self.speech}; nearness to voices: {self.acceptance_speech}. Semi-informed attacker: {self.trained}. "
+            f"Word errors are of {self.words} words; their 95 % intervals count each word by itself, those of other "
+            "speakers and sentences are wider. "
+        )
 
-    def row(self, one: MethodResults) -> list[str]:
+    def row(self, one: MethodResults) -> list[Cell]:
         """All its numbers, as they are read."""
         return [measure.show(one) for measure in self.measures()]
 
@@ -158,6 +173,14 @@ class Measurements:
         return tuple(mark for mark, is_met in marks.items() if not is_met)
 
 
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of so many independent things (Wilson, JASA 22, 1927), within 0 and 1."""
+    z2 = 1.96**2
+    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
+    half = (max(share * (1 - share), 0.0) / count + z2 / (4 * count**2)) ** 0.5 * 1.96 / (1 + z2 / count)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
 def reaches_voice(one: MethodResults) -> bool | None:
     """Whether more than half of the outputs are nearer to the given voice than to the own, and than to another's; None
     where that was not measured."""
@@ -171,7 +194,7 @@ def read_measurements() -> Measurements:
     """All that is kept."""
     found: dict[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return Measurements(
-        **{name: found[name] for name in ("date", "speech", "acceptance_speech", "trained")},
+        **{name: found[name] for name in ("date", "speech", "acceptance_speech", "trained", "words")},
         recognizers=tuple(found["recognizers"]),
         encoders=tuple(found["encoders"]),
         original=MethodResults(**found["original"]),

@@ -19,7 +19,8 @@ from common.tables import Cell
 
 MISSING = "–"
 SHOWN_OF_A_GROUP = 50
-INSTALLING = re.compile(r"\. Install (?:it|them) with “[^“”]*”[^.]*")  # of `common.packages`: too long for a line
+# How `common.packages` and the store of models say what helps.
+REMEDY = re.compile(r"\. (?:Install|Fetch) (?:it|them) with “(?P<command>[^“”]*)”[^.]*")
 SEVERITIES = ("error", "warning", "note")
 
 
@@ -34,24 +35,36 @@ def moment_cell(at: datetime, form: str = "%Y-%m-%d", link: str = "") -> Cell:
     return Cell(f"{at:{form}}", moment=at.isoformat(timespec="seconds"), link=link)
 
 
-def missing_line(lacks: Iterable[tuple[str, str]]) -> str:
-    """One line on what cannot run here, each with its reason, several of one reason together; empty where nothing is.
+@dataclass(frozen=True)
+class Missing:
+    """What cannot run here for one reason: names of it, the reason, and the command that helps, which may be empty."""
+
+    names: list[str]
+    reason: str
+    command: str = ""
+
+
+def group_missing(lacks: Iterable[tuple[str, str]]) -> list[Missing]:
+    """Return what cannot run here by its reason, in the order in which the reasons come.
 
     Args:
         lacks: title, and the sentence that says what is missing; empty where nothing is.
     """
-    told = [(title, INSTALLING.sub("", reason).strip().rstrip(".")) for title, reason in lacks if reason]
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for title, reason in told:
-        groups.setdefault(reason.removeprefix(f"{title} "), []).append((title, reason))
-    words = []
-    for common, group in groups.items():
-        title, reason = group[0]
-        if len(group) > 1:
-            names = dict.fromkeys(title.partition(" (")[0] for title, _ in group)
-            words.append(f"{', '.join(names)} ({common})")
-        else:
-            words.append(reason if title.lower() in reason.lower() else f"{title} ({reason})")
+    groups: dict[tuple[str, str], list[str]] = {}
+    for title, sentence in lacks:
+        if sentence:
+            found = REMEDY.search(sentence)
+            reason = REMEDY.sub("", sentence).strip().rstrip(".").removeprefix(f"{title} ")
+            groups.setdefault((reason, found["command"] if found else ""), []).append(title)
+    return [
+        Missing(titles if len(titles) == 1 else list(dict.fromkeys(title.partition(" (")[0] for title in titles)), *why)
+        for why, titles in groups.items()
+    ]
+
+
+def missing_line(lacks: Iterable[tuple[str, str]]) -> str:
+    """Return one line on what cannot run here, without commands; empty where nothing is."""
+    words = [f"{', '.join(group.names)} ({group.reason})" for group in group_missing(lacks)]
     return f"Cannot run here: {'; '.join(words)}." if words else ""
 
 

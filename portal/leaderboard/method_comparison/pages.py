@@ -147,7 +147,8 @@ def _figure(drawing: Drawing) -> dict[str, Any]:
     rows = ((one.name, fixed(one.eer, 1), fixed(one.utility, 1)) for one in drawing.points)
     words = {
         "title": f"Privacy against word errors, {drawing.slug} attacker",
-        "caption": f"EER by {by}. Right: more private; below: more words kept."
+        "caption": f"EER by {by}. Right: more private; below: more words kept. Word errors are of "
+        f"{read_measurements().words} words: their intervals stand in the table below."
         f"{above_chance_note(one.eer for one in drawing.points)}",
         "alt": f"{alt} The numbers follow as a table.",
         "numbers": number_table("The figure in numbers", ["Method", "EER, %", "WER, %"], rows, styles=""),

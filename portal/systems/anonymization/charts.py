@@ -6,14 +6,14 @@ lead to the synthesis. Conventions: a unit is a CSS pixel at full size; x goes r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
 from anonymization.methods.contract import Anonymizer, Block
 from anonymization.methods.measured import SHORTFALLS, find_measured, read_measurements
-from common.tables import Column, number_table, plain_table
+from common.tables import Cell, Column, number_table, plain_table
 
 _WIDTH, _COLUMN, _GAP = 320, 148, 24
 _LINE, _TOP, _PAD, _EDGE = 14, 17, 9, 8
@@ -125,7 +125,7 @@ def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
         return None
     whole = read_measurements()
     kinds = {"Original": whole.original, "Copies by HiFi-GAN": whole.copied, "This method": found}
-    rows = zip(whole.heads, *(whole.row(one) for one in kinds.values()), strict=True)
+    rows: Iterable[Iterable[Cell | str]] = zip(whole.heads, *(whole.row(one) for one in kinds.values()), strict=True)
     caption = f"Measured on real speech, {whole.date}"
     told = "".join(f"{mark.capitalize()}: {SHORTFALLS[mark]}. " for mark in whole.find_shortfalls(found))
     return {

@@ -38,7 +38,7 @@ from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import corpora_for, expected_sets, managed_editions_for
 from portal.core.fields import NAME_LETTERS, LineField, RadioField, RowField, RowsField
-from portal.core.labels import extent, missing_line
+from portal.core.labels import Missing, extent, group_missing
 from portal.corpora.selectors import DataSetRow, data_set_table
 from portal.jobs.models import Job
 from portal.jobs.workers import lacking
@@ -409,9 +409,9 @@ class BaselineForm(forms.Form):
         """Whether one of the folded fields has an error."""
         return any(one.errors for one in (self["level"], *self.seldom_changed()))
 
-    def missing_line(self) -> str:
-        """The methods that cannot run here, each with the reason."""
-        return missing_line((one.title, self.offer.missing[one.name]) for one in self.offer.known.values())
+    def missing_groups(self) -> list[Missing]:
+        """The methods that cannot run here by what is missing."""
+        return group_missing((one.title, self.offer.missing[one.name]) for one in self.offer.known.values())
 
     def data_set_choices(self) -> Iterator[tuple[BoundWidget, DataSetRow]]:
         """Each ready data set's checkbox with its numbers, in the order of the corpus page."""

@@ -18,7 +18,7 @@ from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, CHAINED_KINDS, RECOGNITION, EngineRunKind, RunKind
 from evaluation.app.runs.selectors import EngineRuns, group_unfinished, list_runs, measure_pace
 from portal.core.fields import RadioField
-from portal.core.labels import extent, missing_line
+from portal.core.labels import Missing, extent, group_missing
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
@@ -131,9 +131,9 @@ class EngineForm(forms.Form):
             if not self.missing[name]:
                 yield EngineCard(button, engine, self.costs[name])
 
-    def missing_line(self) -> str:
-        """The engines that cannot run here, each with the reason."""
-        return missing_line((engine.title, self.missing[name]) for name, engine in self.engines.items())
+    def missing_groups(self) -> list[Missing]:
+        """The engines that cannot run here by what is missing."""
+        return group_missing((engine.title, self.missing[name]) for name, engine in self.engines.items())
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, SetRow]]:
         """Each ready data set's checkbox with what it is."""

@@ -1,5 +1,7 @@
 """What was measured of the methods: read, shown and documented as the benchmark wrote it."""
 
+import itertools
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ from django.conf import settings
 
 from anonymization.cli.listing import method_as_dict
 from anonymization.methods.contract import PseudoSpeaker
-from anonymization.methods.measured import find_measured, reaches_voice, read_measurements
+from anonymization.methods.measured import find_measured, reaches_voice, read_measurements, wilson_interval
 from anonymization.methods.registry import get_method, methods
 from benchmarks import _comparison as comparison
 from benchmarks._comparison import SLOTS, TARGET_SPEECH, document_recipes, document_rows, keep, plan
@@ -48,6 +50,39 @@ def test_every_built_in_method_was_measured_in_its_version():
     assert unmeasured == []
 
 
+def list_rows(name, heading):
+    """The names of the methods in the first column of a table of the documentation."""
+    text = Path(settings.BASE_DIR, "docs", name).read_text().split(heading, 1)[1]
+    lines = itertools.takewhile(lambda line: line.startswith("|"), text.lstrip("\n").splitlines()[2:])
+    return [name for line in lines for name in re.findall("`([a-z0-9-]+)`", line.split("|")[1])]
+
+
+@pytest.mark.parametrize(
+    ("page", "table"),
+    [
+        ("methods.md", "pseudo-speakers), its options (fixed for a run), and what was measured."),
+        (
+            "anonymizers.md",
+            "and pipes (reported as errors) and hidden files (reported as notes) are left out.",
+        ),
+    ],
+)
+def test_documentation_lists_the_methods_that_there_are(page, table):
+    assert sorted(list_rows(page, table)) == sorted(method.name for method in methods())
+
+
+@pytest.mark.parametrize(
+    ("share", "count", "low", "high"),
+    [
+        (0.1, 10, 0.017876, 0.404150),  # R 4.3: prop.test(1, 10, correct = FALSE)
+        (0.0, 10, 0.0, 0.277533),
+        (0.5, 100, 0.403832, 0.596168),
+    ],
+)
+def test_interval_of_a_share_is_wilsons(share, count, low, high):
+    assert wilson_interval(share, count) == pytest.approx((low, high), abs=2e-5)
+
+
 def test_page_shows_a_method_beside_the_original_speech():
     table = list_measured(get_method("t04"))["table"]
     rows = [[cell.text for cell in row.cells] for row in table.rows]
@@ -55,6 +90,8 @@ def test_page_shows_a_method_beside_the_original_speech():
     assert [column.heading for column in table.columns] == ["Measure", "Original", "Copies by HiFi-GAN", "This method"]
     words = [fixed(100 * found.word_errors[name], 1) for name in ("moonshine-tiny", "whisper-base")]
     assert [row[3] for row in rows[:2]] == words
+    assert [cell.interval for cell in table.rows[0].cells[1:]] == ["7.2 to 15.2", "6.5 to 14.2", "3.4 to 9.5"]
+    assert [cell.interval for cell in table.rows[2].cells[1:]] == ["", "", ""]
     assert rows[2][3] == fixed(100 * found.ignorant["wespeaker-resnet34"], 1)
 
 
@@ -67,34 +104,65 @@ def test_page_says_what_a_method_falls_short_of():
     assert "Voice not reached" not in about
 
 
-def test_entry_is_replaced_and_those_of_other_speech_go(tmp_path):
+ABOUT = {
+    "date": "2026-01-01",
+    "speech": "one",
+    "trained": "t",
+    "recognizers": ["r"],
+    "encoders": ["e"],
+    "original": {"word_errors": {"r": 0.1}, "ignorant": {"e": 0.0}},
+    "copied": {"word_errors": {"r": 0.2}},
+}
+NUMBERS = {"version": "1", "word_errors": {"r": 0.25}, "ignorant": {"e": 0.5}}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Two methods, measured together."""
     file = tmp_path / "measured.toml"
-    about = {
-        "date": "2026-01-01",
-        "speech": "one",
-        "trained": "t",
-        "recognizers": ["r"],
-        "encoders": ["e"],
-        "original": {"word_errors": {"r": 0.1}, "ignorant": {"e": 0.0}},
-    }
-    numbers = {"version": "1", "word_errors": {"r": 0.25}, "ignorant": {"e": 0.5}}
-    keep(file, about, "b", numbers)
-    keep(file, about, "a", numbers)
-    keep(file, about, "b", {**numbers, "version": "2"})
-    text = file.read_text()
-    assert text.index("[methods.a]") < text.index("[methods.b]")
-    assert text.count('version = "2"') == 1
-    more = {key: value for key, value in about.items() if key not in {"speech", "original"}}
-    keep(file, {**more, "acceptance_speech": "much"}, "a", {"version": "1", "nearer_than_own": 0.5})
-    keep(file, {**more, "acceptance_speech": "much"}, "b", {"version": "2", "nearer_than_own": 0.75})
-    assert tomllib.loads(file.read_text())["methods"]["a"] == {**numbers, "nearer_than_own": 0.5}
-    keep(file, {**more, "acceptance_speech": "more"}, "b", {"version": "2", "nearer_than_own": 0.625})
-    kept = tomllib.loads(file.read_text())
-    assert (kept["speech"], kept["acceptance_speech"]) == ("one", "more")
-    assert kept["original"] == about["original"]
-    assert kept["methods"] == {"a": numbers, "b": {**numbers, "version": "2", "nearer_than_own": 0.625}}
-    keep(file, {**about, "speech": "other"}, "c", numbers)
-    assert "[methods.a]" not in file.read_text()
+    for name in ("b", "a"):
+        keep(file, ABOUT, name, NUMBERS, is_whole=True)
+    return file
+
+
+def read(file):
+    return tomllib.loads(file.read_text())
+
+
+def test_a_method_that_is_measured_alone_changes_its_own_row_only(file):
+    before = read(file)
+    other = {"copied": {"word_errors": {"r": 0.9}}, "original": {"word_errors": {"r": 0.9}, "rho_f0": 1.0}}
+    keep(file, ABOUT | other, "b", {**NUMBERS, "version": "2"})
+    after = read(file)
+    assert list(after["methods"]) == ["a", "b"]
+    assert after["methods"] == before["methods"] | {"b": {**NUMBERS, "version": "2"}}
+    assert after["copied"] == before["copied"]
+    assert after["original"] == before["original"] | {"rho_f0": 1.0}  # what was not measured before
+
+
+def test_all_methods_measured_together_change_what_they_are_compared_to(file):
+    keep(file, ABOUT | {"copied": {"word_errors": {"r": 0.9}}}, "b", NUMBERS, is_whole=True)
+    assert read(file)["copied"] == {"word_errors": {"r": 0.9}}
+    keep(file, ABOUT | {"speech": "other"}, "c", NUMBERS, is_whole=True)
+    assert list(read(file)["methods"]) == ["c"]
+
+
+def test_a_method_is_not_measured_alone_on_other_speech(file):
+    before = file.read_text()
+    with pytest.raises(ValueError, match=r"speech: expected “one”, on which .* measured, found “x”"):
+        keep(file, ABOUT | {"speech": "x"}, "b", NUMBERS)
+    assert file.read_text() == before
+
+
+def test_entries_of_acceptance_go_where_that_speech_is_another(file):
+    more = {key: value for key, value in ABOUT.items() if key not in {"speech", "original", "copied"}}
+    for name in ("a", "b"):
+        keep(file, {**more, "acceptance_speech": "much"}, name, {"version": "1", "nearer_than_own": 0.5})
+    assert read(file)["methods"]["a"] == {**NUMBERS, "nearer_than_own": 0.5}
+    keep(file, {**more, "acceptance_speech": "more"}, "b", {"version": "1", "nearer_than_own": 0.625}, is_whole=True)
+    kept = read(file)
+    assert (kept["speech"], kept["acceptance_speech"], kept["copied"]) == ("one", "more", ABOUT["copied"])
+    assert kept["methods"] == {"a": NUMBERS, "b": {**NUMBERS, "nearer_than_own": 0.625}}
 
 
 @pytest.mark.parametrize(

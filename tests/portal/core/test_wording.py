@@ -70,15 +70,16 @@ def test_words_of_a_command_with_hyphens_stay_whole_and_are_escaped():
 def test_line_on_what_cannot_run_holds_no_commands():
     lacks = [("World", describe_missing("World", "pyworld")), ("B", ""), ("C", "Its weights are missing.")]
     assert wording.missing_line(lacks) == (
-        "Cannot run here: World needs the package pyworld, which is not installed here; C (Its weights are missing)."
+        "Cannot run here: World (needs the package pyworld, which is not installed here); C (Its weights are missing)."
     )
     assert wording.missing_line([("B", "")]) == ""
 
 
-def test_what_cannot_run_for_one_reason_is_named_together():
-    lacks = [
-        (title, f"{title} needs torch, which is not installed here.") for title in ("A lite (a)", "B", "A lite (b)")
+def test_what_cannot_run_for_one_reason_is_named_together_with_the_command_that_helps():
+    lacks = [(title, f"{title} needs torch.") for title in ("A lite (a)", "B", "A lite (b)")]
+    fetch = "The model file of X is missing. Fetch it with “python -m evaluation models fetch x”."
+    assert wording.group_missing([*lacks, ("C (c)", fetch), ("D", ""), ("E (e)", fetch), ("F (f)", "No weights.")]) == [
+        wording.Missing(["A lite", "B"], "needs torch"),
+        wording.Missing(["C", "E"], "The model file of X is missing", "python -m evaluation models fetch x"),
+        wording.Missing(["F (f)"], "No weights"),
     ]
-    assert wording.missing_line([*lacks, ("C", "Its weights are missing."), ("D", "Its weights are missing.")]) == (
-        "Cannot run here: A lite, B (needs torch, which is not installed here); C, D (Its weights are missing)."
-    )

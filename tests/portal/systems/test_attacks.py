@@ -500,7 +500,7 @@ def test_form_offers_attackers_and_says_what_keeps_one_from_running(client, syst
     form, text = page.context["form"], read_page(page)
     able = [name for name in attackers.engines() if name != "ge2e"]
     assert [card.engine.name for card in form.engine_cards()] == able
-    assert "Cannot run here: GE2E (Resemblyzer) (Its weights are missing)." in text
+    assert "<b>GE2E (Resemblyzer)</b>: Its weights are missing." in text
     assert [row.name for row in form.ready] == ["tones_trials_f", "tones_trials_m"]
     assert "2 data sets" in form.extent()
     refused = post(client, organizer_of(system), system, "attacks/new/", engine="ge2e", data_sets=["tones_trials_f"])
