@@ -3,8 +3,8 @@
 An address is made for one session, or of a visitor one browser, by a page that has checked the visitor's right, holds
 no name, ends after `AUDIO_LINK_S` or with its session or account, and is worthless in any other. Files are sent with
 byte ranges, as players need them, always through the portal: an address of the store itself would work in any session,
-and its name, the hash of the content, would tell which known recording it is. With `X_ACCEL` the portal checks who asks,
-and nginx sends the file of a folder; no browser sees that address.
+and its name, the hash of the content, would tell which known recording it is. With `X_ACCEL` the portal checks who
+asks, and nginx sends the file of a folder; no browser sees that address.
 """
 
 from __future__ import annotations

@@ -59,6 +59,7 @@ function announce(text, isAgain = false) {
 
 // A link to something within a fold, or to the fold itself, opens it.
 function openTarget() {
+  if (!location.hash) return;
   const target = document.querySelector(":target");
   const folds = [];
   for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) folds.push(fold);
@@ -68,7 +69,6 @@ function openTarget() {
 }
 for (const kind of ["load", "hashchange"]) addEventListener(kind, openTarget);
 
-document.querySelector(".error-summary")?.focus();
 enhance();
 
 // A form that says data-confirm="question" is sent only after a yes.

@@ -1,0 +1,76 @@
+"""After every refused form the window shows the error, and the keyboard is there, wherever the address points."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
+from tests.browsing import wait_until
+from tests.listening.factories import make_session, make_study
+from tests.portal.factories import make_corpus, make_operator, make_organizer
+
+REFUSED = ".error-summary, .messages .error"
+PLACE = """() => {
+  const refused = document.querySelector("%s");
+  const { top, bottom } = refused.getBoundingClientRect();
+  return [top >= 0 && top < innerHeight && bottom > 0, document.activeElement === refused, location.hash];
+}"""
+
+
+def expect_refused(page, words):
+    """The window shows the error with these words when everything is loaded, and it has the focus."""
+    expect(page.locator(REFUSED).first).to_contain_text(words)
+    page.wait_for_load_state("load")
+    page.evaluate("new Promise((done) => setTimeout(done, 300))")  # what the browser still scrolls to by itself
+    wait_until(lambda: page.evaluate(PLACE % REFUSED) == [True, True, ""], "the error in the window, with the focus")
+
+
+def send(page, button):
+    with page.expect_navigation():
+        page.get_by_role("button", name=button, exact=True).click()
+
+
+def test_challenge_without_a_title_shows_its_error_after_its_rules(new_page):
+    make_corpus(speakers=4)
+    page = new_page(make_organizer())
+    page.goto("/editions/new/?corpus=tones&protocol=proposed")
+    send(page, "Show the rules")
+    assert page.url.endswith("#rules")
+    assert page.evaluate("scrollY") > 1000
+    send(page, "Create the challenge")
+    expect_refused(page, "Give the edition a title.")
+
+
+@pytest.mark.parametrize("tries", [1, 2])
+def test_form_that_is_refused_again_shows_its_errors_again(new_page, tries):
+    page = new_page()
+    page.set_viewport_size({"width": 500, "height": 260})
+    page.goto("/sign-up/")
+    send(page, "Sign up")
+    for _ in range(tries):
+        page.get_by_role("link", name=re.compile("^Password: ")).click()  # the place in the address
+        assert page.evaluate("location.hash") == "#id_password1"
+        send(page, "Sign up")
+    expect_refused(page, "Enter your name.")
+
+
+def test_refusal_that_the_next_page_tells_is_shown_whatever_the_address_points_to(new_page):
+    operator = make_operator()
+    page = new_page(operator)
+    page.set_viewport_size({"width": 700, "height": 300})
+    page.goto(f"/people/{operator.pk}/#account")
+    page.get_by_label("Operator: runs the portal").uncheck()
+    send(page, "Save the roles")
+    expect_refused(page, "is the only operator who can log in")
+
+
+def test_questions_of_an_evaluator_show_what_is_missing(new_page):
+    page = new_page()
+    page.set_viewport_size({"width": 400, "height": 300})
+    session = make_session(make_study(questionnaire=DEFAULT_QUESTIONNAIRE), step="questions")
+    page.goto(session.get_absolute_url())
+    send(page, "Continue")
+    page.locator(".error-summary a").last.click()
+    send(page, "Continue")
+    expect_refused(page, "Something is still missing.")
