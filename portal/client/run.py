@@ -32,6 +32,7 @@ from anonymization.methods.external.sandbox import list_program_folders
 from anonymization.methods.voices.pseudo_speakers import Level, Role
 from common.atomic_write import write_atomically
 from common.errors import CommandError
+from common.hashes import compute_sha256
 from common.seeds import LARGEST_SEED
 from common.terminal import FINE, print_text
 from portal.client.api import add_server_arguments, open_portal
@@ -185,7 +186,7 @@ def _kept_seed(out: Path) -> int | None:
 
 
 def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path:
-    """Write the description of the command that was typed; equal commands give equal files."""
+    """Write the description of the command that was typed; equal commands of equal programs give equal files."""
     line: str = options.command.strip()
     if not {"input", "input_folder"} & set(PLACEHOLDER.findall(line)):
         example = "--command 'sox {input} {output} pitch 300'"
@@ -222,11 +223,18 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
     limits = {"time_limit_s": 10**6, "memory_mb": 10**6, "file_size_mb": 10**5, "disk_mb": 10**6, "processes": 1000}
     # JSON writes texts, lists and numbers as TOML has them.
     text = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in lines.items())
+    text += "".join(f"# {path}: SHA-256 {compute_sha256(Path(path))}\n" for path in _list_own_files(line))
     text += "\n[limits]\n" + "".join(f"{key} = {value}\n" for key, value in limits.items())
     workspace.folder.mkdir(parents=True, exist_ok=True)
     path = workspace.folder / COMMAND_FILE
     write_atomically(path, text.encode())
     return path
+
+
+def _list_own_files(line: str) -> list[str]:
+    """The files among the words of a command, such as a script: with other content it is another command."""
+    words = (os.path.expanduser(word.strip("'\"")) for word in re.split(r"[\s;|&()<>=]+", line))  # noqa: PTH111
+    return [word for word in dict.fromkeys(words) if os.path.isfile(word)]  # noqa: PTH113 (Path raises where it cannot be)
 
 
 def _last(process: subprocess.CompletedProcess[str]) -> str:

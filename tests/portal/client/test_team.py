@@ -279,6 +279,16 @@ def test_run_in_which_nothing_was_finished_does_not_block_the_next(vp, fetched):
     assert (code, "own-command has changed since this folder was begun" in warned) == (2, True), warned
 
 
+def test_run_is_not_continued_by_a_program_that_was_changed(vp, fetched):
+    Path("reverse.py").write_text(REVERSE)
+    command = f"{sys.executable} reverse.py {{input}} {{output}}"
+    assert run_command(vp, command, "--limit", 1)[0] == 0
+    assert run_command(vp, command, "--limit", 1)[0] == 0
+    Path("reverse.py").write_text(f"{REVERSE}\n")
+    code, _, warned = run_command(vp, command, "--limit", 1)
+    assert (code, "own-command has changed since this folder was begun" in warned) == (2, True), warned
+
+
 def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):
     folder = Path("ours")
     folder.mkdir()
