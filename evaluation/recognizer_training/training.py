@@ -190,7 +190,7 @@ class _Training:
         digest = hashlib.sha256(f"{self.recipe.to_json()}|{self.seed}|".encode())
         for one in self.material:
             digest.update(f"{one.name}|{one.phones}|{one.frames.shape}\n".encode())
-            digest.update(np.ascontiguousarray(one.frames))
+            digest.update(one.frames.tobytes())
         return digest.hexdigest()
 
     def _save(self) -> None:

@@ -129,8 +129,10 @@ def run(options: argparse.Namespace) -> int:
         )
         raise CommandError(f"{options.archive}: expected a file, found none. {remedy}")
     with open_portal(options.server) as portal, _open(options.archive) as archive:
+        waiting: dict[str, Any] = {"patience_s": options.patience, "at": Unavailable}
+        edition, team = wait_for(lambda: _find_sender(portal, options), **waiting)
         sha256 = _hash(archive)
-        metadata = wait_for(lambda: _metadata(portal, options, sha256), patience_s=options.patience, at=Unavailable)
+        metadata = wait_for(lambda: _metadata(portal, options, edition, team, sha256), **waiting)
         sender = Sender(portal, archive, metadata, patience_s=options.patience)
         submission = sender.send()
         is_here = "was submitted before" if sender.was_submitted else "arrived completely"
@@ -155,10 +157,16 @@ def wait_for(action: Callable[[], T], **waiting: Any) -> T:
         raise CommandError(f"{error} {AGAIN}") from error
 
 
-def _metadata(portal: Portal, options: argparse.Namespace, sha256: str) -> dict[str, str]:
-    """What the archive shall become; without --system and --kind what it was begun or submitted for, if it was."""
+def _find_sender(portal: Portal, options: argparse.Namespace) -> tuple[Row, Row | None]:
+    """The edition, and the team that sends; None for its organizers."""
     edition = edition_by(portal, options.edition)
-    team = chosen_team(portal, edition, options.team)
+    return edition, chosen_team(portal, edition, options.team)
+
+
+def _metadata(
+    portal: Portal, options: argparse.Namespace, edition: Row, team: Row | None, sha256: str
+) -> dict[str, str]:
+    """What the archive shall become; without --system and --kind what it was begun or submitted for, if it was."""
     before = _find_begun(portal, edition, team, sha256)
     if options.resume and before is None:
         raise CommandError(

@@ -104,7 +104,7 @@ def create_upload(
     kind = plan.kind if team else ""
     asked = {"system": plan.system} if plan.system else {"system_kind": kind, "system_title": plan.title}
     target: dict[str, Any] = {"system": None, "system_kind": "", "system_title": ""} | asked
-    content = {"size": size, "claimed_sha256": claimed_sha256.lower()}
+    content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
     unfinished = None
     if claimed_sha256:
         same = Upload.objects.filter(edition=edition, team=team, **content).order_by("-created_at")
@@ -134,17 +134,18 @@ def create_corpus_upload(
         UploadError: the corpus could not be imported, so that sending it would be in vain.
     """
     wanted = {"name": plan.name, **plan.options}
-    content = {"size": size, "claimed_sha256": claimed_sha256.lower()}
+    content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
+    unfinished = None
     if claimed_sha256:
         get_user_model().objects.select_for_update(no_key=True).get(pk=by.pk)  # of two at once one begins it
         same = Upload.objects.filter(edition=None, created_by=by, **content).order_by("-created_at")
         unfinished = same.filter(state__in=UNFINISHED, expires_at__gt=now).first()
-        if unfinished is not None:
-            return _change(unfinished, corpus_import=wanted)
         standing = same.filter(state=Upload.State.COMPLETE, corpus_import=wanted).first()
         if standing is not None and _is_imported(standing):
             return standing
     _require(_corpus_problem(by, plan.name), Reason.FORBIDDEN)
+    if unfinished is not None:
+        return _change(unfinished, corpus_import=wanted)
     _require(rules.name_problem(file_name), Reason.INVALID)
     _require(rules.corpus_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
     upload = Upload(corpus_import=wanted)
@@ -207,9 +208,10 @@ def _require_room(upload: Upload, now: datetime) -> None:
     Raises:
         UploadError: with what to do.
     """
-    is_corpus = upload.edition_id is None
-    largest = rules.LARGEST_CORPUS_BYTES if is_corpus else upload.edition.largest_archive_bytes
-    own = unfinished_corpora(upload.created_by) if is_corpus else unfinished_uploads(upload.edition, upload.team)
+    if upload.edition is None:
+        largest, own = rules.LARGEST_CORPUS_BYTES, unfinished_corpora(upload.created_by)
+    else:
+        largest, own = upload.edition.largest_archive_bytes, unfinished_uploads(upload.edition, upload.team)
     earlier = own.exclude(pk=upload.pk).filter(created_at__lte=upload.created_at)
     here = earlier.aggregate(count=Count("pk"), bytes=Sum("offset", default=0))
     refusal = rules.unfinished_problem(largest, upload.size, unfinished=here["count"], held=here["bytes"])
@@ -380,7 +382,7 @@ def _import_upload(upload: Upload, by: Any) -> None:
 def _lock_owner(edition: int | None, team: int | None) -> tuple[Edition, Team | None]:
     """Edition and team of an upload as they are now; the team, or without one the edition, is locked."""
     if team is None:
-        return Edition.objects.select_for_update(no_key=True).get(pk=edition), None
+        return Edition.objects.select_for_update(no_key=True).filter(pk=edition).get(), None
     locked = Team.objects.select_for_update(of=("self",), no_key=True).select_related("edition").get(pk=team)
     return locked.edition, locked
 
