@@ -6,11 +6,11 @@ description of the API, its docstring says what it does. A shape is what an answ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import deepcopy
 from enum import StrEnum
 from functools import wraps
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -19,7 +19,7 @@ from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.drainage import set_override
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import PageNumberPagination
@@ -27,6 +27,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
+from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from common.line_texts import line_problem
@@ -131,8 +132,8 @@ class ApiView(APIView):
         return paginator.get_paginated_response(shown.data)
 
     def query(self, serializer: type[Serializer[Any]]) -> dict[str, Any]:
-        """The parameters of the address, read strictly."""
-        found = serializer(data=self.request.query_params)
+        """The parameters of the address, read strictly; `operation` refuses those that it does not know."""
+        found = serializer(data=self.request.query_params, context={"also": self.request.query_params})
         found.is_valid(raise_exception=True)
         return dict(found.validated_data)
 
@@ -215,6 +216,8 @@ def operation(
             responses=shapes if answer else {status: None},
         )
         function.access = renderers, who, scopes, example  # type: ignore[attr-defined]
+        function.takes = takes  # type: ignore[attr-defined]
+        function.parameters = _list_parameters(answer, asks)  # type: ignore[attr-defined]
         return schema(function)
 
     return described
@@ -236,9 +239,25 @@ def address(route: str, name: str, **operations: Callable[..., HttpResponse]) ->
     return path(route, view.as_view(), name=name)
 
 
+def _list_parameters(answer: Any, asks: Any) -> list[str] | None:
+    """The parameters of an operation; None where it is no list and asks for none, so that any are passed over."""
+    is_list = getattr(answer, "many", False)
+    if asks is None and not is_list:
+        return None
+    asked = [asks.name] if isinstance(asks, OpenApiParameter) else [*asks().fields] if asks else []
+    return [*asked, *((Pages.page_query_param, Pages.page_size_query_param) if is_list else ())]
+
+
 def _as_method(function: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    takes, parameters = function.takes, function.parameters  # type: ignore[attr-defined]
+
     @wraps(function)
-    def method(self: ApiView, _: Request, **given: Any) -> HttpResponse:
+    def method(self: ApiView, request: Request, **given: Any) -> HttpResponse:
+        if parameters is not None:
+            known = (*parameters, api_settings.URL_FORMAT_OVERRIDE)
+            refuse_unknown(request.query_params, known, "parameter", parameters)
+        if takes is None and request.method not in READS and isinstance(request.data, Mapping):
+            refuse_unknown(request.data, (), "field", ())
         return function(self, **given)
 
     return method
@@ -261,8 +280,43 @@ class LineField(serializers.CharField):
 
 
 # Shapes --------------------------------------------------------------------------------------------
+MOST_UNKNOWN = 10
+
+
+def refuse_unknown(given: Iterable[Any], known: Container[Any], what: str, takes: Sequence[str]) -> None:
+    """Refuse names that are not known: passed over, a slip of the pen would look like a wish that was met.
+
+    Raises:
+        ValidationError: names the first ten of them, and what is known.
+    """
+    unknown = [str(name)[:60] for name in given if name not in known]
+    if unknown:
+        there = f"It takes {', '.join(takes)}." if takes else "It takes none."
+        sentence = f"This address has no {what} of that name. {there}"
+        raise exceptions.ValidationError({name: [sentence] for name in unknown[:MOST_UNKNOWN]})
+
+
 class Shape(Serializer[Any]):
-    """What an answer or a body holds; fields of one kind may be assigned to several names at once."""
+    """What an answer or a body holds; fields of one kind may be assigned to several names at once.
+
+    A body is refused that has fields which the shape has not, and told so beside what else is wrong.
+    """
+
+    def to_internal_value(self, data: Any) -> Any:
+        takes = [name for name, field in self.fields.items() if not field.read_only]
+        errors: dict[str, Any] = {}
+        try:
+            if isinstance(data, Mapping):
+                refuse_unknown(data, {*takes, *self.context.get("also", ())}, "field", takes)
+        except exceptions.ValidationError as unknown:
+            errors |= cast("dict[str, Any]", unknown.detail)
+        try:
+            found = super().to_internal_value(data)
+        except exceptions.ValidationError as wrong:
+            raise exceptions.ValidationError(errors | cast("dict[str, Any]", wrong.detail)) from None
+        if errors:
+            raise exceptions.ValidationError(errors)
+        return found
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {name: deepcopy(field) for name, field in self._declared_fields.items()}

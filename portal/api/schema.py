@@ -64,7 +64,7 @@ def list_error_statuses(operation: dict[str, Any], method: str) -> set[int]:
         found |= {404}
     if "query" in places:
         found |= {400}
-    if "requestBody" in operation:
+    if method != "GET":  # a body where none is taken is refused, too
         found |= {400, 413, 415}
     if method in {"POST", "PUT", "PATCH"}:
         found |= {404, 409}
@@ -116,9 +116,38 @@ def only_ours(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add the shape of errors, the words of tags, and uploads, whose views are not the framework's."""
     result["components"].setdefault("schemas", {})["Problem"] = _WRITTEN["problem"]
+    _close_bodies(result)
     result["paths"] |= describe_uploads()
     result["tags"] = [{"name": name, "description": words} for name, words in TAGS.values()]
     return result
+
+
+def _close_bodies(result: dict[str, Any]) -> None:
+    """Say of what is only sent, never answered, that it has no other fields: these are refused."""
+    operations = [one for methods in result["paths"].values() for one in methods.values()]
+    schemas = result["components"]["schemas"]
+    sent, answered = (
+        _list_schemas([one.get(part) for one in operations], schemas) for part in ("requestBody", "responses")
+    )
+    for name in sent - answered:
+        if "properties" in schemas[name]:
+            schemas[name]["additionalProperties"] = False
+
+
+def _list_schemas(part: Any, schemas: dict[str, Any]) -> set[str]:
+    """The names of all schemas that a part of the description names, and of those that these name."""
+    found, left = set[str](), [part]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            name = str(one.get("$ref", "")).rpartition("/")[2]
+            if name in schemas and name not in found:
+                found.add(name)
+                left.append(schemas[name])
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
+    return found
 
 
 @cache

@@ -8,6 +8,7 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from portal.accounts.models import AccessToken
+from portal.api.schema import schema
 from portal.challenges.models import Corpus, Edition
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
@@ -47,6 +48,44 @@ def fields_of(response):
     """Which fields a refused body is told about."""
     read_problem(response, 400)
     return {one["field"] for one in response.json()["errors"]}
+
+
+# Names that an address does not know ---------------------------------------------------------------
+
+
+def test_fields_that_a_body_may_not_have_are_refused_beside_what_else_is_wrong(challenge, team):
+    answer = team.send("PATCH", f"teams/{challenge.team.pk}/", {"colour": "red", "country": "XX"})
+    assert fields_of(answer) == {"colour", "country"}
+    told = {one["field"]: one["detail"] for one in answer.json()["errors"]}
+    assert told["colour"].startswith("This address has no field of that name. It takes name, contact,")
+    assert challenge.team.name == Team.objects.get(pk=challenge.team.pk).name
+
+
+def test_fields_are_refused_where_none_is_taken(team, challenge):
+    answer = team.post(f"teams/{challenge.team.pk}/withdraw", {"reason": "illness"})
+    assert fields_of(answer) == {"reason"}
+    assert answer.json()["detail"] == "reason: This address has no field of that name. It takes none."
+    assert Team.objects.get(pk=challenge.team.pk).state == challenge.team.state
+
+
+@pytest.mark.parametrize(
+    ("path", "takes"),
+    [
+        ("submissions/?teem=1", "edition, team, system, state, page, page_size"),
+        ("systems/?teem=1", "edition, team, page, page_size"),
+        ("editions/?teem=1", "page, page_size"),
+    ],
+)
+def test_parameters_that_a_list_does_not_know_are_refused(team, path, takes):
+    answer = team.get(path)
+    assert fields_of(answer) == {"teem"}
+    assert answer.json()["detail"] == f"teem: This address has no parameter of that name. It takes {takes}."
+
+
+def test_description_says_that_bodies_have_no_other_fields():
+    schemas = schema()["components"]["schemas"]
+    assert schemas["TeamFieldsRequest"]["additionalProperties"] is False
+    assert "additionalProperties" not in schemas["FullTeam"]
 
 
 # Teams ---------------------------------------------------------------------------------------------
