@@ -67,7 +67,7 @@ def may_manage(user: Any, system: System, relation: Relation, *, is_owner: bool)
 def _note_on_archiving(system: System) -> str:
     if system.edition is None:
         return ""
-    return "It stays on the leaderboard, among the submissions of its edition, and in listening tests that have it."
+    return "It stays on the leaderboard, among submissions and jobs, and in listening tests that have it."
 
 
 def _submission_problem(submission: Submission) -> str:

@@ -19,10 +19,11 @@ from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.metrics.word_normalization import TextRule, rule_for
 from evaluation.objective_results.sources import Sources
+from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from evaluation.protocols.recipes import Recipe, Track
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
-from portal.challenges.selectors import find_trials
+from portal.challenges.selectors import find_trials, keep_known_gates
 from portal.submissions.models import Submission
 from speech.recognizers.contract import ENGLISH
 
@@ -36,14 +37,15 @@ def track_of(edition: Edition) -> Track:
 
 
 def pitch_minimum(edition: Edition | None) -> Threshold | None:
-    """What an edition asks of the pitch correlation, as a figure names it; that of 2022 for files of no edition."""
+    """Return what an edition asks of the pitch correlation now, as a figure names it; of no edition that of 2022."""
     if edition is None:
         return MINIMUM_PITCH_CORRELATION
-    ranking = track_of(edition).ranking
-    gate = next((one for one in ranking.gates if one.metric == PITCH_CORRELATION.key), None) if ranking else None
+    policy = make_policy(edition.recipe, edition.track, keep_known_gates(edition, edition.leaderboard_policy))
+    gate = next((one for one in policy.gates if one.metric == PITCH_CORRELATION.key), None)
     if gate is None:
         return None
-    return Threshold(gate.minimum, "minimum" if edition.recipe_text else f"{edition.recipe.edition} minimum")
+    is_own = bool(edition.recipe_text) or "gates" in edition.leaderboard_policy
+    return Threshold(gate.minimum, "minimum" if is_own else f"{edition.recipe.edition} minimum")
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,11 +191,12 @@ def explain_unlike_papers(recipe: Recipe, corpus: object) -> str:
     if not recipe.evaluation.by_portal and is_as_shipped(recipe):
         return ""
     speech = f"on the speech of {corpus}" if corpus else "on other speech"
+    words = ", often far fewer word errors" if recipe.evaluation.recognizer else ""
     evaluators = f" by {describe_evaluators(recipe)}" if recipe.evaluation.by_portal else ""
     return (
-        f"Papers print other numbers of baselines with the same names, often far fewer word errors: they rest on other "
-        f"speech, recognisers and attackers. Here everything was measured {speech}{evaluators}. Compare systems of one "
-        "leaderboard with each other."
+        f"Papers print other numbers of baselines with the same names{words}: they rest on other speech, recognisers "
+        f"and attackers. Here everything was measured {speech}{evaluators}. Compare systems of one leaderboard with "
+        "each other."
     )
 
 

@@ -392,6 +392,8 @@ def _words(name: str, of: str, eer: float, utility: float, metric: Metric) -> st
 def _differences(choice: PublishedChoice) -> Iterator[str]:
     """What a reader has to know before comparing."""
     task = choice.task
+    if choice.edition and (said := explain_unlike_papers(choice.edition.recipe, choice.edition.corpus)):
+        yield said
     if choice.attack:
         yield explain_attack(choice.attack)
     if not task.track.averages:
@@ -439,8 +441,6 @@ def _attacks(choice: PublishedChoice) -> str:
 def _differences_from(leaderboard: Leaderboard, task: PublishedTask, printed_attack: str) -> Iterator[str]:
     edition = leaderboard.edition
     recipe = edition.recipe
-    if said := explain_unlike_papers(recipe, edition.corpus):
-        yield said
     if recipe.edition != task.recipe.edition or not is_as_shipped(recipe):
         yield f"Data: {edition} has other data sets, trials or weights than {task.title}."
     published = {one.metric: one.estimator for one in task.track.averages}

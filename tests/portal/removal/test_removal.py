@@ -274,7 +274,7 @@ def test_page_says_where_an_archived_system_stays(client, organizer):
     system = make_team_system(make_team(make_edition(organizers=[organizer])))
     make_submission(system)
     page = read_page(client.get(address("systems", system.name)))
-    assert "It stays on the leaderboard, among the submissions of its edition, and in listening tests" in page
+    assert "It stays on the leaderboard, among submissions and jobs, and in listening tests" in page
 
 
 def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer, mailoutbox):

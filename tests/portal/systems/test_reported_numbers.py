@@ -210,6 +210,8 @@ def test_histogram_names_the_minimum_of_its_edition():
     gate = own.recipe.track.ranking.gates[0]
     assert (pitch_minimum(own).label, pitch_minimum(own).value) == ("minimum", gate.minimum)
     assert pitch_minimum(make_edition(protocol="2024")) is None
+    raised = pitch_minimum(make_edition(leaderboard_policy={"gates": {"pitch_correlation": 0.4}}))
+    assert (raised.label, raised.value) == ("minimum", 0.4)
 
 
 def test_gate_is_told_by_its_data_sets():
