@@ -36,6 +36,7 @@ from tests.evaluation.commands import RANK_FILE, write_test
 from tests.listening.analysis.made_ratings import made_ratings
 from tests.listening.design.pools import make_pool
 from tests.portal.browser.journey import copy_speech
+from tests.portal.intake.packing import pdf_of
 from tests.portal.processes.programs import PATIENCE_S, free_port, wait_until
 from tests.snapshots import write_empty_database
 
@@ -411,7 +412,7 @@ def run_portal(folder: Path) -> None:
         wait_until(lambda: json.loads(wait_for(f"{address}/health/ready"))["ready"], "a portal that is ready")
         own = {"XDG_CONFIG_HOME": str(folder)}
         for number, line in enumerate(TEAM_COMMANDS):
-            (folder / "T11.pdf").write_text(f"%PDF-1.4 how our system works, draft {number}")
+            (folder / "T11.pdf").write_bytes(pdf_of(note=b"draft %d" % number))
             command = line.replace("vp", f"{PYTHON} -m portal.client", 1)
             command = command.replace("https://portal.example.org", f"http://{address}")
             assert run_beside(command, folder, f"{token}\n", **own).said.strip(), line

@@ -31,6 +31,7 @@ REQUIRES: Mapping[str, str] = {
     "httpx": "httpx>=0.28",
     "numba": "numba>=0.61",
     "numpy": "numpy>=2",
+    "pypdf": "pypdf>=6",
     "rapidfuzz": "rapidfuzz>=3.14",
     "rich": "rich>=14",
     "scipy": "scipy>=1.13",

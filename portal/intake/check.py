@@ -259,7 +259,7 @@ class ArchiveCheck:
         self._sound.append(FoundDocument(member.path, content, place))
 
     def _check_description(self, path: str) -> None:
-        if problem := description_problem(path, self._documents / path, self._expected):
+        if problem := description_problem(path, self._documents / path):
             self._found.add(WHOLE_SUBMISSION, problem)
 
     def _left_out(self) -> Iterator[Problem]:

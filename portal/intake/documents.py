@@ -25,12 +25,12 @@ from evaluation.objective_results.word_errors import hypothesis_files, read_hypo
 from evaluation.protocols.recipes import Recipe, RecipeError
 from portal.intake.contents import Content, classify, results_directories
 from portal.intake.expectation import ExpectedSubmission
+from portal.intake.pdf_files import find_pdf_fault
 from portal.intake.problem_codes import describe
 
 MOST_SYSTEMS = 20  # are read; one is right, and of thousands nobody wants every problem
 _FILES_OF_A_SYSTEM = 4  # published ones
 _NEEDED = ("results.txt", "results_summary.txt")
-_PDF_HEAD_BYTES = 1024
 _FOR_A_RANK = {
     Content.SCORES: ("scores", "score files (ASV-…/scores)"),
     Content.SPEECH: ("recordings", "anonymised speech"),
@@ -162,14 +162,10 @@ def _missing_for_a_rank(contents: Collection[Content], expected: ExpectedSubmiss
         yield describe("cannot-be-ranked", "the archive", words=words, wanted=wanted, numbers=" and ".join(labels))
 
 
-def description_problem(path: str, document: Path, expected: ExpectedSubmission) -> Problem | None:
-    """Whether what is called PDF is one."""
-    with document.open("rb") as file:
-        head = file.read(_PDF_HEAD_BYTES)
-    if b"%PDF-" in head:
-        return None
-    severity = Severity.ERROR if expected.description_required else Severity.WARNING
-    return describe("not-a-pdf", path, severity=severity, found="other bytes" if head else "an empty file")
+def description_problem(path: str, document: Path) -> Problem | None:
+    """Whether what is called PDF is one that others may be given."""
+    found = find_pdf_fault(document)
+    return describe("not-a-pdf", path, found=found) if found else None
 
 
 def target_problems(path: str, document: Path) -> Iterator[Problem]:

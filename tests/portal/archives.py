@@ -14,8 +14,7 @@ from portal.jobs.runner import execute
 from portal.submissions.models import System, Upload
 from portal.submissions.resumable_uploads import submit_upload, upload_path
 from tests.portal.factories import RATE_HZ, tone
-
-DESCRIPTION = b"%PDF-1.4\n% how our system works\n"
+from tests.portal.intake.packing import DESCRIPTION as DESCRIPTION
 
 
 def wav(hertz, seconds=0.6, rate_hz=RATE_HZ, subtype="PCM_16"):

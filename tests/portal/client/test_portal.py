@@ -66,7 +66,7 @@ def vp(monkeypatch, live_server, token, capsys):
 @pytest.fixture
 def archive(tmp_path):
     path = tmp_path / "T11.zip"
-    path.write_bytes(zip_of({"system.pdf": b"%PDF-1.4 how it works"}))
+    path.write_bytes(zip_of({"system.pdf": DESCRIPTION}))
     return path
 
 

@@ -136,3 +136,20 @@ def tone(duration_s: float, *, seed: int) -> np.ndarray:
     partials = sum(np.sin(number * phase) / number for number in (1, 2, 3))
     swell = 0.55 + 0.45 * np.sin(2 * np.pi * random.uniform(2, 4) * time_s)
     return np.rint(partials * swell * 6000 + random.normal(0, 20, time_s.size)).astype(np.int16)
+
+
+def pdf_of(*objects: bytes, catalog: bytes = b"", note: bytes = b"how our system works") -> bytes:
+    """A PDF of one empty page, with these further objects, entries of its catalog and a comment."""
+    content, places = b"%PDF-1.4\n% " + note + b"\n", []
+    pages = b"<</Type/Pages/Kids[3 0 R]/Count 1>>", b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>"
+    rows = [b"<</Type/Catalog/Pages 2 0 R" + catalog + b">>", *pages, *objects]
+    for number, row in enumerate(rows, 1):
+        places.append(len(content))
+        content += b"%d 0 obj" % number + row + b"endobj\n"
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    head = b"xref\n0 %d\n0000000000 65535 f \n" % (len(rows) + 1)
+    end = b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(rows) + 1, len(content))
+    return content + head + table + end
+
+
+DESCRIPTION = pdf_of()

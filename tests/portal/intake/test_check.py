@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 import unicodedata
 
 import numpy as np
 import pytest
 
+from common.child_process import ChildLimits
 from common.problems import Severity
+from portal.intake import pdf_files
 from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, ArchiveLimits
 from portal.intake.check import _in_order
 from portal.intake.contents import Content
@@ -16,6 +19,7 @@ from portal.intake.expectation import ExpectedError, ExpectedSubmission, pcm_sha
 from portal.intake.speech import Inspection
 from portal.intake.utterances import Placed
 from tests.portal.intake.packing import (
+    DESCRIPTION,
     RATE,
     RECIPE_2022,
     check,
@@ -24,6 +28,7 @@ from tests.portal.intake.packing import (
     flac,
     pack_tar,
     pack_zip,
+    pdf_of,
     tone,
     unpack,
     wav,
@@ -199,7 +204,7 @@ def test_archive_without_speech_is_one_finding(tmp_path):
 def test_speech_that_need_not_come_is_missed_by_a_warning(tmp_path):
     report = checked(tmp_path, {"u0.wav": wav(SPOKEN["u0"])}, sets={"one": ("u0", "u1")}, audio_required=False)
     assert [(one.problem.code, one.problem.severity) for one in report.findings] == [("missing", Severity.WARNING)]
-    assert checked(tmp_path, {"a.pdf": b"%PDF-1.7"}, audio_required=False).findings == ()
+    assert checked(tmp_path, {"a.pdf": DESCRIPTION}, audio_required=False).findings == ()
 
 
 def test_edition_without_a_corpus_notes_speech_once(tmp_path):
@@ -227,7 +232,7 @@ def test_documents_that_are_handed_down_count_as_if_they_had_come(tmp_path):
 
     def add_others(paths):
         told.extend(paths)
-        unpack(tmp_path / "documents", [("old.pdf", b"%PDF-1.7"), ("hypotheses/two.txt", b"u3 A\n")])
+        unpack(tmp_path / "documents", [("old.pdf", DESCRIPTION), ("hypotheses/two.txt", b"u3 A\n")])
         return ["old.pdf", "hypotheses/two.txt"]
 
     files = whole(**{"hypotheses/one.txt": b"u0 A\n"})
@@ -286,16 +291,42 @@ def test_description_that_is_no_pdf_is_told_once(tmp_path):
     assert find_problems(report) == [("T1", "not-a-pdf")]
 
 
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"%PDF-1.4\n<script>alert(1)</script>", "a PDF whose structure is broken"),
+        (DESCRIPTION[:150], "a PDF whose structure is broken"),
+        (pdf_of(b"[" * 100_000), "a PDF whose structure is broken"),
+        (b"<html><script>alert(1)</script>" + DESCRIPTION, "other bytes"),
+        (pdf_of(catalog=b"/OpenAction<</S/JavaScript/JS(app.alert(1))>>"), "a PDF with a script"),
+        (pdf_of(b"<</A[<</S/Launch/F(a.exe)>>]>>"), "a PDF with a program to start"),
+        (b"", "an empty file"),
+    ],
+)
+def test_description_that_is_no_harmless_pdf_is_refused_whether_or_not_it_is_required(tmp_path, content, found):
+    report = checked(tmp_path, whole(**{"T1.pdf": content}))
+    [problem] = [one.problem for one in report.findings if one.problem.code == "not-a-pdf"]
+    assert (problem.found, problem.severity) == (found, Severity.ERROR)
+
+
+def test_description_that_takes_long_to_read_is_refused_within_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf_files, "_LIMITS", ChildLimits(cpu_s=1, memory_bytes=1 << 30, time_s=0.2))
+    monkeypatch.setattr(pdf_files, "_read_fault", lambda _: time.sleep(60))
+    report = checked(tmp_path, whole(**{"T1.pdf": DESCRIPTION}))
+    [problem] = [one.problem for one in report.findings if one.problem.code == "not-a-pdf"]
+    assert problem.found == "a PDF that cannot be read within its limits of time and memory"
+
+
 def test_documents_are_kept_with_their_bytes(tmp_path):
     kept = Kept()
-    extra = {"T1/T1.pdf": b"%PDF-1.7 text", "T1/notes.txt": b"x", "hypotheses/one.txt": b"u0 A B\n"}
+    extra = {"T1/T1.pdf": DESCRIPTION, "T1/notes.txt": b"x", "hypotheses/one.txt": b"u0 A B\n"}
     report = checked(tmp_path, whole(**extra), keeper=kept)
     assert kept.documents == {
-        "T1/T1.pdf": (Content.DESCRIPTION, b"%PDF-1.7 text"),
+        "T1/T1.pdf": (Content.DESCRIPTION, DESCRIPTION),
         "hypotheses/one.txt": (Content.HYPOTHESES, b"u0 A B\n"),
     }
     assert find_problems(report) == [("the archive", "other-file")]
-    assert (tmp_path / "documents/T1/T1.pdf").read_bytes() == b"%PDF-1.7 text"
+    assert (tmp_path / "documents/T1/T1.pdf").read_bytes() == DESCRIPTION
 
 
 def test_hostile_archive_is_a_report_too(tmp_path):
