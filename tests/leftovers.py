@@ -18,8 +18,8 @@ from tests.snapshots import empty_database, find_filled_tables
 
 PATIENCE_S = 5.0  # for what is about to end
 MARK = "TESTS_OF_PROCESS"  # in the environment of what this process starts, and of what that starts
-# They wait for requests and keep nothing of a test: live servers, Playwright, a store of files, what draws pictures, and
-# what Python starts once for all that share memory.
+# They wait for requests and keep nothing of a test: live servers, Playwright, a store of files, what draws pictures,
+# and what Python starts once for all that share memory.
 WAITING_THREADS = ("LiveServerThread", "process_request_thread", "asyncio_", "_server_entry")
 WAITING_PROCESSES = (
     "-m anonymization.explanation.drawing",

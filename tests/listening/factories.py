@@ -9,14 +9,13 @@ from django.utils import timezone
 
 from listening.app.models import Item, ItemSample, Stimulus, Study, Trial
 from listening.stimuli.making import write_wav
-from listening.tasks import Task
 from portal.core.storage import store_bytes
+from tests.listening.rated import RATED
 from tests.portal.factories import make_corpus, make_edition, make_organizer, tone
 
 RATE_HZ = 16000
 SECONDS = 0.6  # of each stimulus
 _number = count(1)
-RATED = [Task.VERIFIABILITY, Task.NATURALNESS, Task.INTELLIGIBILITY]
 
 
 def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edition=None, organizer=None, **fields):
@@ -32,7 +31,7 @@ def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edi
             "title": f"Study {number}",
             "edition": edition,
             "state": state,
-            "tasks": RATED,
+            "tasks": list(RATED),
             "languages": ["en", "fr"],
             "evaluators": evaluators,
             "trials_per_evaluator": trials,

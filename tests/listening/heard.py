@@ -11,6 +11,7 @@ from listening.app.studies import designing, services
 from listening.app.studies.services import best_sets
 from portal.challenges.models import Role
 from portal.submissions.models import Submission, SubmittedFile
+from tests.listening.rated import RATED
 from tests.portal.factories import make_corpus, make_edition, make_organizer, store_tone
 
 _number = count(1)
@@ -57,6 +58,7 @@ def make_draft(edition, **fields):
         "gold_trials": 2,
         "bridge_trials": 1,
         "seed": 2022,
+        "tasks": list(RATED),
         "pay_per_hour": 12,
         **TOLD,
     }

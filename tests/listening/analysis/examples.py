@@ -6,7 +6,7 @@ import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, Settings, StudyFacts
 from listening.analysis.tables import BY_SCORES, COMMON, Results, make_table
-from listening.tasks import RATED
+from tests.listening.rated import RATED
 
 SYSTEMS = ("T01-p1", "T02-p1", "T02-c1", "T11-p1")
 LISTENERS = tuple(f"listener-{number:02}" for number in range(1, 13))

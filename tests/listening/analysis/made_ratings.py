@@ -3,7 +3,7 @@
 import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, SCORED, Inputs, Objective, Ratings, StudyFacts
-from listening.tasks import RATED
+from tests.listening.rated import RATED
 
 SYSTEMS = {ORIGINAL: 8.5, "T01": 6.5, "T02": 5.0, "T03": 5.0}
 SCALE = dict.fromkeys(RATED, (1.0, 10.0))

@@ -5,7 +5,7 @@ import numpy as np
 from listening.analysis.reading.inputs import ORIGINAL, Ratings, Settings
 from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.simulation import ORIGINAL_SPEECH, ListenerModel, RatedTrial, SystemModel, simulate_ratings
-from listening.tasks import RATED
+from tests.listening.rated import RATED
 
 SCALE = dict.fromkeys(RATED, (1.0, 10.0))
 SETTINGS = Settings(resamples=300)

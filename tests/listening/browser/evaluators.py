@@ -18,7 +18,8 @@ from playwright.sync_api import expect, sync_playwright
 from tests.browsing import CHROMIUM, wait_for_calm, watch_page
 from tests.listening.browser.test_steps import PHONE, answer_about, choose, continue_, press_to
 from tests.listening.browser.test_trials_network import crash
-from tests.listening.browser.trials import RATED, player
+from tests.listening.browser.trials import player
+from tests.listening.rated import RATED
 
 PATIENCE_MS = 180_000  # recordings last up to half a minute, and three browsers share a machine with the portal
 DONE = "You are done"

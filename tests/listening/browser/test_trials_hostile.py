@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 from tests.browsing import wait_until
 from tests.listening import factories
 from tests.listening.browser.trials import (
-    RATED,
     draft_of,
     events_of,
     expect_heard,
@@ -24,6 +23,7 @@ from tests.listening.browser.trials import (
     stored,
 )
 from tests.listening.factories import make_session, make_study
+from tests.listening.rated import RATED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHANGED = (

@@ -6,7 +6,6 @@ from playwright.sync_api import expect
 from listening.app.models import Session
 from tests.browsing import axe_violations, wait_until
 from tests.listening.browser.trials import (
-    RATED,
     expect_heard,
     expect_number,
     expect_ready,
@@ -18,6 +17,7 @@ from tests.listening.browser.trials import (
     stored,
 )
 from tests.listening.factories import make_session, make_study
+from tests.listening.rated import RATED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SPOKEN = """() => addEventListener("DOMContentLoaded", () => {

@@ -22,8 +22,8 @@ from django.test import Client
 from listening.app.models import Session, Study
 from listening.app.studies.stored_design import build_certificate, read_rows
 from tests.listening.browser.evaluators import Evaluator, KeyboardEvaluator, TroubledEvaluator
-from tests.listening.browser.trials import RATED
 from tests.listening.browser.whole_study import make_whole_study
+from tests.listening.rated import RATED
 from tests.listening.visits import link_of
 from tests.portal.browser.journey import ServedPortal
 from tests.portal.factories import make_organizer

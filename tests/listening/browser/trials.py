@@ -9,8 +9,7 @@ from django.db import connection
 from playwright.sync_api import expect
 
 from tests.browsing import wait_until
-
-RATED = ("verifiability", "naturalness", "intelligibility")
+from tests.listening.rated import RATED
 
 # Sums up what reaches the loudspeakers, left and right, and counts audio contexts by state.
 EAR = """() => {

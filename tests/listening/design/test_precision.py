@@ -8,6 +8,7 @@ import pytest
 from evaluation.metrics.detection import interpolated_eers
 from listening.design.precision import interval_width, plan_precision
 from listening.design.requirements import DesignError
+from tests.listening.rated import RATED
 
 RATES = (0.05, 0.25, 0.40, 0.45, 0.50)
 # Half-widths in percentage points from 1,500 simulated studies, good to about 5 % themselves.
@@ -70,6 +71,7 @@ def test_what_the_study_of_2022_takes():
         trials=52,
         originals=26,
         systems=[f"S{n}" for n in range(11)],
+        tasks=RATED,
         seconds_per_trial=30,
         other_minutes=4,
         pay_per_hour=10,

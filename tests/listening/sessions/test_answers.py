@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from listening.app.models import Session
 from tests.listening.answering import TAB, answer, answer_all, hear, lengthen, payload, post, stored
-from tests.listening.factories import RATED, make_session, make_study
+from tests.listening.factories import make_session, make_study
+from tests.listening.rated import RATED
 
 pytestmark = pytest.mark.django_db
 TASKS = ["verifiability", "naturalness", "intelligibility"]
