@@ -24,6 +24,7 @@ from hypothesis.internal.conjecture import providers
 
 from portal.core import storage_probes
 from portal.jobs import workers
+from tests import leftovers
 from tests.browsing import (  # noqa: F401
     browser,
     check_page,
@@ -36,7 +37,6 @@ from tests.browsing import (  # noqa: F401
     traffic,
 )
 from tests.buckets import bucket_files, bucket_store  # noqa: F401
-from tests.leftovers import pytest_fixture_setup, pytest_runtest_teardown  # noqa: F401
 from tests.quick_jobs import (  # noqa: F401
     archives_unheard,
     designs_without_limit,
@@ -94,6 +94,11 @@ def no_worker():
     the job's limits."""
     yield
     workers._process.worker, workers._process.capacity = "", None
+
+
+def pytest_configure(config):
+    # The hooks of a conftest hear nothing of the fixtures of a session.
+    config.pluginmanager.register(leftovers)
 
 
 def slow_tests() -> set[str]:

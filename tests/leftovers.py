@@ -29,7 +29,7 @@ WAITING_PROCESSES = (
     "multiprocessing.forkserver",
 )
 # Libraries set them when they are imported; the last is pytest's own.
-LASTING_VARIABLES = ("KMP_", "TORCH", "PYTEST_CURRENT_TEST")
+LASTING_VARIABLES = ("KMP_", "TORCH", "MOONSHINE_", "PYTEST_CURRENT_TEST")
 
 
 class Surroundings:
@@ -42,13 +42,18 @@ class Surroundings:
         self.processes: set[int] = set()
         self.strangers: set[int] = set()
         self.row_makers: set[str] = set()  # fixtures whose rows several tests read
+        self.variables: set[str] = set()  # those that such a fixture changes
         self.include_all()
 
     def include_all(self) -> None:
         """What is there now is not of one test."""
+        self.include_running()
+        self.environment, self.folder = read_environment(), Path.cwd()
+
+    def include_running(self) -> None:
+        """What runs now is not of one test."""
         self.threads = set(threading.enumerate())
         self.processes |= set(self.find_processes())
-        self.environment, self.folder = _read_environment(), Path.cwd()
 
     def find_processes(self) -> dict[int, str]:
         """Numbers and commands of what this process, or what it started, has started and is not known."""
@@ -94,8 +99,7 @@ class Surroundings:
             for number in self.find_processes():
                 with suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
-        if (environment := _read_environment()) != self.environment:
-            changed = {name for name, _ in environment.items() ^ self.environment.items()}
+        if changed := find_changes(self.environment) - self.variables:
             left.append(f"the environment with another {', '.join(sorted(changed))}")
             for name in changed:
                 os.environ.pop(name, None)
@@ -108,8 +112,13 @@ class Surroundings:
         return left
 
 
-def _read_environment() -> dict[str, str]:
+def read_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(LASTING_VARIABLES)}
+
+
+def find_changes(environment: dict[str, str]) -> set[str]:
+    """The variables that are others now, new or gone."""
+    return {name for name, _ in environment.items() ^ read_environment().items()}
 
 
 def _find_parents(number: int) -> list[int]:
@@ -134,13 +143,16 @@ surroundings = Surroundings()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef):
+    if fixturedef.scope == "function":
+        return (yield)
+    before = read_environment()
     try:
         return (yield)
     finally:
-        if fixturedef.scope != "function":
-            surroundings.include_all()
-            if "django_db_blocker" in fixturedef.argnames and fixturedef.argname != "django_db_setup":
-                surroundings.row_makers.add(fixturedef.argname)
+        surroundings.include_running()
+        surroundings.variables |= find_changes(before)
+        if "django_db_blocker" in fixturedef.argnames and fixturedef.argname != "django_db_setup":
+            surroundings.row_makers.add(fixturedef.argname)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
