@@ -1,7 +1,7 @@
 // Sends an archive of a submission or a corpus by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
 // A file is known by the SHA-256 of its content: the portal says what it has of that, and refuses what turns out to be another.
 
-import { hashFile } from "./sha256.js";
+import { sha256 as startHash } from "../vendor/js-sha256/sha256-1.0.0.min.mjs"; // the browser's own takes only what fits into memory
 
 const form = document.getElementById("upload");
 const panel = document.getElementById("sending");
@@ -9,6 +9,7 @@ const part = (name) => document.getElementById(name);
 const token = form?.querySelector("[name=csrfmiddlewaretoken]").value;
 
 const PART_BYTES = 64 * 2 ** 20;
+const PIECE_BYTES = 2 ** 20; // the page answers between two of them
 const RETRY_MS = [0, 500, 1000, 2000, 3000, 5000, 10000, 15000, 20000, ...Array(2 * 60 * 24).fill(30000)]; // for a day
 const ASK_AGAIN_MS = [200, 1000, 3000, 6000];
 const RATE_OVER_MS = 8000;
@@ -304,7 +305,12 @@ function prepare(file, address) {
 async function hashShown(file) {
   if (hashes.has(file)) return hashes.get(file);
   enter("reading", "The file is read first, so that the portal knows it again.");
-  const sha256 = await hashFile(file, (done) => showProgress(done, file.size));
+  const digest = startHash.create();
+  for (let start = 0; start < file.size; start += PIECE_BYTES) {
+    digest.update(await file.slice(start, start + PIECE_BYTES).arrayBuffer());
+    showProgress(Math.min(file.size, start + PIECE_BYTES), file.size);
+  }
+  const sha256 = digest.hex();
   samples = [];
   hashes.set(file, sha256);
   return sha256;

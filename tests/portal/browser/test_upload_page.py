@@ -370,18 +370,6 @@ def test_file_that_was_submitted_is_found_again(new_page, owner, team, archive):
     assert (Submission.objects.count(), Upload.objects.count()) == (1, 1)
 
 
-@pytest.mark.parametrize("length", [0, 1, 55, 56, 63, 64, 65, 119, 120, 1000, 3 * MEBIBYTE + 7])
-def test_page_hashes_files_as_all_do(new_page, owner, team, tmp_path, length):
-    path = tmp_path / "file.zip"
-    path.write_bytes(bytes(7 * number % 251 for number in range(length)))
-    page = new_page(owner)
-    page.goto(PAGE)
-    choose(page, path)
-    words = "import(address).then(({ hashFile }) => hashFile(document.getElementById('file').files[0], () => {}))"
-    found = page.evaluate(f"address => {words}", "/static/portal/sha256.js")
-    assert found == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def test_refused_at_the_end_and_submitted_later(new_page, owner, team, archive):
     upload = unfinished(team, archive, archive.stat().st_size - 1)
     page = new_page(owner)
