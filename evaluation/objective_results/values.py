@@ -370,18 +370,21 @@ def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[NumberIdent
     """
     ranking = track.ranking
     attack = AttackModel(ranking.attack_model) if ranking else averaged_attacks(recipe)[-1]
+    ranked_by = {(one.metric, one.estimator) for one in (ranking.privacy, *ranking.utilities)} if ranking else set()
     gates = ranking.gates if ranking else ()
-    gated = {(gate.metric, name) for gate in gates for group in gate.groups for name in group}
+    gated = [(gate.metric, gate.estimator, name) for gate in gates for group in gate.groups for name in group]
+    asked: dict[tuple[str, str, str], bool] = {}
     for average in track.averages:
-        ranked_by = {ranking.privacy.metric, *(one.metric for one in ranking.utilities)} if ranking else set()
         for split, weights in average.weights.items():
+            ranks = (average.metric, average.estimator) in ranked_by and ranking is not None and split == ranking.split
             for name in weights:
-                one = recipe.data_sets[name]
-                gender = Gender(one.gender) if one.role == "trial" else Gender.ALL
-                identity = NumberIdentity(name, gender, average.metric, average.estimator)
-                is_averaged = ranking is not None and average.metric in ranked_by and split == ranking.split
-                is_ranked = is_averaged or (average.metric, name) in gated
-                yield with_speech(recipe, identity, attack_model=attack), is_ranked
+                key = average.metric, average.estimator, name
+                asked[key] = ranks or asked.get(key, False)
+    for (metric, estimator, name), is_ranked in (asked | dict.fromkeys(gated, True)).items():
+        one = recipe.data_sets[name]
+        gender = Gender(one.gender) if one.role == "trial" else Gender.ALL
+        identity = NumberIdentity(name, gender, metric, estimator)
+        yield with_speech(recipe, identity, attack_model=attack), is_ranked
 
 
 def select_complete(
