@@ -293,7 +293,7 @@ def _row(name: str, path: Path, joined: JoinedScores, measured: Mapping[str, obj
     row |= {key: getattr(joined, key) for key in ("missing", "not_finite")}
     if measured is None:
         return row | {"metrics": None, "reason": _without_numbers(joined)}
-    return row | measured
+    return row | dict(measured)
 
 
 def _measured_content(one: _Result) -> dict[str, object]:

@@ -58,6 +58,7 @@ AVERAGED_BEYOND = (
     "inverted_targets",
 )
 DETECTION = frozenset([*(metric for metric, _ in MEASURES), *BEYOND])
+NO_INTERVALS = "No intervals: too few or unknown speakers, or one value in every resample of them."
 NO_GAIN = 1e-9  # dB: of a gain that is 0 but for rounding
 SATURATED = "0 dB: scores are saturated, or voices unchanged"
 AVERAGE = "average_"

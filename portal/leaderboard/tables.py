@@ -20,6 +20,7 @@ from common.tables import ARIA_SORT, Cell, Column, Group, Order, Row, Table, pla
 from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.objective_results.attack_strength import NOT_RELIABLE
+from evaluation.objective_results.values import NO_INTERVALS
 from evaluation.protocols.published import PublishedNumber, PublishedSystem
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Miss, Place, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
@@ -479,7 +480,7 @@ def _caption(lines: Sequence[LeaderboardLine]) -> str:
     if words and not all(has_intervals):
         words = "Beneath each number: its 95 % interval, where it can be estimated."
     elif ours and not words:
-        words = "No intervals: speakers are too few or unknown."
+        words = NO_INTERVALS
     shared = " Under Group, a shared letter: overlapping intervals." if any(line.group for line in lines) else ""
     return words + shared
 

@@ -30,7 +30,7 @@ from evaluation.app.runs.selectors import (
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results.attack_strength import Reliability
-from evaluation.objective_results.values import ATTACKS, AVERAGE, Basis, Number, ObjectiveValues
+from evaluation.objective_results.values import ATTACKS, AVERAGE, NO_INTERVALS, Basis, Number, ObjectiveValues
 from evaluation.objective_results.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
 from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Note, Rung, read_ladders
 from portal.systems.engines.forms import list_unfinished
@@ -400,7 +400,7 @@ def voices_table(attackers: Sequence[Attacker]) -> Table:
             groups.append(number_group(_title_of(place), [row]))
     of_sets = (number for one in attackers if one.is_own for number in one.numbers.values() if not number.is_average)
     lacks = any((one.metric.key, one.identity.estimator) in VOICES and not one.has_interval for one in of_sets)
-    caption = "By trial set; n counts speakers." + " No interval: too few speakers to estimate one." * lacks
+    caption = "By trial set; n counts speakers." + f" {NO_INTERVALS}" * lacks
     note = (
         "G_VD is 0 dB where anonymised voices are as distinct as the original ones, and negative where they are less "
         "distinct. De-identification is 1 where anonymised voices resemble their own originals no more than others."

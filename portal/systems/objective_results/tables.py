@@ -20,6 +20,7 @@ from evaluation.objective_results.values import (
     AVERAGE,
     BEYOND,
     DETECTION,
+    NO_INTERVALS,
     PREDICTED,
     SATURATED,
     Basis,
@@ -182,7 +183,7 @@ class TableMaker:
         ]
         if any(rates):
             return "" if all(rates) else " Intervals where they can be estimated."
-        return " No intervals: too few or unknown speakers." if rates else ""
+        return f" {NO_INTERVALS}" if rates else ""
 
     def _cell(self, number: Number | None, digits: int | None = None) -> Cell:
         if number is None:

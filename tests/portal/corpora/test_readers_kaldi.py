@@ -204,6 +204,14 @@ def test_a_refused_line_is_one_problem(tmp_path):
     assert errors == [("pipe-refused", f"{ENROLLS}/wav.scp"), ("unknown-gender", f"{TRIALS}/spk2gender")]
 
 
+def test_recordings_that_segments_cut_are_one_problem(tmp_path):
+    corpora.kaldi(tmp_path)
+    (tmp_path / TRIALS / "segments").write_text("13-a rec 0.0 1.0\n")
+    draft = read_corpus(tmp_path)
+    errors = [(each.code, each.file) for each in draft.problems if each.severity is Severity.ERROR]
+    assert errors == [("segments-refused", f"{TRIALS}/segments")]
+
+
 def test_a_missing_list_is_one_problem(tmp_path):
     corpora.kaldi(tmp_path)
     for file in ("text", "wav.scp", "spk2gender"):
