@@ -426,6 +426,17 @@ def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, tea
     assert vp("results", system.name, "--csv")[1].startswith("system,version,data_set")
 
 
+def test_results_mark_linkability_of_few_targets(vp, team, monkeypatch):
+    monkeypatch.setattr("evaluation.metrics.linkability.FEW_TARGETS", 600)
+    linked = number(team.edition, "linkability", "", "libri_test_trials_f", 0.25)
+    make_objective_run(make_submission(make_team_system(team)), [linked])
+    said = vp("results", "T11-p1", "--all")[1]
+    [row] = [line for line in said.splitlines() if "Linkability" in line]
+    assert "0.25*" in row
+    assert "* libri test trials f, semi-informed: unreliable: 548 target trials." in " ".join(said.split())
+    assert "unreliable: 548 target trials" in vp("results", "T11-p1", "--csv")[1]
+
+
 def test_results_say_state_rank_and_that_a_version_was_withdrawn(vp, team):
     submission = make_submission(make_team_system(team))
     make_objective_run(submission, ranked_numbers(team.edition, eer=16.0, wer=8.5))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from common.progress import ignore_progress
 from evaluation.attackers.training import features
 from evaluation.attackers.training.corpus import TrainingUtterance, cut
 from evaluation.attackers.training.recipe import PRESETS, with_variant
-from evaluation.attackers.training.train import plan_training, train
+from evaluation.attackers.training.train import _own_eer, plan_training, train
 from evaluation.attackers.training.trained_attacker import (
     CHECKPOINT,
     DESCRIPTION,
@@ -294,3 +295,14 @@ def test_plan_counts_what_a_training_does():
     spane = plan_training([10.0] * 1000, PRESETS["spane"], 40)
     assert round(spane.parameters / 1e6, 1) == 20.8
     assert spane.bytes_needed > 16 * spane.parameters
+
+
+def test_own_eer_of_vectors_that_are_all_alike_is_open():
+    segments = SimpleNamespace(
+        source=np.array([0, 0, 1, 1]), training_rows=np.array([0, 2]), validation_rows=np.array([1, 3])
+    )
+    alike = np.ones((2, 4), np.float32)
+    found = _own_eer(alike, alike, segments)
+    assert found == {"own_eer_open": "equal scores leave the EER anywhere from 0.0 to 100.0 %"}
+    apart = np.array([[1, 0], [0, 1]], np.float32)
+    assert _own_eer(apart, apart, segments) == {"own_eer": 0.0}
