@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from common.errors import CommandError
-from common.problems import has_errors
-from common.terminal import FINE, NONE, PROBLEMS, print_json, print_message, print_table, print_text
+from common.problems import Severity, has_errors
+from common.terminal import FINE, NONE, PROBLEMS, print_json, print_message, print_paragraph, print_table, print_text
 from evaluation.cli import tables
 from evaluation.formats.results import NumberIdentity, ReportedNumber
 from evaluation.metrics.catalogue import Direction, find_metric
+from evaluation.objective_results.recomputation import TestKey, test_key
+from evaluation.objective_results.results.folders import SystemResults
+
+Notes = Mapping[TestKey, str]
 
 DESCRIPTION = (
     "Two results side by side. Each is a result file, a results directory, or FOLDER/SYSTEM for one of several systems "
@@ -48,12 +53,20 @@ def run(options: argparse.Namespace) -> int:
         )
     same = first.system == second.system
     names = (str(options.first), str(options.second)) if same else (first.system, second.system)
+    notes = _find_faulty_tests(first), _find_faulty_tests(second)
     if options.json:
-        rows = [_row(one, sides[0], sides[1]) for one in identities]
+        rows = [
+            _row(one, sides[0], sides[1])
+            | {
+                f"{side}_note": found.get(test_key(one), "")
+                for side, found in zip(("first", "second"), notes, strict=True)
+            }
+            for one in identities
+        ]
         print_json({"first": names[0], "second": names[1], "numbers": rows})
     else:
-        _print_all(identities, sides[0], sides[1], names)
-    faulty = [one.system for one in (first, second) if has_errors(one.problems)]
+        _print_all(identities, sides[0], sides[1], names, notes)
+    faulty = [name for name, one in zip(names, (first, second), strict=True) if has_errors(one.problems)]
     for name in faulty:
         print_message(f"{name}: the files have errors, so the numbers may mislead; `verify` names them.")
     return PROBLEMS if faulty else FINE
@@ -64,16 +77,35 @@ def _print_all(
     first: dict[NumberIdentity, ReportedNumber],
     second: dict[NumberIdentity, ReportedNumber],
     names: tuple[str, str],
+    notes: tuple[Notes, Notes],
 ) -> None:
     for name in dict.fromkeys(tables.family(one) for one in identities):
         rows = []
         for one in (each for each in identities if tables.family(each) == name):
             a, b = first.get(one), second.get(one)
-            values = [tables.written(reported) if reported else NONE for reported in (a, b)]
-            rows.append([*tables.label_of(one), *values, _difference(a, b), _better(a, b, names)])
+            marks = ["*" if test_key(one) in found else "" for found in notes]
+            values = [
+                tables.written(reported) + mark if reported else NONE
+                for reported, mark in zip((a, b), marks, strict=True)
+            ]
+            compared = [NONE, ""] if any(marks) else [_difference(a, b), _better(a, b, names)]
+            rows.append([*tables.label_of(one), *values, *compared])
         print_text(f"{name}\n")
         print_table(["data set", "gender", "test", "metric", *names, "difference", "better"], rows, indent="  ")
         print_text()
+
+    for name, found in zip(names, notes, strict=True):
+        for note in dict.fromkeys(found.values()):
+            print_paragraph(f"* {name}: {note}")
+
+
+def _find_faulty_tests(result: SystemResults) -> Notes:
+    """By test, what is wrong with its scores, whose numbers are then of another test or open."""
+    errors: dict[str, str] = {}
+    for problem in result.problems:
+        if problem.severity is Severity.ERROR:
+            errors.setdefault(problem.file, problem.sentence())
+    return {test_key(file): errors[file.name] for file in result.scores if file.name in errors}
 
 
 def _delta(a: ReportedNumber | None, b: ReportedNumber | None) -> float | None:

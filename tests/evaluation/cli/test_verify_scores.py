@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 
 import pytest
 
@@ -287,3 +288,16 @@ def test_score_files_and_numbers_of_both_models_are_told_apart(written_submissio
     assert len({(one.data_set, one.training, one.enrolment, one.speech) for one in system.scores}) == 12
     assert {one.identity for one in system.repeated} <= {one.identity for one in system.reported_numbers}
     assert {one.identity.attack_model for one in system.repeated if one.identity.enrolment} == set(AttackModel)
+
+
+def test_compare_marks_numbers_whose_scores_have_errors(shell, small_submission, tmp_path):
+    other = tmp_path / "other" / STAMP
+    shutil.copytree(tmp_path / STAMP, other)
+    scores = other / TEST / "scores"
+    scores.write_text("".join(f"{line.rsplit(' ', 1)[0]} 0.5\n" for line in scores.read_text().splitlines()))
+    answer = shell("compare", tmp_path / STAMP, other, "--json")
+    rows = [row for row in answer.json["numbers"] if row["metric"] == "eer"]
+    assert answer.code == 1
+    assert rows
+    assert all("expected scores that differ between trials, found one score, 0.5" in row["second_note"] for row in rows)
+    assert "* " in shell("compare", tmp_path / STAMP, other).out
