@@ -23,9 +23,9 @@ from listening.app.models import Item, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.interface_words import count_missing, ships_words
-from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, judge_plan, plan_problems
+from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
-from listening.app.studies.services import DESIGN_JOB
+from listening.app.studies.services import DESIGN_JOB, PRESETS, explain_size
 from listening.app.studies.settings import (
     DEFAULT_PARAMETERS,
     OWN_SIGNS,
@@ -116,6 +116,8 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
     places = blocks["made"] or study.evaluators
     verdict = judge_plan(study) if is_undesigned and not is_busy else PlanVerdict([], is_tried=False)
+    heard = [one.submission for one in study.systems.select_related("submission")] if verdict.problems else []
+    preset = request.GET.get("preset", "") if is_undesigned and not verdict.problems else ""
     link, note = evaluator_link(study, request)
     return {
         "study": study,
@@ -125,6 +127,8 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "job": study.job,
         "is_busy": is_busy,
         "plan_problems": verdict.problems,
+        "ways": find_ways_out(study, systems=heard, data_sets=study.data_sets.all()) if heard else [],
+        "size_note": explain_size(study, preset) if preset in PRESETS else None,
         "systems": _systems(study),
         "left_out": selectors.systems_left_out(study) if study.state in (State.DRAFT, State.PREPARED) else [],
         "plan": plan_facts(study),
@@ -489,6 +493,8 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
     else:
         verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, seconds=seconds)
     page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}
+    if verdict.problems and not form_problems:
+        page["ways"] = find_ways_out(tried, systems=submissions, data_sets=data_sets)
     try:
         page |= _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
     except DesignError as error:  # no system

@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from time import thread_time
 from types import MappingProxyType
@@ -22,10 +23,19 @@ from typing import Any
 import numpy as np
 from django.core.cache import cache
 from django.db.models import Count, Max
+from django.http import QueryDict
+from django.utils.http import urlencode
 
 from listening.app.models import Item, Study
 from listening.app.studies import stored_design
-from listening.app.studies.rules import NUMBERS, PLAN_FIELDS, has_pairs, plan_number_problems, right_ratings
+from listening.app.studies.rules import (
+    NUMBERS,
+    PLAN_FIELDS,
+    RELAXATIONS,
+    has_pairs,
+    plan_number_problems,
+    right_ratings,
+)
 from listening.app.studies.selectors import StimulusPool, heard_submissions, make_pool, name_codes, set_problems
 from listening.design.allocation import allocate, extend
 from listening.design.ordering import insert_controls
@@ -44,6 +54,12 @@ LONGEST_KEY = 200
 VERDICT_KEPT_S = 3600  # of whether a plan can be met
 DESIGNED_AT_ONCE_AT_MOST = 500  # trials: with more nobody waits for a page
 TRIED_IN_REQUEST_S = 1.0  # of the processor, for as many trials or fewer
+WAYS_TRIED_FOR_S, WAY_TRIED_FOR_S = 4.0, 0.4
+SHORTER = (0.75, 0.6, 0.5, 0.4, 0.33, 0.25, 0.17)  # parts of a session
+FILLABLE = (
+    *("evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials"),
+    *("bridge_trials", "board_samples", "relaxations"),
+)
 _RELATIONS = frozenset({"systems", "data_sets"})
 NO_SYSTEMS = "Choose at least one system: a study compares anonymised with original speech."
 
@@ -220,6 +236,68 @@ def judge_plan(
 def plan_problems(study: Study, **more: Any) -> list[str]:
     """Why no design can be made of a plan, as sentences; empty where one can be made. As `judge_plan`."""
     return judge_plan(study, **more).problems
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """A change after which a design can be made of a plan. `values`: by field of the study."""
+
+    words: str
+    values: Mapping[str, Any]
+
+    @property
+    def query(self) -> str:
+        """The values as an address has them."""
+        return urlencode(self.values, doseq=True)
+
+
+def read_filled(query: QueryDict) -> dict[str, Any]:
+    """Return the values of a way out that an address has, for the form of a study."""
+    return {name: query.getlist(name) if name == "relaxations" else query[name] for name in FILLABLE if name in query}
+
+
+def find_ways_out(study: Study, *, systems: Iterable[Submission], data_sets: Iterable[DataSet]) -> list[WayOut]:
+    """Return what would do where no design can be made of a plan, each tried as far as a page may wait.
+
+    Rules that may be relaxed, practice and control trials that may be left out, and the longest shorter session; where
+    nothing of it helps alone, the longest session with the rest of it together.
+
+    Args:
+        study, systems, data_sets: as of `judge_plan`.
+    """
+    submissions, sets, end = list(systems), list(data_sets), thread_time() + WAYS_TRIED_FOR_S
+
+    def works(values: Mapping[str, Any]) -> bool:
+        tried = copy(study)
+        for name, value in values.items():
+            setattr(tried, name, value)
+        if judge_plan(tried, systems=submissions, data_sets=sets).problems or thread_time() > end:
+            return False
+        return not judge_plan(tried, systems=submissions, data_sets=sets, seconds=WAY_TRIED_FOR_S).problems
+
+    is_rating = study.form == Study.Form.RATING
+    others = [one for one in RELAXATIONS if is_rating and one not in study.relaxations]
+    relaxed = [WayOut(f"Allow that {RELAXATIONS[one]}", {"relaxations": [*study.relaxations, one]}) for one in others]
+    beside = {name: 0 for name in ("practice_trials", "gold_trials", "bridge_trials") if getattr(study, name)}
+    bare = [WayOut("Leave out practice and control trials", beside)] if beside else []
+    found = [one for one in (*relaxed, *bare) if works(one.values)]
+    every = {"relaxations": list(RELAXATIONS)} if is_rating else {}
+    for more, words in (({}, ""), (every | beside, ", with every rule relaxed, without practice and control")):
+        if shorter := next(filter(works, (more | one for one in _shorter_sessions(study))), None):
+            found.append(WayOut(f"Shorter sessions, of {shorter['trials_per_evaluator']} trials{words}", shorter))
+        if found:
+            break
+    return found
+
+
+def _shorter_sessions(study: Study) -> Iterator[dict[str, int]]:
+    """Yield fewer and fewer trials, with the same part of originals."""
+    trials, share = study.trials_per_evaluator, study.originals_per_evaluator / max(1, study.trials_per_evaluator)
+    for fewer in dict.fromkeys(round(part * trials) for part in SHORTER):
+        if not 0 < fewer < trials:
+            continue
+        of_ratings = {"originals_per_evaluator": round(share * fewer)} if study.form == Study.Form.RATING else {}
+        yield {"trials_per_evaluator": fewer, **of_ratings}
 
 
 def keep_verdict(

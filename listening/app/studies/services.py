@@ -11,6 +11,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import thread_time
@@ -26,6 +27,8 @@ from listening.app.studies.planning import (
     DESIGNED_AT_ONCE_AT_MOST,
     TRIED_IN_REQUEST_S,
     OutOfTime,
+    WayOut,
+    find_ways_out,
     judge_plan,
     limit_time,
 )
@@ -465,27 +468,44 @@ def _choose_size(study: Study, preset: str, systems: list[Submission], data_sets
     return (with_room or untried or sizes)[-1]
 
 
-APART = "Practice and control trials have recordings of their own, which are not counted here."
+LONGER = "“Make the design” searches for longer than a page waits"
 
 
-def explain_size(study: Study, preset: str) -> str:
-    """Why a new study is smaller than the largest size of its preset, and what gives more; empty where it is not."""
-    largest, wanted = _sizes(study.form, preset)[0], copy(study)
+@dataclass(frozen=True)
+class SizeNote:
+    """Why a new study is smaller than the largest size of its preset. `ways`: to a larger one, each of which works."""
+
+    chosen: str
+    largest: str
+    why: list[str]
+    ways: list[WayOut]
+
+
+def explain_size(study: Study, preset: str) -> SizeNote | None:
+    """Return why a new study is smaller than the largest size of its preset, and what gives more; else None."""
+    largest = _sizes(study.form, preset)[0]
     if all(getattr(study, field) == value for field, value in largest.items()):
-        return ""
-    for field, value in largest.items():
-        setattr(wanted, field, value)
-    said = [f"The portal chose {_size_in_words(study)}: it tries only the sizes of the preset. “Edit” takes any size."]
-    found_none = f"The largest of the preset is {_size_in_words(wanted)}. No design of it was found"
-    if problems := judge_plan(study).problems:
-        said += ["It found no design of this size either:", *problems]
-    elif problems := judge_plan(wanted).problems:
-        said += [f"{found_none}:", *problems, *([APART] if wanted.practice_trials + wanted.gold_trials else [])]
-    else:
-        room = _room_problem(wanted, list(study.data_sets.all()))
-        said += [f"{found_none}, while the page waited; “Design” searches longer.", *filter(None, [room])]
-    ways = ["import recordings", "choose other data sets", *(["relax a rule"] if study.form == Form.RATING else [])]
-    return f"{' '.join(said)} For a larger one {', '.join(ways[:-1])} or {ways[-1]}."
+        return None
+    wanted = _with_size(study, largest)
+    sets = list(study.data_sets.all())
+    submissions = [one.submission for one in study.systems.select_related("submission")]
+    problems = judge_plan(wanted).problems
+    found = find_ways_out(wanted, systems=submissions, data_sets=sets) if problems else [WayOut(LONGER, {})]
+    ways = []
+    for way in found:
+        values = largest | way.values
+        sized = _with_size(study, values)
+        if sized.evaluators * sized.trials_per_evaluator > study.evaluators * study.trials_per_evaluator:
+            ways.append(WayOut(f"{sized.evaluators} × {sized.trials_per_evaluator}: {way.words}", values))
+    why = problems or list(filter(None, [_room_problem(wanted, sets)]))
+    return SizeNote(_size_in_words(study), _size_in_words(wanted), why, ways)
+
+
+def _with_size(study: Study, size: Mapping[str, Any]) -> Study:
+    sized = copy(study)
+    for field, value in size.items():
+        setattr(sized, field, value)
+    return sized
 
 
 def _size_in_words(study: Study) -> str:

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from listening.app.models import Study
 from listening.app.studies import pages, rules, selectors, services
 from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm
+from listening.app.studies.planning import read_filled
 from listening.app.studies.rules import StudyProblems
 from listening.design.requirements import DesignError
 from portal.accounts.access import View, member_action, member_page
@@ -108,9 +109,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
     study = form.save() if form.is_valid() else None
     if study is not None:
         messages.success(request, f"{study} was created from the edition. “Edit” changes its settings.")
-        if reason := services.explain_size(study, form.cleaned_data["preset"]):
-            messages.warning(request, reason)
-        return redirect(study)
+        return redirect(f"{study.get_absolute_url()}?{urlencode({'preset': form.cleaned_data['preset']})}")
     context = {"form": form, "no_edition": no_edition}
     return render(request, "listening/studies/new.html", context, status=422 if form.errors else 200)
 
@@ -121,11 +120,13 @@ study_detail = require_safe(study_page(_detail))
 @study_page
 def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
     form = StudyForm(request.POST if request.method == "POST" else None, study=study)
+    filled = {} if form.is_bound or study.is_launched else read_filled(request.GET)
+    form.initial |= filled
     changed = form.save(by=request.user) if form.is_valid() else None
     if changed is not None:
         messages.success(request, "The listening test is saved.")
         return redirect(changed)
-    context = {"study": study, "form": form} | pages.planner(study, form, seconds=0)
+    context = {"study": study, "form": form, "is_filled": bool(filled)} | pages.planner(study, form, seconds=0)
     return render(request, "listening/studies/edit.html", context, status=422 if form.errors else 200)
 
 

@@ -1,5 +1,6 @@
 """Studies from edition to launch: services, forms and pages as an organizer meets them."""
 
+import html
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from listening.app.studies import services
 from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.pages import RATED_ONCE, _platform, planner
-from listening.app.studies.planning import plan_problems
+from listening.app.studies.planning import find_ways_out, plan_problems
 from listening.app.studies.rules import StudyProblems
 from listening.app.studies.services import close_study, make_study
 from portal.challenges.models import TrialList
@@ -63,7 +64,7 @@ def test_new_study_takes_what_the_edition_holds(client, edition):
     add_system(edition, "T09-p1", state="refused")
     sent = {"edition": edition.pk, "title": "First hearing", "name": "first", "form": "rating", "preset": "small"}
     response = client.post(reverse("studies:new"), sent)
-    assert (response.status_code, response.url) == (302, "/studies/first/")
+    assert (response.status_code, response.url) == (302, "/studies/first/?preset=small")
     study = Study.objects.get()
     assert [one.code for one in study.systems.all()] == ["T01-p1", "T02-p1"]
     assert {one.role for one in study.data_sets.all()} == {"trial", "enrolment"}
@@ -82,7 +83,7 @@ def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition
     assert (sent["title"], sent["preset"], sent["keep_months"]) == (f"Listening test of {edition}", "small", 12)
     response = client.post(reverse("studies:new"), sent | {"edition": edition.pk, "responsible": "A university"})
     study = Study.objects.get()
-    assert response.url == study.get_absolute_url()
+    assert response.url == f"{study.get_absolute_url()}?preset=small"
     assert study.name == f"listening-test-of-{edition.title.lower().replace(' ', '-')}"
     assert (study.responsible, study.keep_months, study.contact) == ("A university", 12, edition.organizers.get().email)
 
@@ -173,48 +174,62 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     beside = study.practice_trials + study.gold_trials
     numbers = f"{study.evaluators} evaluators × {study.trials_per_evaluator} trials "
     numbers += f"{f'with {beside} more for' if beside else 'without'} practice and control"
-    assert f"The portal chose {numbers}: it tries only the sizes of the preset. “Edit” takes any size." in page
-    largest = "The largest of the preset is 12 evaluators × 24 trials with 4 more for practice and control"
-    assert f"{largest}. No design of it was found: Repeats: 24 trials" in page
-    assert services.APART in page
-    assert "more trial utterances" in page
-    assert "For a larger one import recordings, choose other data sets or relax a rule." in page
+    assert f"{numbers}: as many as there are recordings for" in page
+    assert "The preset goes up to 12 evaluators × 24 trials with 4 more for practice and control." in page
+    assert "Repeats: 24 trials" in page
+    assert re.search(r">12 × \d+: [^<]+</a>", page)
     some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
     page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some", "title": "B"}, follow=True)
-    sentence = (
-        "while the page waited; “Design” searches longer. For sessions of 28 trials, practice and control among them, "
-    )
-    assert f"{sentence}recordings are few: 32 of trial sets and 32 of enrolment sets." in page.content.decode()
+    page = page.content.decode()
+    assert f"12 × 24: {services.LONGER}" in page
+    assert "recordings are few: 32 of trial sets and 32 of enrolment sets." in page
     none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
     page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none", "title": "C"}, follow=True)
-    assert "The portal chose" not in page.content.decode(), "no recordings are the reason"
+    assert "as there are recordings for" not in page.content.decode(), "no recordings are the reason"
     study = Study.objects.get(name="none")
     assert (study.evaluators, study.trials_per_evaluator) == (12, 24)
     many = make_heard_edition(organizer=organizer, speakers=8, utterances=10)
     page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many", "title": "D"}, follow=True)
-    assert "The portal chose" not in page.content.decode()
+    assert "as there are recordings for" not in page.content.decode()
 
 
 @pytest.mark.parametrize("form", ["rating", "linkability", "transcription"])
 @pytest.mark.parametrize("preset", ["2022", "small"])
 @pytest.mark.parametrize(("speakers", "utterances"), [(2, 1), (4, 3), (4, 6)])
 def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypatch, form, preset, speakers, utterances):
-    """Other numbers than the preset's are named, never the same twice; reasons are those of trying them."""
+    """Other numbers than the preset's are named; each way to a larger size can be designed."""
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
     edition = make_heard_edition(organizer=organizer, speakers=speakers, utterances=utterances)
     study = make_study(edition=edition, by=None, name="few", title="Few", form=form, preset=preset)
-    said = services.explain_size(study, preset)
+    note = services.explain_size(study, preset)
     largest = services._sizes(form, preset)[0]
-    assert bool(said) == any(getattr(study, field) != value for field, value in largest.items())
-    if not said:
-        return
-    problems = plan_problems(study)
-    assert ("no design of this size either" in said) == bool(problems)
-    assert all(one in said for one in problems)
-    assert ("relax a rule" in said) == (form == "rating")
-    if not problems:
-        chosen, wanted = re.search(r"chose (.*?): .* of the preset is (.*?)[.] No", said).groups()
-        assert chosen != wanted
+    assert (note is not None) == any(getattr(study, field) != value for field, value in largest.items())
+    for way in note.ways if note else []:
+        larger = services._with_size(study, way.values)
+        assert larger.evaluators * larger.trials_per_evaluator > study.evaluators * study.trials_per_evaluator
+        assert plan_problems(larger) == []
+
+
+def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, organizer):
+    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
+    asked = {"edition": edition.pk, "title": "Few", "name": "few", "form": "rating", "preset": "small"}
+    page = client.post(reverse("studies:new"), asked, follow=True).content.decode()
+    link = html.unescape(re.findall(r'href="(/studies/few/edit/[?][^"]+)#plan"', page)[0])
+    filled = client.get(link).content.decode()
+    trials = re.search(r"trials_per_evaluator=(\d+)", link)[1]
+    assert f'name="trials_per_evaluator" value="{trials}"' in filled
+    assert "Values are filled in below" in filled
+
+
+def test_plan_without_a_design_says_what_would_do(organizer):
+    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
+    study = make_study(edition=edition, by=None, name="few", title="Few", form="rating", preset="small")
+    study = services._with_size(study, {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12})
+    assert plan_problems(study)
+    systems = [one.submission for one in study.systems.all()]
+    ways = find_ways_out(study, systems=systems, data_sets=list(study.data_sets.all()))
+    assert ways
+    assert [plan_problems(services._with_size(study, way.values)) for way in ways] == [[]] * len(ways)
 
 
 def test_study_of_2022_has_its_numbers(edition):
