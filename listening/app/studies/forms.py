@@ -14,8 +14,9 @@ from listening.analysis.reading.inputs import AnalysisInputError
 from listening.app.models import Study
 from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
-from listening.app.studies.services import describe_presets, make_study
+from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING, PlanError
+from listening.app.studies.sizes import describe_presets
 from listening.design.requirements import DesignError
 from listening.tasks import RATED_TASKS
 from portal.challenges.models import DataSet, Edition

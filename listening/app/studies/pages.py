@@ -25,7 +25,7 @@ from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyFor
 from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
-from listening.app.studies.services import DESIGN_JOB, PRESETS, explain_size
+from listening.app.studies.services import DESIGN_JOB
 from listening.app.studies.settings import (
     DEFAULT_PARAMETERS,
     OWN_SIGNS,
@@ -33,6 +33,7 @@ from listening.app.studies.settings import (
     parse_questionnaire,
     parse_screening,
 )
+from listening.app.studies.sizes import PRESETS, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
 from listening.design.requirements import DesignError

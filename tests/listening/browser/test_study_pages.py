@@ -143,7 +143,7 @@ def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     page.get_by_label("Short name").fill("first-hearing")
     page.get_by_label("small:").check()
     page.get_by_role("button", name="Make the listening test").click()
-    page.wait_for_url("**/studies/first-hearing/")
+    page.wait_for_url("**/studies/first-hearing/?preset=*")
     page.get_by_role("link", name="Edit", exact=True).click()
     page.get_by_label("Pay per hour").fill("15")
     page.get_by_label("Seed").fill("2022")

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Study
-from listening.app.studies import services
+from listening.app.studies import services, sizes
 from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.pages import RATED_ONCE, _platform, planner
@@ -181,7 +181,7 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
     page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some", "title": "B"}, follow=True)
     page = page.content.decode()
-    assert f"12 × 24: {services.LONGER}" in page
+    assert f"12 × 24: {sizes.LONGER}" in page
     assert "recordings are few: 32 of trial sets and 32 of enrolment sets." in page
     none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
     page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none", "title": "C"}, follow=True)
@@ -201,11 +201,11 @@ def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypat
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
     edition = make_heard_edition(organizer=organizer, speakers=speakers, utterances=utterances)
     study = make_study(edition=edition, by=None, name="few", title="Few", form=form, preset=preset)
-    note = services.explain_size(study, preset)
-    largest = services._sizes(form, preset)[0]
+    note = sizes.explain_size(study, preset)
+    largest = sizes.list_sizes(form, preset)[0]
     assert (note is not None) == any(getattr(study, field) != value for field, value in largest.items())
     for way in note.ways if note else []:
-        larger = services._with_size(study, way.values)
+        larger = sizes.with_size(study, way.values)
         assert larger.evaluators * larger.trials_per_evaluator > study.evaluators * study.trials_per_evaluator
         assert plan_problems(larger) == []
 
@@ -224,12 +224,12 @@ def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, 
 def test_plan_without_a_design_says_what_would_do(organizer):
     edition = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
     study = make_study(edition=edition, by=None, name="few", title="Few", form="rating", preset="small")
-    study = services._with_size(study, {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12})
+    study = sizes.with_size(study, {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12})
     assert plan_problems(study)
     systems = [one.submission for one in study.systems.all()]
     ways = find_ways_out(study, systems=systems, data_sets=list(study.data_sets.all()))
     assert ways
-    assert [plan_problems(services._with_size(study, way.values)) for way in ways] == [[]] * len(ways)
+    assert [plan_problems(sizes.with_size(study, way.values)) for way in ways] == [[]] * len(ways)
 
 
 def test_study_of_2022_has_its_numbers(edition):

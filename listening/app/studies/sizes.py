@@ -1,0 +1,136 @@
+"""The sizes that a new study begins with: those of its preset, the largest for which there are recordings, and why."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+from listening.app.models import Study
+from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, WayOut, find_ways_out, judge_plan
+from portal.challenges.models import DataSet, Role
+from portal.submissions.models import Submission
+
+Form = Study.Form
+PRESETS = tomllib.loads(Path(__file__).with_name("presets.toml").read_text(encoding="utf-8"))
+SIZE = ("evaluators", "trials_per_evaluator", "originals_per_evaluator", "board_samples")
+BOARD_SAMPLES = 12
+ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so that a design is seldom found
+CHOSEN_IN_REQUEST_S, TRIED_FOR_S = 2.0, 0.5  # of the processor: for the size of a new study, and for each that is tried
+ROOM = 1.5  # recordings of each role for each trial of a session
+
+
+def describe_presets() -> list[tuple[str, str]]:
+    """The name of each preset with its largest sizes in words."""
+    words = "{} evaluators × {} trials for ratings, {} × {} for a voice map, {} × {} for a transcription"
+    forms = (Form.RATING, Form.LINKABILITY, Form.TRANSCRIPTION)
+    largest = {
+        name: words.format(*(number for form in forms for number in preset["sizes"][form][0][:2]))
+        for name, preset in PRESETS.items()
+    }
+    return [(name, preset["words"].format(sizes=largest[name])) for name, preset in PRESETS.items()]
+
+
+def choose_size(study: Study, preset: str, systems: list[Submission], data_sets: list[DataSet]) -> dict[str, Any]:
+    """The largest size of a preset that can be designed, as far as can be tried while a page waits.
+
+    Where recordings are scarce: with the trials beside the scored ones, or else without them. Without systems no design
+    can be tried: the largest.
+    """
+    sizes = list_sizes(study.form, preset)
+    if not systems:
+        return sizes[0]
+    none = dict.fromkeys(PRESETS[preset]["extras"], 0)
+    bare = [one | none for one in sizes if one["evaluators"] * one["trials_per_evaluator"] <= DESIGNED_AT_ONCE_AT_MOST]
+    untried, end = [], thread_time() + CHOSEN_IN_REQUEST_S
+    for size, is_scarce in (*((one, False) for one in sizes), *((one, True) for one in (*sizes, *bare))):
+        tried = copy(study)
+        for field, value in size.items():
+            setattr(tried, field, value)
+        if not is_scarce and explain_room(tried, data_sets):
+            continue
+        seconds = max(0, min(TRIED_FOR_S, end - thread_time()))
+        verdict = judge_plan(tried, systems=systems, data_sets=data_sets, seconds=seconds)
+        is_counted = size["evaluators"] * size["trials_per_evaluator"] > DESIGNED_AT_ONCE_AT_MOST
+        if not verdict.problems and (verdict.is_tried or is_counted):
+            return size
+        untried += [] if verdict.problems else [size]
+    with_room = [one for one in untried if one["evaluators"] >= ROOM_TO_EXCHANGE]
+    return (with_room or untried or sizes)[-1]
+
+
+LONGER = "“Make the design” searches for longer than a page waits"
+
+
+@dataclass(frozen=True)
+class SizeNote:
+    """Why a new study is smaller than the largest size of its preset. `ways`: to a larger one, each of which works."""
+
+    chosen: str
+    largest: str
+    why: list[str]
+    ways: list[WayOut]
+
+
+def explain_size(study: Study, preset: str) -> SizeNote | None:
+    """Return why a new study is smaller than the largest size of its preset, and what gives more; else None."""
+    largest = list_sizes(study.form, preset)[0]
+    if all(getattr(study, field) == value for field, value in largest.items()):
+        return None
+    wanted = with_size(study, largest)
+    sets = list(study.data_sets.all())
+    submissions = [one.submission for one in study.systems.select_related("submission")]
+    problems = judge_plan(wanted).problems
+    found = find_ways_out(wanted, systems=submissions, data_sets=sets) if problems else [WayOut(LONGER, {})]
+    ways = []
+    for way in found:
+        values = largest | way.values
+        sized = with_size(study, values)
+        if sized.evaluators * sized.trials_per_evaluator > study.evaluators * study.trials_per_evaluator:
+            ways.append(WayOut(f"{sized.evaluators} × {sized.trials_per_evaluator}: {way.words}", values))
+    why = problems or list(filter(None, [explain_room(wanted, sets)]))
+    return SizeNote(_size_in_words(study), _size_in_words(wanted), why, ways)
+
+
+def with_size(study: Study, size: Mapping[str, Any]) -> Study:
+    sized = copy(study)
+    for field, value in size.items():
+        setattr(sized, field, value)
+    return sized
+
+
+def _size_in_words(study: Study) -> str:
+    """Such as ``12 evaluators × 24 trials with 4 more for practice and control``."""
+    size = f"{study.evaluators} evaluators × {study.trials_per_evaluator}"
+    if study.form == Form.LINKABILITY:
+        return f"{size} boards of {study.board_samples} samples"
+    if study.form == Form.TRANSCRIPTION:
+        return f"{size} trials"
+    beside = study.practice_trials + study.gold_trials + study.bridge_trials
+    return f"{size} trials {f'with {beside} more for' if beside else 'without'} practice and control"
+
+
+def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:
+    """Why an allocation may take long to be found, or none is there; empty where a session leaves recordings over."""
+    counts = dict.fromkeys((Role.TRIAL, Role.ENROLMENT), 0)
+    for one in data_sets:
+        counts[Role(one.role)] += one.utterances.exclude(audio="").count()
+    trials = study.trials_per_evaluator + study.practice_trials + study.gold_trials + study.bridge_trials
+    if study.form != Form.RATING or ROOM * trials <= min(counts.values()):
+        return ""
+    return (
+        f"For sessions of {trials} trials, practice and control among them, recordings are few: "
+        f"{counts[Role.TRIAL]} of trial sets and {counts[Role.ENROLMENT]} of enrolment sets."
+    )
+
+
+def list_sizes(form: str, preset: str) -> list[dict[str, Any]]:
+    """Fields of each size of a preset, the largest first."""
+    chosen = PRESETS[preset]
+    extras = chosen["extras"] if form == Form.RATING else dict.fromkeys(chosen["extras"], 0)
+    sizes = ((*size, BOARD_SAMPLES)[: len(SIZE)] for size in chosen["sizes"][form])
+    return [extras | dict(zip(SIZE, size, strict=True)) for size in sizes]
