@@ -12,8 +12,7 @@ from evaluation.figures import style
 from evaluation.metrics import naturalness
 from evaluation.objective_results import sources
 from listening.analysis.figures import view
-from listening.app.studies import planning
-from listening.app.studies import services as studies
+from listening.app.studies import planning, sizes
 from portal.leaderboard import figures
 from portal.submissions import handlers
 
@@ -64,7 +63,7 @@ def pages_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.M
 def designs_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small design is found in the request on a busy machine, too; tests of the limit have a clock of their own."""
     monkeypatch.setattr(planning, "thread_time", float)
-    monkeypatch.setattr(studies, "thread_time", float)
+    monkeypatch.setattr(sizes, "thread_time", float)
 
 
 @pytest.fixture(autouse=True)
