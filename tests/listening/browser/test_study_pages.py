@@ -74,6 +74,16 @@ def test_edit_and_planner(page, check_page, edition):
     check_page(page, "study-edit-faulty")
 
 
+def test_planner_fills_in_what_would_do(page, edition):
+    page.goto(address("edit", make_draft(edition)))
+    page.get_by_label("Trials of each evaluator").fill("200")
+    page.get_by_label("Of which original").fill("100")
+    page.get_by_label("Of which original").press("Tab")
+    page.locator("#planner [data-fill^=trials]").first.click()
+    page.locator("#planner", has_text="There are enough recordings for this plan").wait_for()
+    assert int(page.get_by_label("Trials of each evaluator").input_value()) < 200
+
+
 def test_states_of_a_study(page, check_page, edition):
     poor = make_draft(edition, evaluators=60, trials_per_evaluator=60, originals_per_evaluator=30)
     page.goto(poor.get_absolute_url())
