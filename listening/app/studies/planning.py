@@ -259,8 +259,8 @@ def read_filled(query: QueryDict) -> dict[str, Any]:
 def find_ways_out(study: Study, *, systems: Iterable[Submission], data_sets: Iterable[DataSet]) -> list[WayOut]:
     """Return what would do where no design can be made of a plan, each tried as far as a page may wait.
 
-    Rules that may be relaxed, practice and control trials that may be left out, and the longest shorter session; where
-    nothing of it helps alone, the longest session with the rest of it together.
+    Rules that may be relaxed, one or all; practice and control trials that may be left out; the longest shorter
+    session; and where nothing of it helps alone, the longest session with the rest of it together.
 
     Args:
         study, systems, data_sets: as of `judge_plan`.
@@ -280,8 +280,11 @@ def find_ways_out(study: Study, *, systems: Iterable[Submission], data_sets: Ite
     relaxed = [WayOut(f"Allow that {RELAXATIONS[one]}", {"relaxations": [*study.relaxations, one]}) for one in others]
     beside = {name: 0 for name in ("practice_trials", "gold_trials", "bridge_trials") if getattr(study, name)}
     bare = [WayOut("Leave out practice and control trials", beside)] if beside else []
-    found = [one for one in (*relaxed, *bare) if works(one.values)]
     every = {"relaxations": list(RELAXATIONS)} if is_rating else {}
+    found = [one for one in relaxed if works(one.values)]
+    if not found and len(others) > 1 and works(every):
+        found = [WayOut("Relax every rule, so that recordings may come again", every)]
+    found += [one for one in bare if works(one.values)]
     for more, words in (({}, ""), (every | beside, ", with every rule relaxed, without practice and control")):
         if shorter := next(filter(works, (more | one for one in _shorter_sessions(study))), None):
             found.append(WayOut(f"Shorter sessions, of {shorter['trials_per_evaluator']} trials{words}", shorter))
