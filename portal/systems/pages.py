@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -443,6 +443,14 @@ def _levels(runs: list[AnonymizationRun]) -> str:
     return f"{usual} level; {fewest} level for {', '.join(by_level[fewest])}"
 
 
+def drawn_minimum(run: EvaluationRun, now: Threshold | None) -> Threshold | None:
+    """Return the minimum whose line a run's histogram has: that of `now` unless the job says which one it drew."""
+    found = run.job.result.get("minimum") if run.job else None
+    if found is None or (drawn := Threshold(*found) if found else None) == now:
+        return now
+    return drawn and replace(drawn, label=f"former {drawn.label}")
+
+
 def set_figure(
     request: HttpRequest,
     run: EvaluationRun,
@@ -458,7 +466,7 @@ def set_figure(
     if not groups:
         return None
     drawn = Distribution(groups=tuple(groups), summaries=tuple(groups.values()), bins=())
-    words = describe(drawn, minimum, PITCH_CORRELATION.decimals)
+    words = describe(drawn, drawn_minimum(run, minimum), PITCH_CORRELATION.decimals)
     alt = f"Histogram of {PITCH_CORRELATION.label} in {run.measured_set.name}. {words}"
     key = partial(selectors.figure_key, run)
     return sign_figure(request, key, title=run.measured_set.name, size=size_of(len(groups)), alt=alt)

@@ -16,6 +16,7 @@ from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from evaluation.app.audio_measures.services import draw_figures, find_or_store_f0
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
+from evaluation.app.runs.context import pitch_minimum
 from evaluation.app.runs.kinds import MEASURES
 from evaluation.metrics import catalogue, naturalness
 from evaluation.metrics.audio_checks import audio_problems, check_audio
@@ -69,7 +70,9 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
         )
     context.progress("Drawing the figures", 0, 0)
     _store_values(run)
-    return {"utterances": len(files), "contours": draw_figures(run)}
+    minimum = pitch_minimum(run.submission.system.edition)
+    drawn = [minimum.value, minimum.label] if minimum else []
+    return {"utterances": len(files), "contours": draw_figures(run), "minimum": drawn}
 
 
 def _choose_heard(run: EvaluationRun, files: list[SubmittedFile]) -> set[int]:

@@ -45,7 +45,7 @@ from portal.core.signed_urls import CONTENT_TYPES, secured, voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import ACCEPTED, relations_to
-from portal.systems.pages import PAGE_SIZE, set_figure
+from portal.systems.pages import PAGE_SIZE, drawn_minimum, set_figure
 from portal.systems.selectors import View, may_read_words
 from portal.systems.tables import measures_table
 from portal.systems.utterances.selectors import (
@@ -246,7 +246,9 @@ def _whole_figure(
     groups = zip(distribution.groups, distribution.summaries, strict=True)
     return vars(drawn) | {
         "title": "Pitch correlation of each utterance",
-        "caption": (f"Share of the utterances in each interval of ρF0. ▼: mean{_line_in_words(minimum)}."),
+        "caption": (
+            f"Share of the utterances in each interval of ρF0. ▼: mean{_line_in_words(drawn_minimum(run, minimum))}."
+        ),
         "numbers": number_table(
             "Utterances in each interval of pitch correlation",
             ["From", "to below", *(f"{group} (n = {summary.n})" for group, summary in groups)],

@@ -10,11 +10,14 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import pitch_minimum
+from evaluation.figures.histogram import Threshold
 from evaluation.formats.results import AttackModel
 from evaluation.protocols.ranking.policy import policy_in_words
 from portal.jobs.models import Job
 from portal.leaderboard.selectors import policy_by
+from portal.systems.pages import drawn_minimum
 from tests.pages import read_page
 from tests.portal.factories import (
     make_corpus,
@@ -218,3 +221,17 @@ def test_gate_is_told_by_its_data_sets():
     [words] = [one for one in policy_in_words(policy_by(tones_edition(), {})) if "must" in one]
     assert "as the mean of its parts" not in words
     assert re.search(r"on (the mean of )?tones_trials_f", words)
+
+
+@pytest.mark.parametrize(
+    ("result", "drawn"),
+    [
+        ({"minimum": [0.3, "minimum"]}, Threshold(0.3, "former minimum")),
+        ({"minimum": [0.4, "minimum"]}, Threshold(0.4, "minimum")),
+        ({"minimum": []}, None),
+        ({}, Threshold(0.4, "minimum")),
+    ],
+)
+def test_histogram_whose_line_is_that_of_an_earlier_minimum_says_so(result, drawn):
+    run = EvaluationRun(job=Job(result=result))
+    assert drawn_minimum(run, Threshold(0.4, "minimum")) == drawn
