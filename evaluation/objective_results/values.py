@@ -371,7 +371,8 @@ def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[NumberIdent
     """
     ranking = track.ranking
     attack = AttackModel(ranking.attack_model) if ranking else averaged_attacks(recipe)[-1]
-    ranked_by = {(one.metric, one.estimator) for one in (ranking.privacy, *ranking.utilities)} if ranking else set()
+    ranked_by = {(one.metric, one.estimator) for one in ranking.utilities} if ranking else set()
+    ranked_by |= {(ranking.privacy.metric, ranking.privacy.estimator)} if ranking else set()
     gates = ranking.gates if ranking else ()
     gated = [(gate.metric, gate.estimator, name) for gate in gates for group in gate.groups for name in group]
     asked: dict[tuple[str, str, str], bool] = {}
