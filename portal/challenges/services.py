@@ -212,7 +212,7 @@ def _recipe(text: str, protocol: str, name: str) -> Recipe:
 
 def title_problem(title: str, *, besides: Edition | None = None) -> str:
     """Why an edition cannot have this title: readers would take it for another one's."""
-    others = Edition.objects.exclude(pk=besides.pk if besides else None).values_list("title", "name")
+    others = Edition.objects.exclude(pk=(besides and besides.pk) or 0).values_list("title", "name")
     wanted = fold_line(title)
     same = next((name for other, name in others if fold_line(other) == wanted), "")
     return f"The edition {same} has this title. Choose another one, such as with its year." if same else ""

@@ -87,7 +87,7 @@ def free_study_name(title: str) -> str:
 
 def find_titled(title: str, *, besides: Study | None = None) -> str:
     """The short name of another study whose title a reader would take for this one; empty where there is none."""
-    others = Study.objects.exclude(pk=besides.pk if besides else None).values_list("title", "name")
+    others = Study.objects.exclude(pk=(besides and besides.pk) or 0).values_list("title", "name")
     wanted = fold_line(title)
     return next((name for other, name in others if fold_line(other) == wanted), "")
 
