@@ -359,7 +359,7 @@ def compare(
     trials, training = judges.sides["trial"], read_training_speech()
     original = {role: [each.samples for each in side] for role, side in judges.sides.items()}
     speakers = len(training.utterances) // PIECES
-    about = {
+    about: dict[str, Any] = {
         "date": datetime.now(UTC).date().isoformat(),
         _SPEECH_OF[part]: f"LibriSpeech test-other, {n_speakers} speakers, {len(speech.utterances)} utterances, "
         f"{speech.duration_s:.0f} s, {len(trials)} of them trials",

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from anonymization.cli.records import LOCK
 from common.errors import CommandError
 from common.memory import format_size
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
@@ -113,7 +114,7 @@ def _link(
     droppings: list[str] = []
     for name, path in _files(source, added):
         content = classify(name)
-        if content is Content.DROPPING:
+        if content is Content.DROPPING and path.name != LOCK:  # of vp run itself
             droppings.append(name)
         target = _speech_name(name, names) if content is Content.SPEECH else name
         if target is None:

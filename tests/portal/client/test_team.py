@@ -115,6 +115,7 @@ def test_team_goes_from_approval_to_an_accepted_submission(vp, speech_edition, o
     assert (code, "Next: vp pack autumn" in said) == (0, True), said + warned
     code, said, warned = vp("pack", "autumn")
     assert (code, "Found 0 errors" in said, "--kind" in said) == (0, True, False), said + warned
+    assert ".anonymization.lock" not in said
     line = re.search("Next: vp (submit .*)", said)[1]
     code, said, warned = vp(*line.split(), "--no-wait")
     assert code == 0, warned
