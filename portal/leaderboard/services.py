@@ -87,7 +87,7 @@ def make_policy_live(*, edition: Edition, by: Any) -> Edition:
     if is_in_use(edition):
         _refuse_draft(list_versions(edition))
         text = {"protocol": edition.protocol, "recipe_text": edition.recipe_text, "policy": live}
-        version = _next_version(edition, note="The organizers changed what ranks.", created_by=by, **text)
+        version = _next_version(edition, note="The organizers changed how systems are ranked.", created_by=by, **text)
         version.adopted_at, version.adopted_by = now, by
         version.save()
         fields["recipe_number"] = told["recipe_version"] = version.number

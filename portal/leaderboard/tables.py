@@ -162,7 +162,7 @@ def _ranking_switches(
         for number, table in enumerate(one for one in tables if one.utility.metric == chosen.utility.metric)
     ]
     limit, attack = f"{chosen.minimum:g} %", leaderboard.policy.attack_model
-    note = f"A condition compares the {attack} EER before it is rounded: “{limit}” may miss {limit}."
+    note = f"Conditions use the {attack} EER before it is rounded: one shown as {limit} may be just below it."
     found = [{"label": "Condition", "links": conditions, "note": note}]
     names = {one.key: one for one in leaderboard.averages}
     if len(leaderboard.policy.utilities) > 1:
