@@ -379,10 +379,10 @@ def _import_upload(upload: Upload, by: Any) -> None:
     upload.save(update_fields=["state", "refusal"])
 
 
-def _lock_owner(edition: int | None, team: int | None) -> tuple[Edition, Team | None]:
+def _lock_owner(edition: Any, team: int | None) -> tuple[Edition, Team | None]:
     """Edition and team of an upload as they are now; the team, or without one the edition, is locked."""
     if team is None:
-        return Edition.objects.select_for_update(no_key=True).filter(pk=edition).get(), None
+        return Edition.objects.select_for_update(no_key=True).get(pk=edition), None
     locked = Team.objects.select_for_update(of=("self",), no_key=True).select_related("edition").get(pk=team)
     return locked.edition, locked
 

@@ -13,6 +13,7 @@ const PIECE_BYTES = 2 ** 20; // the page answers between two of them
 const RETRY_MS = [0, 500, 1000, 2000, 3000, 5000, 10000, 15000, 20000, ...Array(2 * 60 * 24).fill(30000)]; // for a day
 const ASK_AGAIN_MS = [200, 1000, 3000, 6000];
 const RATE_OVER_MS = 8000;
+const LOOK_EVERY_MS = 1000;
 const WAITING = { 423: "An earlier connection is still closing.", 503: "The portal is busy or under maintenance." };
 const BY_ITSELF = "The upload goes on by itself.";
 const ARRIVED_BUT_OFFLINE =
@@ -24,6 +25,7 @@ const WORDS = { reading: "reading", running: "sending", waiting: "waiting", paus
 let upload = null; // of tus
 let state = "";
 let wasHere = false; // whether the portal had this content, or a part of it, before
+let lookedAt = 0;
 let samples = []; // [time, bytes] of the last seconds
 const hashes = new WeakMap(); // of files that were read
 
@@ -223,11 +225,19 @@ async function wait(status, detail) {
 // What was sent of a file that is no longer what it was is of no use.
 async function stopIfUnreadable() {
   const why = await whyUnreadable(upload.file);
-  if (!why) return false;
+  if (!why || state === "succeeded" || !state) return Boolean(why);
   await upload.abort();
   discard(upload.url);
   chooseAgain(why);
   return true;
+}
+
+// Once a second: a browser may go on with what it finds in a file that is written anew while it is sent.
+function lookAtFile() {
+  const now = performance.now();
+  if (now - lookedAt < LOOK_EVERY_MS) return;
+  lookedAt = now;
+  stopIfUnreadable();
 }
 
 function discard(address) {
@@ -296,6 +306,7 @@ function prepare(file, address) {
     onProgress: (sent, total) => {
       if (state === "waiting" && sent < total) enter("running");
       showProgress(sent, total);
+      lookAtFile();
     },
     onSuccess: onEnd,
     onError: onFailure,
