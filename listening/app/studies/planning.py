@@ -243,7 +243,7 @@ class WayOut:
     """A change after which a design can be made of a plan. `values`: by field of the study."""
 
     words: str
-    values: Mapping[str, Any]
+    values: dict[str, Any]
 
     @property
     def query(self) -> str:
@@ -280,20 +280,21 @@ def find_ways_out(study: Study, *, systems: Iterable[Submission], data_sets: Ite
     relaxed = [WayOut(f"Allow that {RELAXATIONS[one]}", {"relaxations": [*study.relaxations, one]}) for one in others]
     beside = {name: 0 for name in ("practice_trials", "gold_trials", "bridge_trials") if getattr(study, name)}
     bare = [WayOut("Leave out practice and control trials", beside)] if beside else []
-    every = {"relaxations": list(RELAXATIONS)} if is_rating else {}
+    every: dict[str, Any] = {"relaxations": list(RELAXATIONS)} if is_rating else {}
     found = [one for one in relaxed if works(one.values)]
     if not found and len(others) > 1 and works(every):
         found = [WayOut("Relax every rule, so that recordings may come again", every)]
     found += [one for one in bare if works(one.values)]
-    for more, words in (({}, ""), (every | beside, ", with every rule relaxed, without practice and control")):
-        if shorter := next(filter(works, (more | one for one in _shorter_sessions(study))), None):
+    together = every | beside
+    for more, words in (({}, ""), (together, ", with every rule relaxed, without practice and control")):
+        if shorter := next((more | one for one in _shorter_sessions(study) if works(more | one)), None):
             found.append(WayOut(f"Shorter sessions, of {shorter['trials_per_evaluator']} trials{words}", shorter))
         if found:
             break
     return found
 
 
-def _shorter_sessions(study: Study) -> Iterator[dict[str, int]]:
+def _shorter_sessions(study: Study) -> Iterator[dict[str, Any]]:
     """Yield fewer and fewer trials, with the same part of originals."""
     trials, share = study.trials_per_evaluator, study.originals_per_evaluator / max(1, study.trials_per_evaluator)
     for fewer in dict.fromkeys(round(part * trials) for part in SHORTER):

@@ -121,7 +121,7 @@ study_detail = require_safe(study_page(_detail))
 def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
     form = StudyForm(request.POST if request.method == "POST" else None, study=study)
     filled = {} if form.is_bound or study.is_launched else read_filled(request.GET)
-    form.initial |= filled
+    form.initial.update(filled)
     changed = form.save(by=request.user) if form.is_valid() else None
     if changed is not None:
         messages.success(request, "The listening test is saved.")
