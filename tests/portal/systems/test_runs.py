@@ -320,7 +320,7 @@ def test_title_of_a_baseline_can_be_read_and_is_taken_once(organizer, user, corp
     needed = "A baseline needs a title of 40 characters at most, as the leaderboard shows it, such as B1.b."
     assert errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="---"))) == {"label": needed}
     found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="a" * 41)))
-    assert found == {"label": "Use at most 40 characters; this title has 41."}
+    assert found == {"label": "Use at most 40 characters; these are 41."}
     organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2"))
     found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2")))
     assert found["label"].startswith("The edition has a baseline “B2” already.")
