@@ -27,7 +27,7 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results import values
 from evaluation.objective_results.detection import PRINTED, add_detection, add_similarity
 from evaluation.objective_results.recomputation import MeasuredTest
-from evaluation.objective_results.results.checks import BASELINE_TOLERANCE
+from evaluation.objective_results.results.checks import is_unlike, published_values
 from evaluation.objective_results.results.folders import SystemResults
 from evaluation.objective_results.results.results_2022 import make_reported_number, parse_number
 from evaluation.objective_results.sources import Sources, UtteranceValues, Work, place
@@ -226,12 +226,12 @@ def _add_reported(work: Work) -> None:
 def _unlike_published(work: Work) -> Iterator[Problem]:
     """Numbers of original speech with the original models that are not about the published ones."""
     for number in work.numbers.values():
-        published = values.published_value(work.recipe, number)
-        if published is None or abs(number.value - published) <= BASELINE_TOLERANCE + 1e-9:
+        published = published_values(work.recipe, number.identity)
+        if not is_unlike(number.value, published):
             continue
         metric = number.metric
         expected = (
-            f"about {published:g} % as published for {metric.label} of {number.identity.data_set}, original speech"
+            f"about {published[0]:g} % as published for {metric.label} of {number.identity.data_set}, original speech"
         )
         remedy = "Check models and data: this number does not depend on the anonymiser."
         found = f"{number.value:.{metric.decimals}f} %"

@@ -473,23 +473,3 @@ def number_words(identity: NumberIdentity) -> str:
 def letter_of(identity: NumberIdentity, value: float | None) -> str:
     """A ZEBRA category as it is read; empty of any other number."""
     return CATEGORIES[round(value)] if identity.metric == "zebra_category" and value is not None else ""
-
-
-def published_value(recipe: Recipe, number: Number) -> float | None:
-    """What the edition publishes for this number of original speech with the original model, in per cent.
-
-    It does not depend on the anonymiser, so every submission should come within about 0.1 of it (protocol 1.2).
-    There is none where the portal evaluates: its evaluators are others than those of the published numbers.
-    """
-    if recipe.evaluation.by_portal:
-        return None
-    identity = number.identity
-    one = recipe.data_sets.get(identity.data_set)
-    ranked = recipe.results.ranked_recognition if recipe.results else ""
-    is_eer = identity.metric == "eer" and identity.attack_model is AttackModel.UNPROTECTED
-    is_ranked_eer = is_eer and identity.estimator in {rule.estimator for rule in recipe.metrics if rule.key == "eer"}
-    is_ranked_eer = is_ranked_eer and identity.estimator != "rocch"
-    is_wer = (identity.metric, identity.estimator) == ("wer", ranked)
-    if one is None or not identity.training is identity.speech is Speech.ORIGINAL or not (is_ranked_eer or is_wer):
-        return None
-    return one.original_value

@@ -68,7 +68,7 @@ class DataSet:
         id_hash, trials_hash: first 16 hexadecimal digits of the SHA-256 of the sorted ids and ``trials`` lines.
         directory: name of the Kaldi directory where it differs.
         parts: of a recognition set, the sets whose utterances it has; empty where their names say so.
-        original_value: published EER or WER of the original speech with the original model, in per cent.
+        original_value: published EER, WER or UAR of the original speech with the original model, in per cent.
     """
 
     name: str

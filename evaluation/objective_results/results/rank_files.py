@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from common.problems import Problem, ProblemList, Severity
 from common.text_files import Source, read_text_file, source_name
 from evaluation.formats.results import Gender, NumberIdentity, ReportedNumber, Speech
+from evaluation.objective_results.results.checks import unlike_originals
 from evaluation.protocols.recipes import Recipe, load_recipe
 
 _RULE = re.compile(r"---- (?P<title>.+?) ----\Z")
@@ -102,7 +103,8 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
     Problems reported, each with file and line: ``unknown-line``, ``unknown-section``, ``missing-column``,
     ``unexpected-column`` (it is passed over), ``malformed-row``, ``unexpected-row`` (a data set or emotion that the
     edition lacks), ``not-a-number``, ``out-of-range``, ``hand-typed-value`` (not the official number of decimals),
-    ``repeated-result``, ``missing-result``, ``wrong-uar`` (not the mean of the recalls listed with it), ``empty-file``.
+    ``repeated-result``, ``missing-result``, ``wrong-uar`` (not the mean of the recalls listed with it),
+    ``unlike-baseline`` (a number of original speech that is not about the published one), ``empty-file``.
     """
     name = name or source_name(source)
     text, file_problems = read_text_file(source, name)
@@ -121,6 +123,7 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
         reading.problems.keep(_unexpected((*reported_numbers, *reading.repeated), recipe))
         reading.problems.keep(_missing(name, reported_numbers, recipe))
         reading.problems.keep(_wrong_recalls(name, reported_numbers))
+        reading.problems.keep(unlike_originals(reported_numbers, recipe))
     base = name.rpartition("/")[2]
     suffix = base.removeprefix("result_for_rank") if base.startswith("result_for_rank") else ""
     read = tuple(reading.times), tuple(reading.sections), reading.rows, reported_numbers, tuple(reading.repeated)

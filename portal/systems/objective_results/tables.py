@@ -15,7 +15,7 @@ from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.metrics.linkability import FEW, FEW_TARGETS_EXPLANATION
 from evaluation.objective_results.attack_strength import Reliability
-from evaluation.objective_results.results.checks import BASELINE_TOLERANCE
+from evaluation.objective_results.results.checks import published_values
 from evaluation.objective_results.values import (
     AVERAGE,
     BEYOND,
@@ -28,7 +28,6 @@ from evaluation.objective_results.values import (
     ObjectiveValues,
     averaged_attacks,
     number_words,
-    published_value,
 )
 from evaluation.protocols.ranking.conditions import Condition, GateResult, conditions
 from evaluation.protocols.ranking.conditions import check_gate as hold_gate
@@ -213,9 +212,9 @@ class TableMaker:
             notes.append("as reported")
         elif self.with_reported and number.reported is not None and number.basis is not Basis.REPORTED:
             notes.append(f"team reports {number.reported_text}")
-        published = published_value(self.recipe, number)
-        if self.with_reported and published is not None and abs(number.value - published) > BASELINE_TOLERANCE + 1e-9:
-            notes.append(f"differs: {published:g} is published")
+        published = published_values(self.recipe, number.identity)
+        if self.with_reported and is_unlike(number.value, published):
+            notes.append(f"differs: {published[0]:g} is published")
             is_unlike = True
         return notes, is_unlike
 

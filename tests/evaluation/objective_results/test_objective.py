@@ -9,6 +9,7 @@ import pytest
 
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, ReportedNumber, Speech, WordCounts
 from evaluation.objective_results.compute import compute_objective
+from evaluation.objective_results.results.checks import published_values
 from evaluation.objective_results.results.folders import SystemResults, read_results
 from evaluation.objective_results.sources import Sources
 from evaluation.objective_results.values import (
@@ -18,7 +19,6 @@ from evaluation.objective_results.values import (
     Number,
     ObjectiveValues,
     number_words,
-    published_value,
     required_numbers,
     select_complete,
     with_speech,
@@ -139,10 +139,11 @@ def test_published_value_is_that_of_original_speech_with_the_original_model():
     values = values_of(SHARED / "vpc2022" / "results" / "RESULTS_summary_mcadams", "2022")
     recipe = load_recipe("2022")
     number = values.number("eer", "kaldi", data_set="libri_test_trials_f", attack_model=AttackModel.UNPROTECTED)
-    assert (published_value(recipe, number), number.value) == (7.664, 7.664)
-    assert published_value(recipe, values.number("eer", "kaldi", data_set="libri_test_trials_f")) is None
+    assert (published_values(recipe, number.identity)[0], number.value) == (7.664, 7.664)
+    ranked = values.number("eer", "kaldi", data_set="libri_test_trials_f")
+    assert published_values(recipe, ranked.identity) == ()
     rate = values.number("wer", "tglarge", data_set="vctk_test_asr", speech=Speech.ORIGINAL)
-    assert published_value(recipe, rate) == 12.82
+    assert published_values(recipe, rate.identity)[0] == 12.82
 
 
 @pytest.mark.parametrize(("reason", "is_kept"), [(NOT_COMPUTED, True), ("3 trials without a score", False)])
