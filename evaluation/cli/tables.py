@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from common.errors import CommandError
+from common.file_names import plain_name
+from common.problems import Severity
 from common.terminal import NONE, print_table, print_text
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, ReportedNumber, Speech
 from evaluation.metrics.catalogue import find_metric, format_heading, format_value
 from evaluation.objective_results.results.folders import SystemResults, read_published, read_results
-from evaluation.protocols.recipes import Recipe, load_recipe, read_recipe
+from evaluation.protocols.recipes import Recipe, load_recipe, read_recipe, shipped_editions
 
 FAMILIES = ("Averages", "Speaker verification", "Speech recognition", "Emotion recognition", "Pitch and voices")
 _GENDERS = {Gender.FEMALE: "f", Gender.MALE: "m", Gender.MIXED: "f and m", Gender.ALL: "all"}
@@ -154,7 +156,7 @@ def results_at(path: Path, edition: str | None = None, recipe: Recipe | None = N
         return _readable(path, read_results(path, edition=edition, recipe=recipe))
     folder = path.parent
     found = read_published(folder, edition=edition, recipe=recipe) if folder != Path() else ()
-    chosen = tuple(one for one in found if one.system == path.name and one.reported_numbers)
+    chosen = tuple(one for one in found if one.system == plain_name(path.name) and one.reported_numbers)
     if not chosen:
         known = ", ".join(one.system for one in found if one.reported_numbers)
         hint = f"{folder} holds the systems {known}." if known else "Name a result file or a results directory."
@@ -180,5 +182,7 @@ def _readable(path: Path, found: tuple[SystemResults, ...]) -> tuple[SystemResul
         problems = [problem for one in found for problem in one.problems]
         first = next((one for one in problems if one.code in _UNREADABLE), problems[0] if problems else None)
         reason = f" {first.sentence()}" if first else ""
+        if {one.code for one in problems if one.severity is Severity.ERROR} <= {"unknown-line"}:
+            reason = f" No line is one of a result file of {', '.join(shipped_editions())}. Name such a file."
         raise CommandError(f"{path}: expected results of a challenge, found no number.{reason}")
     return found

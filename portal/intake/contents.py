@@ -18,6 +18,7 @@ from typing import TypeVar
 from anonymization.methods.voices.files import TARGETS_FILE
 from common.file_names import is_dropping
 from common.folders import AUDIO_SUFFIXES
+from evaluation.objective_results.results.forms import ResultForm, find_form
 
 SIMILARITY_FOLDER = "similarity_matrices_DeID_Gvd"
 RESULTS_PART = "results"
@@ -25,6 +26,8 @@ _RESULTS = {"results.txt", "results_summary.txt", "config.info", "DeIDentificati
 _DETECTION = {"EER", "Cllr", "linkability_log", "zebra"}
 _SIMILARITY = re.compile(r"similarity_matrix_.+\.npy\Z")
 _PUBLISHED = re.compile(r"(?:RESULTS|results_summary|results\.anon|results\.orig|result_for_rank)_.+\Z")
+# Of what is mostly meant as speech: lossy audio, too, which is refused under a name that tells it.
+_AUDIO_STARTS = (b"RIFF", b"RF64", b"BW64", b"fLaC", b"OggS", b"ID3", b"FORM", b"NIST_1A", b"\xff\xfb", b"\xff\xf3")
 T = TypeVar("T")
 
 
@@ -73,6 +76,18 @@ def classify(path: str) -> Content:
         return Content.SIMILARITY
     is_result = name in _RESULTS or name.startswith("ASR-") or _PUBLISHED.match(name)
     return Content.RESULTS if is_result and not is_in_detection else Content.OTHER
+
+
+def recognise(head: bytes) -> Content | None:
+    """What a file is by its first bytes, whose name does not tell it; None for whatever the portal has no use for."""
+    if head.startswith(b"%PDF-"):
+        return Content.DESCRIPTION
+    if head.startswith(_AUDIO_STARTS):
+        return Content.SPEECH
+    form = find_form(head)
+    if form is None:
+        return None
+    return Content.SCORES if form is ResultForm.SCORES else Content.RESULTS
 
 
 def results_directory(path: str) -> str | None:

@@ -1,6 +1,7 @@
 """Whole results: a folder as a participant hands it in, the published files of several systems, or one file.
 
-Files are sorted by system and read by their format; then what they say twice is held against each other. Layout:
+Files are sorted by system and read by their form, which their content tells (`forms`); names tell the system, and that
+files belong together. Then what they say twice is held against each other. Layout:
 protocol 1.2; a stamp with ``.orig`` holds the models trained on original speech, the same stamp without it the
 retrained ones.
 """
@@ -14,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from common.file_names import is_dropping, plain_name
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import AttackModel, NumberIdentity, ReportedNumber, Speech
 from evaluation.metrics.averages import WeightedAverage, weighted_average
 from evaluation.objective_results.results.expected import ExpectedLine, ResultFile, ResultKind
-from evaluation.objective_results.results.rank_files import RankFile, read_rank_file
+from evaluation.objective_results.results.forms import ResultForm, read_form
+from evaluation.objective_results.results.rank_files import RankFile, missing_results, read_rank_file
 from evaluation.objective_results.results.results_2022 import read_result_file, read_single_file, single_files
 from evaluation.objective_results.results.score_files import TrialLookup, check_score_file
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
@@ -26,6 +29,10 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 _PUBLISHED = re.compile(
     r"(?:RESULTS(?:_summary)?|results_summary|results\.anon|results\.orig|result_for_rank)_(?P<system>.+)\Z"
 )
+# Names that teams give: the system follows a word of results; parts of one system end in the speech that they are of.
+_NAMED = re.compile(r"results?[_.-]+(?P<system>.+)\Z", re.IGNORECASE)
+_PART = re.compile(r"(?P<system>|.*[_.-])(?:anon|orig)\Z", re.IGNORECASE)
+_TEXT_ENDING = re.compile(r"\.(?:txt|log|out)\Z", re.IGNORECASE)
 _STAMP = re.compile(r"results-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\Z")
 
 
@@ -105,8 +112,12 @@ def read_results(
         for folder in folders:
             by_stamp.setdefault(folder.name.removesuffix(".orig"), []).append(folder)
         return tuple(_read_submission(path, group, recipe, trials) for group in by_stamp.values())
-    files = sorted(Path(place) / name for place, _, names in os.walk(path) for name in names)
-    if systems := _published(path, files, recipe):
+    places = sorted(os.walk(path))
+    if deeper := sorted({folder.parent for place, _, _ in places if _is_results_directory(folder := Path(place))}):
+        return tuple(system for one in deeper for system in read_results(one, recipe=recipe, trials=trials))
+    if systems := _published(
+        path, [Path(place) / name for place, _, names in places for name in sorted(names)], recipe
+    ):
         return systems
     remedy = "Name a results directory, a submission, or a folder of published result files."
     problem = Problem("no-results", path.name, "result files", "none", remedy)
@@ -177,7 +188,9 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def _read_file(path: Path, name: str, recipe: Recipe | None) -> ResultFile | RankFile:
-    if not path.name.startswith("result_for_rank"):
+    form = read_form(path)
+    is_ranked = path.name.startswith("result_for_rank") if form is None else form is ResultForm.SECTIONS
+    if not is_ranked:
         return read_result_file(path, recipe=recipe, name=name)
     if recipe and recipe.results:
         raise RecipeError(f"{name}: {recipe.title} has no such result file. Name 2024 or 2026 as edition.")
@@ -187,11 +200,27 @@ def _read_file(path: Path, name: str, recipe: Recipe | None) -> ResultFile | Ran
 def _published(path: Path, files: Iterable[Path], recipe: Recipe | None) -> tuple[SystemResults, ...]:
     systems: dict[str, list[ResultFile | RankFile]] = {}
     for file in files:
-        if (found := _PUBLISHED.match(file.name)) and os.path.isfile(file):  # noqa: PTH113 (Path.is_file may raise)
-            name = file.relative_to(path).as_posix()
-            key = f"{name.rpartition('/')[0]}/{found['system']}".lstrip("/")
+        name = plain_name(file.relative_to(path).as_posix())
+        if (system := _system_of(file)) and not is_dropping(name):
+            key = f"{name.rpartition('/')[0]}/{system}".lstrip("/")
             systems.setdefault(key, []).append(_read_file(file, name, recipe))
-    return tuple(_system(name, read, [], [], _no_summary(name, read)) for name, read in systems.items())
+    return tuple(_system(name, read, [], [], _no_summary(name, read), recipe) for name, read in systems.items())
+
+
+def _system_of(file: Path) -> str:
+    """The system that a file in a folder of results tells of, by its name; empty for a file without results."""
+    if not os.path.isfile(file):  # noqa: PTH113 (Path.is_file may raise)
+        return ""
+    name = plain_name(file.name)
+    if found := _PUBLISHED.match(name):
+        return found["system"]
+    if read_form(file) not in (ResultForm.SECTIONS, ResultForm.LINES):
+        return ""
+    stem = _TEXT_ENDING.sub("", name)
+    named = _NAMED.match(stem)
+    system = named["system"] if named else stem
+    part = _PART.match(system)
+    return part["system"].strip("_.-") or plain_name(file.resolve().parent.name) if part else system
 
 
 def _no_summary(system: str, files: Sequence[ResultFile | RankFile]) -> list[Problem]:
@@ -296,12 +325,19 @@ def _system(
     parts: Sequence[ReportedNumber],
     scores: Sequence[ScoreFile],
     problems: Sequence[Problem],
+    recipe: Recipe | None = None,
 ) -> SystemResults:
     reported_numbers: dict[NumberIdentity, ReportedNumber] = {}
     repeated: list[ReportedNumber] = [reported for file in files for reported in file.repeated]
     report = ProblemList()
+    parts_of_one = [file for file in files if isinstance(file, RankFile)]
     for problem in (problem for file in files for problem in file.problems):
-        report.add(problem)
+        if len(parts_of_one) < 2 or problem.code != "missing-result":  # what one file lacks may stand in another
+            report.add(problem)
+    if len(parts_of_one) > 1:
+        together = [reported for file in parts_of_one for reported in file.reported_numbers]
+        whole = recipe or load_recipe(parts_of_one[0].edition)
+        report.keep(missing_results(parts_of_one[0].name, together, whole))
     report.keep(problems)
     for reported in (*(reported for file in files for reported in file.reported_numbers), *parts):
         known = reported_numbers.setdefault(reported.identity, reported)

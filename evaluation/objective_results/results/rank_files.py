@@ -1,4 +1,4 @@
-"""Result files of the 2024 and 2026 editions (``result_for_rank*``): read whole and checked.
+"""Result files of the 2024 and 2026 editions (usually ``result_for_rank*``): read whole and checked.
 
 A file is a sequence of sections under ``---- … ----`` lines, each with a text table of fixed columns as pandas prints
 it: the row index may be absent or jump, columns come in any order, and a section may come again, once per language.
@@ -94,6 +94,37 @@ class _Reading:
         self.problems.add(Problem(code, self.name, expected, found, remedy, severity, line))
 
 
+def is_title(line: str) -> bool:
+    """Whether a line is the title of a section, by which such a file is known."""
+    rule = _RULE.match(line.strip())
+    return rule is not None and rule["title"] in SECTIONS
+
+
+def missing_results(name: str, reported_numbers: Sequence[ReportedNumber], recipe: Recipe) -> Iterator[Problem]:
+    """What the ranking of a track needs and the numbers of a system lack; the track is the one that they are of.
+
+    Args:
+        name: of the file in which it is missed.
+    """
+    found = {reported.identity for reported in reported_numbers}
+    named = {identity.data_set for identity in found}
+    averages = [
+        average
+        for track in recipe.tracks.values()
+        if any(one in named for average in track.averages for split in average.weights.values() for one in split)
+        for average in track.averages
+    ]
+    for average in averages:
+        for weights in average.weights.values():
+            for data_set in weights:
+                if not any(
+                    _is_ranked(one) and one.data_set == data_set and one.metric == average.metric for one in found
+                ):
+                    expected = f"the {average.metric} of {data_set}, anonymised"
+                    remedy = "Run that part of the evaluation; an average needs all of its data sets."
+                    yield Problem("missing-result", name, expected, "nothing", remedy)
+
+
 def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | None = None) -> RankFile:
     """Read a result file of 2024 or 2026 and check it.
 
@@ -121,7 +152,7 @@ def read_rank_file(source: Source, *, recipe: Recipe | None = None, name: str | 
     recipe = recipe or load_recipe("2026" if 2 * sum(trials) > len(trials) else "2024")
     if reported_numbers:
         reading.problems.keep(_unexpected((*reported_numbers, *reading.repeated), recipe))
-        reading.problems.keep(_missing(name, reported_numbers, recipe))
+        reading.problems.keep(missing_results(name, reported_numbers, recipe))
         reading.problems.keep(_wrong_recalls(name, reported_numbers))
         reading.problems.keep(unlike_originals(reported_numbers, recipe))
     base = name.rpartition("/")[2]
@@ -256,27 +287,6 @@ def _unexpected(reported_numbers: Iterable[ReportedNumber], recipe: Recipe) -> I
             continue
         remedy = "Remove it, or name the edition that it belongs to."
         yield Problem("unexpected-row", reported.file, expected, found, remedy, line=reported.line)
-
-
-def _missing(name: str, reported_numbers: Sequence[ReportedNumber], recipe: Recipe) -> Iterator[Problem]:
-    """What the ranking of a track needs and the file lacks; the track is the one that the file is of."""
-    found = {reported.identity for reported in reported_numbers}
-    named = {identity.data_set for identity in found}
-    averages = [
-        average
-        for track in recipe.tracks.values()
-        if any(one in named for average in track.averages for split in average.weights.values() for one in split)
-        for average in track.averages
-    ]
-    for average in averages:
-        for weights in average.weights.values():
-            for data_set in weights:
-                if not any(
-                    _is_ranked(one) and one.data_set == data_set and one.metric == average.metric for one in found
-                ):
-                    expected = f"the {average.metric} of {data_set}, anonymised"
-                    remedy = "Run that part of the evaluation; an average needs all of its data sets."
-                    yield Problem("missing-result", name, expected, "nothing", remedy)
 
 
 def _wrong_recalls(name: str, reported_numbers: Sequence[ReportedNumber]) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ import pytest
 
 from common.child_process import ChildLimits
 from common.problems import Severity
+from evaluation.protocols.recipes import FOLDER
 from portal.intake import pdf_files
 from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, ArchiveLimits
 from portal.intake.check import _in_order
@@ -485,3 +486,36 @@ def test_other_control_characters_refuse_the_archive_wherever_they_stand(tmp_pat
     for name in ("__MACOSX/\x1b[2J", "T1/Icon\r\r", "a\r/Icon\r"):
         report = check(pack_zip(tmp_path / "T1.zip", [("u0.wav", b""), (name, b"")]), expect(ORIGINALS, SETS), tmp_path)
         assert [one.problem.code for one in report.findings] == ["control-character-in-name"]
+
+
+RESULTS_2022 = b"ASV-libri_dev_enrolls-libri_dev_trials_f EER: 8.665%\n"
+RESULTS_2024 = b"---- ASR results ----\n  dataset split       asr    WER\n0   libri   dev  original  1.805\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("results_B9.txt", RESULTS_2022, "results as results-<stamp>/results.txt, or under a published name: "),
+        ("results_B9.txt", RESULTS_2024, "results as results-<stamp>/results.txt, or under a published name: "),
+        ("scores_f.txt", b"a a-1 2.5\na b-1 -1\n", "scores as results-<stamp>/ASV-"),
+        ("description", b"%PDF-1.7", "a description whose name ends in .pdf"),
+        ("u0.mp3", b"ID3" + bytes(60), "a WAV or FLAC file whose name ends in .wav or .flac"),
+    ],
+)
+def test_file_that_its_name_keeps_from_being_used_is_warned_of(tmp_path, name, content, wanted):
+    report = checked(tmp_path, whole(**{name: content}))
+    (finding,) = report.findings
+    assert (finding.problem.code, finding.problem.file, finding.problem.severity) == ("unused-by-name", name, "warning")
+    assert finding.problem.expected.startswith(wanted)
+
+
+def test_result_file_of_a_ranking_is_told_the_name_of_its_edition(tmp_path):
+    recipe = (FOLDER / "2024.toml").read_text()
+    report = checked(tmp_path, whole(**{"results_B9.txt": RESULTS_2024}), recipe_text=recipe)
+    (finding,) = report.findings
+    assert finding.problem.expected == "results under the name result_for_rank_<suffix>"
+
+
+def test_results_under_any_name_are_not_used_where_the_portal_evaluates(tmp_path):
+    report = checked(tmp_path, whole(**{"results_B9.txt": RESULTS_2022}), takes_results=False)
+    assert [finding.problem.code for finding in report.findings] == ["unused-results"]
