@@ -108,18 +108,22 @@ def _listed(folder: Path, problems: ProblemList) -> tuple[dict[str, Path], set[s
     parsed = read_wav_scp(folder / "wav.scp", str(folder / "wav.scp"))
     problems.keep(parsed.problems)
     below: dict[str, Path] = {}
+    folded: dict[str, str] = {}
     found, told = dict[str, Path](), set(parsed.refused)
     for (utterance, written), line in zip(parsed.content.items(), parsed.lines, strict=True):
         path = next((each for each in map(find_spelling, (Path(written), folder / written)) if each.is_file()), None)
+        if path is None and not below:
+            files = sorted(folder.rglob("*"), reverse=True)
+            below = {plain_name(each.name): each for each in files if each.is_file()}
+            folded = fold_names(below)
         if path is None:
-            files = () if below else sorted(folder.rglob("*"), reverse=True)
-            below |= {plain_name(each.name): each for each in files if each.is_file()}
             path = below.get(plain_name(Path(written).name))
         if path is None:
             expected = f"the audio of {utterance}"
             remedy = "Run from the directory that the paths start from, or correct them."
             name = str(folder / "wav.scp")
-            problems.add(Problem("missing-file", name, expected, f"no file “{written}”", remedy, line=line))
+            found_instead = f"no file “{written}”{name_other_capitals(Path(written).name, folded)}"
+            problems.add(Problem("missing-file", name, expected, found_instead, remedy, line=line))
             told.add(utterance)
         else:
             found[utterance] = path

@@ -9,7 +9,7 @@ into NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TextIO
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.columns import PADDING, WORD_BYTES, Columns, Field, as_words, gather, read_columns
+from common.file_names import fold_names, name_other_capitals
 from common.problems import ROWS_PER_CAUSE, Problem, Severity, has_errors
 from common.text_files import Source
 from evaluation.formats.equal_scores import describe_open_eer
@@ -182,7 +183,9 @@ def join_scores(scores: ScoreTable, trials: TrialTable) -> JoinedScores:
     if len(scores.lines) and (chosen < 0).all():
         problems.append(_of_others(scores, trials))
     else:
-        problems += _examples(missing, lambda row: _missing(scores, trials, row))
+        others = scores.pairs[match.extra[:ROWS_PER_CAUSE]].tolist() if missing.size else ()
+        folded = fold_names(pair.decode() for pair in others)
+        problems += _examples(missing, lambda row: _missing(scores, trials, row, folded))
         problems += _examples(match.extra, lambda row: _extra(scores, trials, row))
     problems += _repeats(scores, match.repeated)
     problems += _examples(np.sort(broken), lambda row: _not_finite(scores, row))
@@ -375,11 +378,12 @@ def _repeated_trial(trials: TrialTable, row: int) -> Problem:
     return Problem("repeated-trial", trials.name, "each pair once", found, "Remove it.", line=int(trials.lines[row]))
 
 
-def _missing(scores: ScoreTable, trials: TrialTable, row: int) -> Problem:
+def _missing(scores: ScoreTable, trials: TrialTable, row: int, folded: Mapping[str, str]) -> Problem:
     pair = trials.pairs[row].decode()
     expected = f"a score of “{pair}” for this trial in {scores.name}"
     remedy = "Score it again: Kaldi drops a trial silently where a speaker vector is missing."
-    return Problem("missing-score", trials.name, expected, "none", remedy, line=int(trials.lines[row]))
+    found = f"none{name_other_capitals(pair, folded)}"
+    return Problem("missing-score", trials.name, expected, found, remedy, line=int(trials.lines[row]))
 
 
 def _extra(scores: ScoreTable, trials: TrialTable, row: int) -> Problem:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.file_names import fold_names, name_other_capitals
 from common.problems import Problem, ProblemList, Severity, count_problems
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import Gender, NumberIdentity, ReportedNumber, Speech
@@ -154,12 +155,13 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
     extra = [(utterance, line) for (utterance, _), line in placed if wanted and utterance not in wanted]
     lengths = [(len(split_words(text)), line) for (_, text), line in placed]
     long = [(words, line) for words, line in lengths if words > MOST_WORDS]
+    folded = fold_names(one for one, _ in extra)
     for one in missing:
         expected, remedy = (
             f"a hypothesis of {one}",
             "Recognise every utterance; if no word was recognised, write the name alone.",
         )
-        report.add(Problem("missing-hypothesis", name, expected, "none", remedy))
+        report.add(Problem("missing-hypothesis", name, expected, f"none{name_other_capitals(one, folded)}", remedy))
     for one, line in extra:
         expected, remedy = "an utterance of the set", "Recognise the utterances of the set and no others."
         report.add(Problem("extra-hypothesis", name, expected, f"“{one}”, which is not one", remedy, line=line))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.file_names import is_dropping, plain_name
+from common.file_names import fold_names, is_dropping, name_other_capitals, plain_name
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import AttackModel, NumberIdentity, ReportedNumber, Speech
 from evaluation.metrics.averages import WeightedAverage, weighted_average
@@ -316,7 +316,9 @@ class _Parts:
 
     def _no_file(self, path: Path) -> Problem:
         shown = path.relative_to(self.root).as_posix()
-        return Problem("missing-file", shown, "the file", "none", "Submit the whole results directory.")
+        there = fold_names(plain_name(one.name) for one in _listed(path.parent))
+        found = f"none{name_other_capitals(path.name, there)}"
+        return Problem("missing-file", shown, "the file", found, "Submit the whole results directory.")
 
 
 def _system(

@@ -219,3 +219,10 @@ def test_kaldi_directories_find_audio_however_the_disk_spells_it(tmp_path):
     (tmp_path / "wav.scp").write_text("müller-1 elsewhere/müller-1.flac\n")
     found = match_audio(tmp_path, tmp_path)
     assert ([pair.utterance for pair in found.pairs], found.problems) == (["müller-1"], ())
+
+
+def test_audio_whose_name_has_other_capitals_is_told(tmp_path):
+    write_flac16(tmp_path / "A.FLAC", voice(110.0), RATE)
+    (tmp_path / "wav.scp").write_text("a elsewhere/a.flac\n")
+    problem = match_audio(tmp_path, tmp_path).problems[0]
+    assert problem.found == "no file “elsewhere/a.flac”, but “A.FLAC”, which differs in capitals only"

@@ -105,6 +105,15 @@ def test_results_directories_are_found_at_any_depth(tmp_path):
     assert [reported.value for reported in system.reported_numbers] == [8.665]
 
 
+def test_missing_file_names_one_that_differs_in_capitals_only(tmp_path):
+    folder = tmp_path / "results-2022-01-01-10-00-00.orig"
+    (folder / "ASV-x").mkdir(parents=True)
+    (folder / "Results.txt").touch()
+    (system,) = read_results(tmp_path, edition="2022")
+    found = {problem.file: problem.found for problem in system.problems if problem.code == "missing-file"}
+    assert found[f"{folder.name}/results.txt"] == "none, but “Results.txt”, which differs in capitals only"
+
+
 def unlike(file):
     return [(problem.line, problem.found) for problem in file.problems if problem.code == "unlike-baseline"]
 

@@ -343,3 +343,10 @@ def test_names_with_accents_are_the_same_in_either_form():
     joined = join(nfd, trials)
     assert (joined.missing, joined.extra, joined.complete) == (0, 0, True)
     assert joined.scores.tolist() == join(SCORES).scores.tolist()
+
+
+def test_missing_score_names_one_that_differs_in_capitals_only():
+    problems = join(SCORES.replace("a b-1", "A b-1")).problems
+    assert [problem.found for problem in problems if problem.code == "missing-score"] == [
+        "none, but “A b-1”, which differs in capitals only"
+    ]
