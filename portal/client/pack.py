@@ -11,13 +11,16 @@ import argparse
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from anonymization.cli.records import LOCK
 from common.errors import CommandError
 from common.memory import format_size
+from common.problems import Problem
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.formats.audio_pairs import describe_droppings
+from evaluation.objective_results.results.forms import HEAD_BYTES
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
 from portal.client.status import name_first
@@ -25,6 +28,7 @@ from portal.client.submit import list_systems, suggest_system
 from portal.client.verify import fetch_expected, say_findings, verify
 from portal.client.workspace import AskedArchive, add_edition, edition_by, fetch_requirements, find_workspace
 from portal.intake.contents import Content, classify
+from portal.intake.documents import unused_by_name
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.utterances import Names
 
@@ -36,6 +40,7 @@ DESCRIPTION = (
 _SPEECH = frozenset({Content.SPEECH})
 _BESIDE = frozenset({Content.DESCRIPTION, Content.TARGETS})
 _RESULTS = frozenset({Content.RESULTS, Content.SCORES, Content.HYPOTHESES, Content.SIMILARITY})
+_MOST_NAMED = 5
 _MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files give the same archive
 
 
@@ -75,15 +80,17 @@ def run(options: argparse.Namespace) -> int:
         folder = Path(place) / out.name
         folder.mkdir()
         try:
-            unused, droppings = _link(source, options.add, folder, asked, expected)
+            left = _link(source, options.add, folder, asked, expected)
             report = verify(folder, expected)
         except RecipeError as error:
             raise CommandError(str(error)) from error
         say_findings(report, expected)
-        if unused:
-            print_text(f"Left out, as no utterance of the edition has its name: {name_first(unused)}.")
-        if droppings:
-            print_text(describe_droppings(str(source), droppings).sentence())
+        if left.unused:
+            print_text(f"Left out, as no utterance of the edition has its name: {name_first(left.unused)}.")
+        if left.droppings:
+            print_text(describe_droppings(str(source), left.droppings).sentence())
+        for problem in left.unnamed[:_MOST_NAMED]:
+            print_text(problem.sentence())
         if report.has_errors:
             lacks_description = any(cause["code"] == "missing-description" for cause in report.summary())
             print_text("Nothing was packed." + (" Name the description: --add FILE.pdf." if lacks_description else ""))
@@ -100,25 +107,35 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
-def _link(
-    source: Path, added: list[Path], folder: Path, asked: AskedArchive, expected: ExpectedSubmission
-) -> tuple[list[str], list[str]]:
-    """Link what belongs into the archive under its names there.
+@dataclass
+class _LeftOut:
+    """What does not come into an archive.
 
-    Returns:
-        The speech that does not belong into it, and what operating systems left behind.
+    Attributes:
+        unused: speech under no utterance's name.
+        droppings: what operating systems left behind.
+        unnamed: what its name alone keeps from being used.
     """
+
+    unused: list[str] = field(default_factory=list)
+    droppings: list[str] = field(default_factory=list)
+    unnamed: list[Problem] = field(default_factory=list)
+
+
+def _link(source: Path, added: list[Path], folder: Path, asked: AskedArchive, expected: ExpectedSubmission) -> _LeftOut:
+    """Link what belongs into the archive under its names there; what does not."""
     kinds = _SPEECH | _BESIDE | (_RESULTS if asked.takes_results else frozenset())
     names = Names(expected)
-    unused: list[str] = []
-    droppings: list[str] = []
+    left = _LeftOut()
     for name, path in _files(source, added):
         content = classify(name)
         if content is Content.DROPPING and path.name != LOCK:  # of vp run itself
-            droppings.append(name)
+            left.droppings.append(name)
+        if content is Content.OTHER and (problem := unused_by_name(name, _head(path), expected)):
+            left.unnamed.append(problem)
         target = _speech_name(name, names) if content is Content.SPEECH else name
         if target is None:
-            unused.append(name)
+            left.unused.append(name)
         if content not in kinds or target is None:
             continue
         place = folder / target
@@ -132,7 +149,12 @@ def _link(
             )
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(path.resolve())
-    return unused, droppings
+    return left
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)
 
 
 def _files(source: Path, added: list[Path]) -> Iterator[tuple[str, Path]]:

@@ -23,8 +23,15 @@ from common.progress import Progress, ignore_progress
 from evaluation.objective_results.results.forms import HEAD_BYTES
 from portal.intake.archives.limits import LARGEST_DOCUMENT_BYTES, LARGEST_SPEECH_BYTES, ArchiveRefused, Member
 from portal.intake.archives.reading import read_archive, read_folder
-from portal.intake.contents import RESULT_KINDS, Content, classify, recognise
-from portal.intake.documents import description_problem, missing_parts, result_problems, target_problems, write_document
+from portal.intake.contents import RESULT_KINDS, Content, classify
+from portal.intake.documents import (
+    description_problem,
+    missing_parts,
+    result_problems,
+    target_problems,
+    unused_by_name,
+    write_document,
+)
 from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance
 from portal.intake.problem_codes import describe
 from portal.intake.report import WHOLE_SUBMISSION, Counts, FindingList, IntakeReport
@@ -37,13 +44,6 @@ _IN_FLIGHT_BYTES = 2 * LARGEST_SPEECH_BYTES
 _BATCH_BYTES, _BATCH_FILES = 2**20, 64
 _MOST_WAITING = 8  # batches
 _OTHERS_NAMED = 3
-# The names by which files are known that may have others.
-_WANTED = {
-    Content.RESULTS: "results as results-<stamp>/results.txt, or under a published name: RESULTS_summary_<system>",
-    Content.SCORES: "scores as results-<stamp>/ASV-<enrolment set>-<trial set>/scores",
-    Content.DESCRIPTION: "a description whose name ends in .pdf",
-    Content.SPEECH: "a WAV or FLAC file whose name ends in .wav or .flac",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,17 +267,12 @@ class ArchiveCheck:
 
     def _pass_over(self, path: str, stream: BinaryIO) -> None:
         """Note a file that is not used; where its content would be of use under another name, that is a warning."""
-        content = recognise(stream.read(HEAD_BYTES))
-        if content in RESULT_KINDS and not self._expected.takes_results:
-            self._unused += 1
-        elif content is None or (content is Content.SPEECH and not self._expected.data_sets):
+        problem = unused_by_name(path, stream.read(HEAD_BYTES), self._expected)
+        if problem is None:
             self._other_count += 1
             self._others += [path] if len(self._others) < _OTHERS_NAMED else []
         else:
-            wanted = _WANTED[content]
-            if content is Content.RESULTS and self._expected.recipe().results is None:
-                wanted = "results under the name result_for_rank_<suffix>"
-            self._found.add(WHOLE_SUBMISSION, describe("unused-by-name", path, wanted=wanted, content=content))
+            self._found.add(WHOLE_SUBMISSION, problem)
 
     def _check_description(self, path: str) -> None:
         if problem := description_problem(path, self._documents / path):

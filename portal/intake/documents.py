@@ -23,7 +23,7 @@ from evaluation.objective_results.results.folders import SystemResults, read_res
 from evaluation.objective_results.results.score_files import TrialLookup
 from evaluation.objective_results.word_errors import hypothesis_files, read_hypotheses
 from evaluation.protocols.recipes import Recipe, RecipeError
-from portal.intake.contents import Content, classify, results_directories
+from portal.intake.contents import RESULT_KINDS, Content, classify, recognise, results_directories
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.pdf_files import find_pdf_fault
 from portal.intake.problem_codes import describe
@@ -31,6 +31,13 @@ from portal.intake.problem_codes import describe
 MOST_SYSTEMS = 20  # are read; one is right, and of thousands nobody wants every problem
 _FILES_OF_A_SYSTEM = 4  # published ones
 _NEEDED = ("results.txt", "results_summary.txt")
+# The names by which files are known that may come under others.
+_KNOWN_BY = {
+    Content.RESULTS: "results as results-<stamp>/results.txt, or under a published name: RESULTS_summary_<system>",
+    Content.SCORES: "scores as results-<stamp>/ASV-<enrolment set>-<trial set>/scores",
+    Content.DESCRIPTION: "a description whose name ends in .pdf",
+    Content.SPEECH: "a WAV or FLAC file whose name ends in .wav or .flac",
+}
 _FOR_A_RANK = {
     Content.SCORES: ("scores", "score files (ASV-…/scores)"),
     Content.SPEECH: ("recordings", "anonymised speech"),
@@ -166,6 +173,23 @@ def description_problem(path: str, document: Path) -> Problem | None:
     """Whether what is called PDF is one that others may be given."""
     found = find_pdf_fault(document)
     return describe("not-a-pdf", path, found=found) if found else None
+
+
+def unused_by_name(path: str, head: bytes, expected: ExpectedSubmission) -> Problem | None:
+    """The warning of a file that would be of use by its content, and is not because its name does not tell so.
+
+    Args:
+        head: its first bytes.
+    """
+    content = recognise(head)
+    if content is None or (content is Content.SPEECH and not expected.data_sets):
+        return None
+    if content in RESULT_KINDS and not expected.takes_results:
+        return None
+    wanted = _KNOWN_BY[content]
+    if content is Content.RESULTS and expected.recipe().results is None:
+        wanted = "results under the name result_for_rank_<suffix>"
+    return describe("unused-by-name", path, wanted=wanted, content=content)
 
 
 def target_problems(path: str, document: Path) -> Iterator[Problem]:

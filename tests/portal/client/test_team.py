@@ -314,7 +314,11 @@ def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):
     )
     assert "paper.pdf" in zipfile.ZipFile("ours.zip").namelist()
     first = Path("ours.zip").read_bytes()
-    vp("pack", "autumn", folder, "--add", "paper.pdf", "--out", "ours.zip")
+    (folder / "Icon\r").touch()
+    Path("paper").write_bytes(DESCRIPTION)
+    _, said, _ = vp("pack", "autumn", folder, "--add", "paper.pdf", "--add", "paper", "--out", "ours.zip")
+    assert "1 that an operating system or a program left behind, such as Icon\\r" in said
+    assert "paper: expected a description whose name ends in .pdf, found what looks like description" in said
     assert Path("ours.zip").read_bytes() == first
     (folder / "paper.pdf").write_bytes(DESCRIPTION)
     code, said, warned = vp("pack", "autumn", folder, "--add", folder / "paper.pdf", "--out", "same.zip")

@@ -518,4 +518,4 @@ def test_result_file_of_a_ranking_is_told_the_name_of_its_edition(tmp_path):
 
 def test_results_under_any_name_are_not_used_where_the_portal_evaluates(tmp_path):
     report = checked(tmp_path, whole(**{"results_B9.txt": RESULTS_2022}), takes_results=False)
-    assert [finding.problem.code for finding in report.findings] == ["unused-results"]
+    assert [finding.problem.code for finding in report.findings] == ["other-file"]
