@@ -115,9 +115,8 @@ def read_results(
     places = sorted(os.walk(path))
     if deeper := sorted({folder.parent for place, _, _ in places if _is_results_directory(folder := Path(place))}):
         return tuple(system for one in deeper for system in read_results(one, recipe=recipe, trials=trials))
-    if systems := _published(
-        path, [Path(place) / name for place, _, names in places for name in sorted(names)], recipe
-    ):
+    files = sorted(Path(place) / name for place, _, names in places for name in names)
+    if systems := _published(path, files, recipe):
         return systems
     remedy = "Name a results directory, a submission, or a folder of published result files."
     problem = Problem("no-results", path.name, "result files", "none", remedy)

@@ -13,6 +13,8 @@ from evaluation.objective_results.results.rank_files import is_title
 HEAD_BYTES = 1 << 16
 _LINES = 400
 _SCORED_LINES = 5
+_LONGEST_LINE = 1000
+_LARGEST_BYTES = 1 << 24  # the largest published one has 40 kB
 
 
 class ResultForm(StrEnum):
@@ -32,7 +34,7 @@ def find_form(head: bytes) -> ResultForm | None:
     """
     is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = head.decode("utf-16" if is_utf16 else "utf-8-sig", "ignore")
-    lines = [line for line in islice(text.splitlines(), _LINES) if line.strip()]
+    lines = [line for line in islice(text.splitlines(), _LINES) if 0 < len(line.strip()) <= _LONGEST_LINE]
     if any(map(is_title, lines)):
         return ResultForm.SECTIONS
     block = None
@@ -46,8 +48,10 @@ def find_form(head: bytes) -> ResultForm | None:
 
 
 def read_form(path: Path) -> ResultForm | None:
-    """The form of a file; None where it cannot be read."""
+    """The form of a file; None where it cannot be read, is larger than results are, or has no size, as devices have."""
     try:
+        if not 0 < path.stat().st_size <= _LARGEST_BYTES:
+            return None
         with path.open("rb") as file:
             return find_form(file.read(HEAD_BYTES))
     except OSError:

@@ -212,7 +212,7 @@ def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
         (["verify"], "the following arguments are required: RESULTS"),
         (["verify", "nowhere"], "nowhere: expected results, found no such file, directory or system"),
         (["verify", "folder"], "folder: expected results of a challenge, found no number"),
-        (["verify", "text"], "text: expected results of a challenge, found no number. text, line 1"),
+        (["verify", "text"], "text: expected results of a challenge, found no number. No line is one of a result file"),
         (["verify", "folder/system"], "folder/system: expected results, found no such file, directory or system"),
         (["verify", "result_for_rank_mine", "--edition", "1999"], "invalid choice: '1999'"),
         (["verify", "result_for_rank_mine", "--edition", "2022"], "Name 2024 or 2026 as edition"),
