@@ -8,6 +8,7 @@ from portal.accounts.models import User
 from portal.challenges.models import Corpus
 from portal.challenges.selectors import corpora_for
 from portal.core.models import AuditEvent
+from portal.corpora import services
 from portal.corpora.services import save_corpus, start_import
 from portal.jobs.kinds import JobFailure
 from portal.jobs.selectors import jobs_for
@@ -128,3 +129,13 @@ def test_operator_names_the_owner_without_seeing_speech(corpus):
     assert client.get(address).status_code == 200
     client.post(address, {"created_by": heir.pk})
     assert corpora_for(heir).get() == corpus
+
+
+@pytest.mark.django_db
+def test_name_that_differs_in_capitals_alone_is_no_other_corpus():
+    tones, others = make_corpus("tones"), make_corpus("others")
+    said = "There is a corpus tones. Type its name as it is to continue it, or choose another name."
+    assert (services.import_problem("Tones", None), services.import_problem("tones", None)) == (said, "")
+    with pytest.raises(NotPossible, match="The name Tones is taken"):
+        services.rename_corpus(thing=others, by=None, name="Tones")
+    assert services.rename_corpus(thing=tones, by=None, name="Tones").name == "Tones"
