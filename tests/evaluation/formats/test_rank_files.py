@@ -31,6 +31,9 @@ TABLE = {
 }
 
 
+INCOMPLETE = {"result_for_rank_nac"}  # published without the rows of emotion
+
+
 def read_text(text: str, name: str = "result_for_rank_x"):
     return read_rank_file(io.StringIO(text), name=name)
 
@@ -46,7 +49,8 @@ def test_every_row_of_a_published_file_is_read(path):
     rows = len(re.findall(r"\b(?:dev|test) ", text))
     numbers = len(re.findall(r"\d+\.\d+", text))
     assert (file.rows, len(file.reported_numbers)) == (rows, numbers)
-    assert (file.problems, file.repeated) == ((), ())
+    assert {problem.code for problem in file.problems} == ({"missing-result"} if path.name in INCOMPLETE else set())
+    assert file.repeated == ()
     assert len(file.times) == text.count("Time:")
     assert len(file.sections) == text.count(" results ----")
     assert file.edition == path.relative_to("../shared").parts[0][3:]
@@ -101,9 +105,9 @@ def test_averages_of_the_tracks():
 
 def test_folders_of_rank_files_are_read_by_system():
     systems = [one.system for one in read_results(R2026)]
-    assert [one for one in systems if one.startswith("track2")] == ["track2/BM1", "track2/BM3"]
-    assert len(systems) == 5
-    assert all(one.problems == () for folder in (R2024, R2026) for one in read_results(folder))
+    assert systems == sorted(f"{path.parent.name}/{path.name[16:]}" for path in R2026.rglob("result_for_rank_*"))
+    assert {one.system for one in read_results(R2026) if one.problems} <= {"track1/nac"}
+    assert all(one.problems == () for one in read_results(R2024))
 
 
 def damaged(path: Path, line: int, old: str, new: str) -> str:
