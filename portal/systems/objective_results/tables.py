@@ -15,6 +15,7 @@ from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.metrics.linkability import FEW, FEW_TARGETS_EXPLANATION
 from evaluation.objective_results.attack_strength import Reliability
+from evaluation.objective_results.results.checks import is_unlike as differs_from_published
 from evaluation.objective_results.results.checks import published_values
 from evaluation.objective_results.values import (
     AVERAGE,
@@ -213,7 +214,7 @@ class TableMaker:
         elif self.with_reported and number.reported is not None and number.basis is not Basis.REPORTED:
             notes.append(f"team reports {number.reported_text}")
         published = published_values(self.recipe, number.identity)
-        if self.with_reported and is_unlike(number.value, published):
+        if self.with_reported and differs_from_published(number.value, published):
             notes.append(f"differs: {published[0]:g} is published")
             is_unlike = True
         return notes, is_unlike
