@@ -419,7 +419,7 @@ def test_leaderboard_takes_the_same_queries_for_any_number_of_studies(
         make_heard_study(edition, submissions)
     client = Client()
     client.get(f"/editions/{edition.name}/leaderboard/")
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         client.get(f"/editions/{edition.name}/leaderboard/")
 
 
@@ -435,7 +435,7 @@ def test_organizers_leaderboard_of_many_systems_with_three_studies_is_within_its
         make_heard_study(edition, submissions, is_published=is_published)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(18):
         client.get(address)
     times = []
     for _ in range(3):
