@@ -203,12 +203,12 @@ class TableMaker:
         return mark_weak(cell, self.values.judge_average("eer", identity.estimator, split, self.track))
 
     def _notes(self, number: Number) -> tuple[list[str], bool]:
-        notes, is_unlike = [], False
+        notes, differs = [], False
         if number.basis is Basis.REPORTED:
             notes.append("from reported numbers" if number.is_average else "reported")
         if self.with_reported and number.agrees is False:
             notes.append(f"disagrees: reported {number.reported_text}")
-            is_unlike = True
+            differs = True
         elif self.with_reported and number.agrees and number.basis is not Basis.REPORTED:
             notes.append("as reported")
         elif self.with_reported and number.reported is not None and number.basis is not Basis.REPORTED:
@@ -216,8 +216,8 @@ class TableMaker:
         published = published_values(self.recipe, number.identity)
         if self.with_reported and differs_from_published(number.value, published):
             notes.append(f"differs: {published[0]:g} is published")
-            is_unlike = True
-        return notes, is_unlike
+            differs = True
+        return notes, differs
 
     def _average_rows(self, average: Average, splits: Sequence[str]) -> Iterator[Row]:
         tests: dict[str, dict[str, Any]] = {title: {"speech": speech} for speech, title in SPEECHES.items()}
