@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class MetricInputError(ValueError):
@@ -15,6 +16,14 @@ class CommandError(Exception):
 
 class NotPossible(Exception):  # noqa: N818
     """A wish came too late or at the wrong time; the message says why."""
+
+
+class UnderWay(NotPossible):
+    """The very same was asked for before and is under way: whoever asks once more is led to that `thing`."""
+
+    def __init__(self, sentence: str, thing: Any) -> None:
+        super().__init__(sentence)
+        self.thing = thing
 
 
 class ProblemsError(ValueError):

@@ -18,9 +18,10 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.utils.text import slugify
 
+from common.errors import UnderWay
 from portal.challenges.models import Corpus
 from portal.core.fields import NAME_LETTERS, LineField
-from portal.corpora.services import ImportUnderWay, start_import
+from portal.corpora.services import start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
 from portal.intake.corpora.reading import detect_layout
@@ -207,8 +208,8 @@ class ImportForm(UploadForm):
         try:
             wanted = {name: value for name, value in self.cleaned_data.items() if name not in ("found", "next")}
             return start_import(by=by, **wanted)
-        except ImportUnderWay as same:
-            return same.job
+        except UnderWay as same:
+            return same.thing
         except NotPossible as reason:
             self.add_error("name", str(reason))
             return None

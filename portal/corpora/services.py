@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from common.errors import UnderWay
 from common.problems import Problem
 from evaluation.formats.kaldi import write_trials
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
@@ -40,14 +41,6 @@ class ImportOptions:
     is_synthetic: bool = False
     is_shared: bool = False
     licence: str = ""
-
-
-class ImportUnderWay(NotPossible):
-    """The very same import is under way: whoever asks for it once more is led to its `job`."""
-
-    def __init__(self, sentence: str, job: Job) -> None:
-        super().__init__(sentence)
-        self.job = job
 
 
 def import_problem(name: str, by: Any) -> str:
@@ -91,7 +84,7 @@ def start_import(
         parameters |= {"upload": upload, "sha256": sha256}
     if sentence := import_problem(name, by):
         same = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES, parameters=parameters).first()
-        raise ImportUnderWay(sentence, same) if same and may_import(name, by) else NotPossible(sentence)
+        raise UnderWay(sentence, same) if same and may_import(name, by) else NotPossible(sentence)
     title = f"Import of the corpus {name}"
     return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, corpus=name, run_here=run_here)
 

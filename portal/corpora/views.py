@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
+from common.errors import UnderWay
 from portal.accounts.access import organizer_page, organizer_read
 from portal.challenges.models import Corpus, Gender, Utterance
 from portal.challenges.selectors import corpora_for
@@ -53,9 +54,9 @@ def import_demo(request: HttpRequest) -> HttpResponse:
     """Import the demo corpus; its job shows how far it is."""
     try:
         return redirect(services.start_demo_import(by=request.user))
-    except services.ImportUnderWay as same:
+    except UnderWay as same:
         messages.info(request, str(same))
-        return redirect(same.job)
+        return redirect(same.thing)
     except NotPossible as reason:
         messages.error(request, str(reason))
         return redirect("corpora:import")

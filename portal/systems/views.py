@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 from anonymization.app.network_training.selectors import find_network
 from anonymization.app.voice_assignment import find_targets, list_assignments
 from anonymization.methods.voices.files import write_targets_csv, write_voices
+from common.errors import UnderWay
 from evaluation.app.attacker_training.selectors import find_training
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.audio_measures.selectors import find_measure
@@ -281,6 +282,8 @@ def _new_run(form_class: type[EngineForm], back: str, back_title: str) -> Page:
         form = form_class(posted(request), submission=view.submission, by=request.user)
         address = f"{reverse(back, args=[name])}{view.query}"
         if form.is_valid() and form.start() is not None:
+            if form.under_way:
+                messages.info(request, form.under_way)
             return redirect(address)
         return show_form(request, "systems/engine_new.html", form, back=address, back_title=back_title, **view.context)
 
@@ -318,6 +321,8 @@ def retrain(request: HttpRequest, name: str) -> HttpResponse:
     view = organized_view(request, name)
     try:
         start_retraining(submission=view.submission, by=request.user)
+    except UnderWay as same:
+        messages.info(request, str(same))
     except NotPossible as reason:
         messages.error(request, str(reason))
     return redirect(f"{reverse('systems:recognition', args=[name])}{view.query}#retrained")

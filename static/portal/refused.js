@@ -1,5 +1,4 @@
-// What was refused is what the window shows and where the keyboard is, wherever the address leads: a form without an
-// address of its own is sent to that of the page, with the place in it that was last looked at.
+// The window shows what was refused, and the keyboard is there, wherever the address leads.
 const REFUSED = ".error-summary, .messages .error, .errorlist";
 
 function showRefused() {

@@ -17,6 +17,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.networks import find_run_method
 from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import TargetRequest, find_targets
+from common.errors import UnderWay
 from common.seeds import find_wrong_seeds
 from evaluation.app.attacker_training.selectors import Material, list_material
 from evaluation.app.attacks.services import start_attack
@@ -165,14 +166,13 @@ def _require_another(run: EvaluationRun) -> None:
     """That nobody pressed the button twice.
 
     Raises:
-        NotPossible: the very same training is under way.
+        UnderWay: the very same training is under way.
     """
     for other in find_under_way(run):
         is_same = {name: other.parameters.get(name) for name in run.parameters} == run.parameters
         if is_same and speech_of_training(other.parameters) is speech_of_training(run.parameters):
-            raise NotPossible(
-                f"The same training is under way already as training {other.pk}. Cancel it first, or change a setting."
-            )
+            sentence = f"The same training is under way already as training {other.pk}."
+            raise UnderWay(f"{sentence} Cancel it first, or change a setting.", other)
 
 
 # What speaks against it ----------------------------------------------------------------------------

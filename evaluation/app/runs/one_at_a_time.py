@@ -1,26 +1,32 @@
-"""Keeps a run from being started twice: while one is under way, another of its kind, engine and preset is refused."""
+"""Keeps a run from being started twice: while one is under way, another of its kind, engine and preset is refused,
+or found where it is the very same."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import Q
 
+from common.errors import NotPossible, UnderWay
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import name_preset
+from evaluation.app.runs.selectors import list_jobs
 from portal.jobs.models import ACTIVE_STATES
-from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 
 
-def require_no_other(run: EvaluationRun, title: str) -> None:
-    """That no run of the same kind, engine and way of comparing over the submission is under way.
+def require_no_other(run: EvaluationRun, title: str, data_sets: Collection[str] = ()) -> None:
+    """Refuse a run of the same kind, engine and way of comparing as one over the submission that is under way.
 
     Raises:
-        NotPossible: there is one; names the run by its title.
+        UnderWay: it is of the same data sets, as where a button is pressed again.
+        NotPossible: it is of other data sets.
     """
-    if find_under_way(run).exists():
-        raise NotPossible(f"{title} is under way already; cancel it first, or wait for its numbers.")
+    for other in find_under_way(run):
+        sentence = f"{title} is under way already; cancel it first, or wait for its numbers."
+        others = {job.parameters["data_set"] for job in list_jobs(other) if "data_set" in job.parameters}
+        raise UnderWay(sentence, other) if others == set(data_sets) or not data_sets else NotPossible(sentence)
 
 
 def find_under_way(run: EvaluationRun) -> Any:

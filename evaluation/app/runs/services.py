@@ -122,7 +122,7 @@ def start_engine_run(
     """
     if after is None:
         _require_speech(run.submission, data_sets)
-    require_no_other(run, f"{kind.title} {engine_title}")
+    require_no_other(run, f"{kind.title} {engine_title}", data_sets)
     return start_chain(kind, run, engine_title=engine_title, data_sets=data_sets, after=after, by=by)
 
 

@@ -48,11 +48,20 @@ PLATFORM_IDS = {
     Study.Platform.PROLIFIC: {"person": PROLIFIC_ID, "study": PROLIFIC_ID, "session": PROLIFIC_ID},
     Study.Platform.MTURK: {"person": re.compile(r"A[A-Z0-9]{9,63}"), "study": MTURK_ID, "session": MTURK_ID},
 }
-# What programs and people write where an id is missing, in small letters.
+# What programs write where an id is missing, in small letters.
 NO_IDS = frozenset(
     {
-        *("undefined", "null", "none", "nil", "nan", "na", "n/a", "true", "false", "test", "example", "unknown"),
-        *("anonymous", "id", "person", "name", "email", MTURK_PREVIEW.casefold()),
+        "undefined",
+        "null",
+        "none",
+        "nil",
+        "nan",
+        "n/a",
+        "true",
+        "false",
+        "unknown",
+        "anonymous",
+        MTURK_PREVIEW.casefold(),
     }
 )
 OUTCOME_OF_STATE = {

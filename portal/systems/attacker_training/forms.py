@@ -11,7 +11,7 @@ from django.forms.boundfield import BoundWidget
 from django.utils.functional import cached_property
 
 from anonymization.methods.contract import MethodError
-from common.errors import MetricInputError
+from common.errors import MetricInputError, UnderWay
 from common.seeds import read_seeds
 from evaluation.app.attacker_training.selectors import Material, TrainingCost, estimate_cost, list_material
 from evaluation.app.attacker_training.services import (
@@ -220,12 +220,14 @@ class TrainingForm(forms.Form):
     # What comes of it --------------------------------------------------------------------------------
 
     def start(self) -> EvaluationRun | None:
-        """Start what a valid form asks for; None with an error of the form where it became impossible meanwhile."""
+        """Start what a valid form asks for, or find it under way; None with an error of the form where it cannot be."""
         names = ("data_sets", "seeds", "variant", "device")
         asked = {name: self.cleaned_data[name] for name in names}
         asked |= {"with_attack": self.cleaned_data["attack"], "with_originals": self.cleaned_data["originals"]}
         try:
             return train_and_attack(submission=self.submission, recipe=self.recipe, by=self.by, **asked)
+        except UnderWay as same:
+            return cast("EvaluationRun", same.thing)
         except (NotPossible, MethodError) as error:
             self.add_error(None, str(error))
         return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.forms.boundfield import BoundWidget
 from django.shortcuts import get_object_or_404
 
 from anonymization.app.selectors import sum_speech
+from common.errors import UnderWay
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.services import start_recognition
@@ -77,7 +78,13 @@ def list_rows(states: Iterable[SetState], note: Callable[[SetState], str]) -> li
 
 
 class EngineForm(forms.Form):
-    """Which engine goes over which data sets of a submission."""
+    """Which engine goes over which data sets of a submission.
+
+    Attributes:
+        under_way: a sentence where `start` found that this was asked for before.
+    """
+
+    under_way = ""
 
     engine = RadioField("", "one")
     data_sets = forms.MultipleChoiceField(
@@ -159,9 +166,12 @@ class EngineForm(forms.Form):
         return name
 
     def start(self) -> EvaluationRun | None:
-        """Start what a valid form asks for; None with an error of the form where it cannot be."""
+        """Start what a valid form asks for, or find it under way; None with an error of the form where it cannot be."""
         try:
             return self.start_run(self.cleaned_data["engine"], self.cleaned_data["data_sets"])
+        except UnderWay as same:
+            self.under_way = str(same)
+            return cast("EvaluationRun", same.thing)
         except NotPossible as reason:
             self.add_error(None, str(reason))
         return None
