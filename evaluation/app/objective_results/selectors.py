@@ -7,6 +7,7 @@ What a run could not compute, and why, stands in its job's result.
 from __future__ import annotations
 
 import io
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -58,7 +59,7 @@ class ReadExtent(StrEnum):
 def read_objective_values(
     submissions: Iterable[Submission], *, extent: ReadExtent = ReadExtent.ALL, as_of: datetime | None = None
 ) -> dict[int, ObjectiveValues]:
-    """The numbers of every submission given, by primary key, in two queries whatever their number.
+    """The numbers of every submission given, by primary key, in two queries, or three for all, whatever their number.
 
     Numbers that rest on a part of their set are left out (`select_complete`). Averages are those of the version of the
     recipe that the edition at hand has: from runs by it, else from the numbers of data sets of runs by another one.
@@ -82,6 +83,7 @@ def read_objective_values(
     read = [again.get(one.pk, one) for one in runs.values()]
     wanted = _needed(editions.values(), others) if extent is ReadExtent.RANKED else Q()
     numbers = dict(read_numbers(read, wanted))
+    targets = _count_targets(read) if extent is ReadExtent.ALL else {}
     required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items()}
     tracks = _read_tracks(editions, others.values())
     found = {}
@@ -101,7 +103,7 @@ def read_objective_values(
             submission=submission.pk,
             run=run.pk if run else None,
             measured_at=run.job.finished_at if run and run.job else None,
-            numbers=_complete(of_run, missing, edition) if edition else of_run,
+            numbers=_complete(of_run, missing, edition, targets.get(source.pk if source else 0)) if edition else of_run,
             missing=missing,
             computed_by=_computed_by(run) if run else "",
             rests_on=tuple(list_parts(run)) if run else (),
@@ -110,9 +112,22 @@ def read_objective_values(
 
 
 def _complete(
-    numbers: Mapping[NumberIdentity, Number], missing: tuple[Missing, ...], edition: Edition
+    numbers: Mapping[NumberIdentity, Number],
+    missing: tuple[Missing, ...],
+    edition: Edition,
+    targets: Mapping[tuple[str, str], int] | None,
 ) -> dict[NumberIdentity, Number]:
-    return add_notes(select_complete(numbers, missing, edition.recipe, track_of(edition)), edition.recipe)
+    complete = select_complete(numbers, missing, edition.recipe, track_of(edition))
+    return add_notes(complete, edition.recipe, targets=targets)
+
+
+def _count_targets(runs: Iterable[EvaluationRun]) -> dict[int, dict[tuple[str, str], int]]:
+    """Return the target trials that were measured, by run, then by data set and attack model."""
+    found: dict[int, dict[tuple[str, str], int]] = defaultdict(dict)
+    sets = ScoreSet.objects.filter(run__in=[one.pk for one in runs]).order_by()
+    for run, data_set, attack_model, count in sets.values_list("run", "data_set", "attack_model", "target_count"):
+        found[run][data_set, attack_model] = count
+    return found
 
 
 def version_of(run: EvaluationRun) -> int:

@@ -323,9 +323,9 @@ def test_latex_is_escaped(client, system):
 # What it costs -------------------------------------------------------------------------------------
 
 
-def test_system_page_costs_fourteen_queries(client, system, django_assert_num_queries):
+def test_system_page_costs_fifteen_queries(client, system, django_assert_num_queries):
     client.force_login(people(system)[0])
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         client.get(f"/systems/{system.name}/")
 
 
