@@ -29,8 +29,8 @@ from listening.app.monitor.rules import FlagFinding, Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
 from listening.app.sessions.attention import is_unheard, missed_of_gold
 from listening.app.sessions.block_leases import end_session, release_block
+from listening.app.sessions.selectors import required_slots
 from listening.app.studies.rules import is_stalled
-from listening.tasks import Task
 from portal.core import audit
 from portal.jobs.services import NotPossible
 
@@ -44,7 +44,6 @@ CHUNK = 50
 # A request may write down a moment before it is stored; what was just seen is looked at once more.
 SLACK = timedelta(minutes=2)
 HEADPHONE_CHECKS = (models.ScreeningResult.Kind.HUGGINS, models.ScreeningResult.Kind.WOODS)
-NEEDS_ALL_SAMPLES = frozenset({Task.VERIFIABILITY, Task.LINKABILITY})
 STILL_CHECKING = (Session.Step.CONSENT, Session.Step.QUESTIONS, Session.Step.SOUND, Session.Step.HEADPHONES)
 
 
@@ -350,10 +349,8 @@ def _samples(items: Iterable[int]) -> dict[int, Samples]:
 
 
 def _to_hear(samples: Samples, tasks: Collection[str]) -> Samples:
-    """Return those that have to be heard for these tasks: sample B only where voices are compared."""
-    return (
-        samples if NEEDS_ALL_SAMPLES.intersection(tasks) else {slot: samples[slot] for slot in samples if slot != "b"}
-    )
+    """Return those that have to be heard for these tasks."""
+    return {slot: samples[slot] for slot in required_slots(tasks, samples) & samples.keys()}
 
 
 def _plays(keys: Sequence[int]) -> dict[int, dict[int, list[tuple[str, int, bool]]]]:

@@ -255,7 +255,7 @@ def count_unheard(session: Session) -> tuple[int, int]:
     ]
     unheard = 0
     for one in trials:
-        slots = selectors.required_slots(answered[one.trial.pk], one)
+        slots = selectors.required_slots(answered[one.trial.pk], [sample.slot for sample in one.samples])
         needed = {sample.slot: sample.seconds for sample in one.samples if sample.slot in slots}
         unheard += attention.is_unheard(needed, plays[one.trial.pk])
     return unheard, len(trials)
@@ -326,8 +326,9 @@ def _require_heard(
     now: datetime,
 ) -> datetime:
     """When everything that this answer is about can have been heard; what an earlier task needed was heard then."""
-    needed = selectors.required_slots(claim.values, trial) - (
-        selectors.required_slots(stored, trial) if stored else frozenset()
+    slots = [sample.slot for sample in trial.samples]
+    needed = selectors.required_slots(claim.values, slots) - (
+        selectors.required_slots(stored, slots) if stored else frozenset()
     )
     clips = [
         answer_timing.Clip(sample.seconds, *served.get(sample.slot, (None, None)))

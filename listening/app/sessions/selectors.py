@@ -189,10 +189,10 @@ def measure_progress(
     return SessionProgress(len(block.trials), first, left, len(given_up - practice))
 
 
-def required_slots(tasks: Collection[str], trial: PlannedTrial) -> frozenset[str]:
-    """Which samples of a trial have to be heard for these tasks."""
+def required_slots(tasks: Collection[str], slots: Iterable[str]) -> frozenset[str]:
+    """Return which of the samples of a trial have to be heard for these tasks."""
     if Task.LINKABILITY in tasks:
-        return frozenset(sample.slot for sample in trial.samples)
+        return frozenset(slots)
     return frozenset({"a", "b"} if COMPARING.intersection(tasks) else {"a"})
 
 
