@@ -65,6 +65,29 @@ def test_refusal_that_the_next_page_tells_is_shown_whatever_the_address_points_t
     expect_refused(page, "is the only operator who can log in")
 
 
+def test_who_types_before_everything_is_loaded_keeps_the_keyboard(new_page):
+    def add_image(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace("</main>", '<img src="/slow.png" alt=""></main>'))
+
+    page, held = new_page(), []
+    page.route("**/sign-up/", add_image)
+    page.route("**/slow.png", lambda route: held.append(route))
+    page.goto("/sign-up/", wait_until="commit")
+    page.get_by_role("button", name="Sign up", exact=True).click(no_wait_after=True)
+    expect(page.locator(REFUSED).first).to_be_focused()
+    name = page.get_by_label("Name", exact=True)
+    name.click()
+    page.keyboard.type("Ni")
+    assert page.evaluate("document.readyState") == "interactive"
+    for one in held:
+        one.abort()
+    page.wait_for_load_state("load")
+    page.evaluate("new Promise((done) => setTimeout(done, 300))")
+    page.keyboard.type("a")
+    expect(name).to_have_value("Nia")
+
+
 def test_questions_of_an_evaluator_show_what_is_missing(new_page):
     page = new_page()
     page.set_viewport_size({"width": 400, "height": 300})
