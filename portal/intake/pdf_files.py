@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.child_process import Child, ChildEnded, ChildFailedError, ChildLimits, run_in_child
+from common.child_process import Child, ChildEnded, ChildFailedError, ChildLimits, How, run_in_child
 from common.memory import format_size
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def find_pdf_fault(document: Path) -> str:
 
     try:
         return str(run_in_child(work, _LIMITS))
-    except (ChildEnded, ChildFailedError, OSError):
-        return "a PDF that cannot be read within its limits of time and memory"
+    except (ChildEnded, ChildFailedError, OSError) as error:
+        is_over = isinstance(error, ChildEnded) and error.how is not How.DIED
+        return f"a PDF that cannot be read{' within its limits of time and memory' if is_over else ''}"
 
 
 def _read_fault(document: Path) -> str:
@@ -59,6 +60,8 @@ def _read_fault(document: Path) -> str:
             return next((f"a PDF with {_ACTIONS[action]}" for action in _find_actions(reader)), "")
     except (PyPdfError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return "a PDF whose structure is broken"
+    except NotImplementedError:
+        return "a PDF with an encryption or a compression of a kind that is not read"
 
 
 def _find_actions(reader: PdfReader) -> Iterator[str]:
@@ -74,8 +77,9 @@ def _find_actions(reader: PdfReader) -> Iterator[str]:
             if isinstance(thing, DictionaryObject):
                 if "/JS" in thing:
                     yield "/JavaScript"
-                if (action := thing.raw_get("/S") if "/S" in thing else None) in _ACTIONS:
-                    yield str(action)
+                action = thing["/S"] if "/S" in thing else ""  # `get` would return a reference  # noqa: SIM401
+                if isinstance(action, str) and action in _ACTIONS:
+                    yield action
                 waiting += thing.values()  # those of other objects are references, which are not followed
             elif isinstance(thing, ArrayObject):
                 waiting += list.__iter__(thing)

@@ -301,6 +301,12 @@ def test_description_that_is_no_pdf_is_told_once(tmp_path):
         (b"<html><script>alert(1)</script>" + DESCRIPTION, "other bytes"),
         (pdf_of(catalog=b"/OpenAction<</S/JavaScript/JS(app.alert(1))>>"), "a PDF with a script"),
         (pdf_of(b"<</A[<</S/Launch/F(a.exe)>>]>>"), "a PDF with a program to start"),
+        (pdf_of(b"<</S 5 0 R/F(a.exe)>>", b"/Launch "), "a PDF with a program to start"),
+        (pdf_of(b"<</S 5 0 R>>", b"/JavaScript "), "a PDF with a script"),
+        (
+            pdf_of().replace(b"/Root 1 0 R", b"/Root 1 0 R/ID[<00><00>]/Encrypt<</Filter/Adobe.PubSec/V 4>>"),
+            "a PDF with an encryption or a compression of a kind that is not read",
+        ),
         (b"", "an empty file"),
     ],
 )
@@ -316,6 +322,13 @@ def test_description_that_takes_long_to_read_is_refused_within_its_time(tmp_path
     report = checked(tmp_path, whole(**{"T1.pdf": DESCRIPTION}))
     [problem] = [one.problem for one in report.findings if one.problem.code == "not-a-pdf"]
     assert problem.found == "a PDF that cannot be read within its limits of time and memory"
+
+
+def test_description_that_ends_its_reader_otherwise_has_broken_no_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf_files, "_read_fault", lambda _: os.abort())
+    report = checked(tmp_path, whole(**{"T1.pdf": DESCRIPTION}))
+    [problem] = [one.problem for one in report.findings if one.problem.code == "not-a-pdf"]
+    assert problem.found == "a PDF that cannot be read"
 
 
 def test_documents_are_kept_with_their_bytes(tmp_path):
