@@ -12,7 +12,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import DATA_FILES, export_recipe, held_sets, is_in_use, may_pass_on
+from portal.challenges.selectors import DATA_FILES, editions_for, export_recipe, held_sets, is_in_use, may_pass_on
 from portal.core import audit
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import NotPossible, create_job
@@ -51,7 +51,7 @@ def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edit
         InvalidEdition: the recipe cannot be read or contradicts the corpus, or other fields do not fit together.
     """
     edition = Edition(**fields)
-    _hold_together(edition, list(organizers), with_title=True)
+    _hold_together(edition, list(organizers), by=by, with_title=True)
     _require_owner(edition, by)
     edition.save()
     edition.organizers.set(organizers)
@@ -80,7 +80,8 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     for name, value in changed.items():
         setattr(edition, name, value)
     people = list(edition.organizers.all()) if organizers is None else list(organizers)
-    _hold_together(edition, people, with_recipe=bool(RECIPE_FIELDS & changed.keys()), with_title="title" in changed)
+    with_recipe, with_title = bool(RECIPE_FIELDS & changed.keys()), "title" in changed or bool(changed.get("is_listed"))
+    _hold_together(edition, people, by=by, with_recipe=with_recipe, with_title=with_title)
     if {"shares_data", "corpus"} & changed.keys():
         _require_owner(edition, by)
     if "name" in changed and "recipe_text" not in changed:
@@ -153,7 +154,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
     copied = Edition(**fields | own, draft_policy=edition.draft_policy)
     # The recipe of the original holds, or held when it was stored.
-    _hold_together(copied, [by], with_recipe=False, with_title=True)
+    _hold_together(copied, [by], by=by, with_recipe=False, with_title=True)
     copied.save()
     copied.organizers.set([by])
     audit.record("edition.copied", copied, actor=by, original=edition.name)
@@ -210,19 +211,20 @@ def _recipe(text: str, protocol: str, name: str) -> Recipe:
     return read_recipe_text(text, file=f"{name}.toml") if text else load_recipe(protocol)
 
 
-def title_problem(title: str, *, besides: Edition | None = None) -> str:
-    """Why an edition cannot have this title: readers would take it for another one's."""
-    others = Edition.objects.exclude(pk=(besides and besides.pk) or 0).values_list("title", "name")
+def title_problem(title: str, *, by: Any, besides: Edition | None = None) -> str:
+    """Why an edition cannot have this title: who gives it would take it for another one's that they see."""
+    seen = editions_for(by) if by else Edition.objects.all()
+    others = seen.filter(archived_at=None).exclude(pk=(besides and besides.pk) or 0).values_list("title", "name")
     wanted = fold_line(title)
     same = next((name for other, name in others if fold_line(other) == wanted), "")
     return f"The edition {same} has this title. Choose another one, such as with its year." if same else ""
 
 
 def _hold_together(
-    edition: Edition, organizers: list[Any], *, with_recipe: bool = True, with_title: bool = False
+    edition: Edition, organizers: list[Any], *, by: Any, with_recipe: bool = True, with_title: bool = False
 ) -> None:
     problems = find_problems({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
-    if with_title and (sentence := title_problem(edition.title, besides=edition)):
+    if with_title and (sentence := title_problem(edition.title, by=by, besides=edition)):
         problems["title"] = [sentence]
     if edition.name != edition.name.lower():  # names of systems are made of it, in small letters
         problems["name"] = [f"Expected small letters, found {edition.name}."]

@@ -232,7 +232,7 @@ class EditionForm(RecipeFileForm, SharedForm):
         """Told together with all other errors; the services ask again."""
         title: str = self.cleaned_data["title"]
         is_new = self.edition is None or title != self.edition.title
-        if is_new and (sentence := services.title_problem(title, besides=self.edition)):
+        if is_new and (sentence := services.title_problem(title, by=self.user, besides=self.edition)):
             raise ValidationError(sentence)
         return title
 

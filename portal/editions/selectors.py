@@ -16,6 +16,7 @@ from evaluation.protocols.recipe_making import Engines, SpeakerShare, SpeechSet,
 from evaluation.protocols.recipe_making import write_recipe as write_text
 from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import Corpus, DataSet, Edition, TrialList
+from portal.challenges.selectors import editions_for
 from portal.challenges.services import RESERVED_NAMES
 from portal.core.labels import missing_line
 from portal.intake.corpora.data_sets import find_enrolment_set
@@ -155,9 +156,9 @@ def write_recipe(recipe: Recipe, corpus: Corpus) -> str:
     return write_text(recipe, comment=f"Made by the portal from the corpus {corpus}.")
 
 
-def free_title(title: str) -> str:
-    """The title, with a number where an edition has it."""
-    return number_line(title, Edition.objects.values_list("title", flat=True), longest=LONGEST_TITLE)
+def free_title(title: str, user: Any) -> str:
+    """The title, with a number where an edition that this person may see has it."""
+    return number_line(title, editions_for(user).values_list("title", flat=True), longest=LONGEST_TITLE)
 
 
 def free_name(title: str) -> str:

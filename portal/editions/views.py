@@ -150,7 +150,7 @@ def copy_edition(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.managed_edition_for(request.user, edition)
     names = chain([f"{chosen.name[:35]}-copy"], (f"{chosen.name[:32]}-copy-{number}" for number in count(2)))
     free = next(name for name in names if not Edition.objects.filter(name=name).exists())
-    initial = {"title": free_title(f"{chosen.title} (copy)"), "name": free}
+    initial = {"title": free_title(f"{chosen.title} (copy)", request.user), "name": free}
     form = CopyForm(posted(request), initial=initial)
     copied = form.save(edition=chosen, by=request.user) if form.is_valid() else None
     if copied is not None:

@@ -129,7 +129,7 @@ def start_import(
     """
     if check_size(file, file_name) <= READ_AT_ONCE:
         return import_study(edition=edition, by=by, name=name, title=title, file=file, file_name=file_name, **told)
-    check_names(Study(name=name, title=title))
+    check_names(Study(name=name, title=title), by)
     key = store_bytes(file.read(), ".csv.gz" if file_name.lower().endswith(".gz") else ".csv")
     given = {"study": name, "title": title, "file": file_name[:200], "content": key}
     return create_job(
@@ -270,7 +270,7 @@ def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: s
         gold_trials=0,
         created_by=by,
     )
-    check_names(study)
+    check_names(study, by)
     study.save()
     return study
 

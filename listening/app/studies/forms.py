@@ -228,7 +228,7 @@ class NewStudyForm(forms.Form):
         editions = selectors.editions_to_study(user)
         sole = editions.first() if editions.count() == 1 else None
         chosen = edition or sole
-        super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen) if chosen else {}))
+        super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen, user) if chosen else {}))
         self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
         mark_needed_for_launch(self)
 

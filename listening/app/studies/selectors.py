@@ -85,16 +85,20 @@ def free_study_name(title: str) -> str:
     return next(name for name in (start, *(f"{start}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
 
 
-def find_titled(title: str, *, besides: Study | None = None) -> str:
-    """The short name of another study whose title a reader would take for this one; empty where there is none."""
-    others = Study.objects.exclude(pk=(besides and besides.pk) or 0).values_list("title", "name")
+def find_titled(title: str, *, by: Any, besides: Study) -> str:
+    """The short name of another study that `by` sees and would take for this one by its title; empty for none."""
+    others = _seen_by(by).filter(archived_at=None).exclude(pk=besides.pk or 0).values_list("title", "name")
     wanted = fold_line(title)
     return next((name for other, name in others if fold_line(other) == wanted), "")
 
 
-def free_title(title: str) -> str:
-    """The title, with a number where a study has it."""
-    return number_line(title, Study.objects.values_list("title", flat=True), longest=LONGEST_TITLE)
+def free_title(title: str, by: Any) -> str:
+    """The title, with a number where a study that `by` sees has it."""
+    return number_line(title, _seen_by(by).values_list("title", flat=True), longest=LONGEST_TITLE)
+
+
+def _seen_by(by: Any) -> QuerySet[Study]:
+    return studies_for(by) if by else Study.objects.all()
 
 
 def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[Study]:

@@ -67,7 +67,7 @@ def create_study(
     study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | _known_of(edition, by) | fields)
     study.tasks = rules.tasks_of(study.form, study.tasks or RATED)
     study.languages = study.languages or list(texts.SHIPPED_LANGUAGES)
-    check_names(study)
+    check_names(study, by)
     study.save()
     study.data_sets.set(data_sets)
     _set_systems(study, systems)
@@ -110,7 +110,7 @@ def change_study(
     for name, value in changed.items():
         if name not in relations:
             setattr(study, name, value)
-    check_names(study, with_title="title" in changed)
+    check_names(study, by, with_title="title" in changed)
     emptied = [name for name in rules.CONSENT_FIELDS if name in changed and not changed[name]]
     if study.is_launched and emptied:
         raise rules.StudyProblems(
@@ -336,8 +336,11 @@ def preview_session(*, study: Study, by: Any) -> Session:
     return study.sessions.create(participant=participant, block=block, is_preview=True, language=study.languages[0])
 
 
-def check_names(study: Study, *, with_title: bool = True) -> None:
+def check_names(study: Study, by: Any, *, with_title: bool = True) -> None:
     """Refuse a short name that is taken, by a study or by an address, and a title that reads as another study's.
+
+    Args:
+        by: who gives them; a title is compared with those of the studies that they see.
 
     Raises:
         StudyProblems: one of them is taken.
@@ -346,7 +349,7 @@ def check_names(study: Study, *, with_title: bool = True) -> None:
         raise rules.StudyProblems({"name": [f"The address of “{study.name}” is taken. Choose another name."]})
     if Study.objects.filter(name=study.name).exclude(pk=study.pk).exists():
         raise rules.StudyProblems({"name": [f"Another study is called {study.name}. Choose another name."]})
-    if with_title and (same := selectors.find_titled(study.title, besides=study)):
+    if with_title and (same := selectors.find_titled(study.title, by=by, besides=study)):
         raise rules.StudyProblems({"title": [f"The listening test {same} has this title. Choose another one."]})
 
 
@@ -379,12 +382,12 @@ def _submission_problems(study: Study) -> list[str]:
 USUAL_MONTHS = 12  # for which answers are kept
 
 
-def propose_study(edition: Edition) -> dict[str, Any]:
+def propose_study(edition: Edition, by: Any) -> dict[str, Any]:
     """What the form of a new study begins with: its title, the size that the recordings allow, what consent says."""
     size = Study(**list_sizes(Form.RATING, "2022")[0])
     told = {"keep_months": USUAL_MONTHS} | _known_of(edition, None)
     preset = "small" if explain_room(size, best_sets(edition)) else "2022"
-    return {"title": selectors.free_title(propose_test_title(edition.title)), "preset": preset} | told
+    return {"title": selectors.free_title(propose_test_title(edition.title), by), "preset": preset} | told
 
 
 def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, preset: str, **consent: Any) -> Study:

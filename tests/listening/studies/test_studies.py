@@ -122,10 +122,22 @@ def test_title_that_reads_as_another_studys_is_told_before_the_study_is_made(cli
     ]
 
 
+@pytest.mark.parametrize("hidden", ["archived", "of another organizer"])
+def test_title_of_a_study_that_is_not_seen_is_free(client, organizer, study, hidden):
+    edition = study.edition
+    if hidden == "archived":
+        Study.objects.update(archived_at=timezone.now())
+    else:
+        edition = make_heard_edition(organizer=organizer, name="other")
+        study.edition.organizers.set([make_organizer()])
+    asked = {"edition": edition.pk, "form": "rating", "preset": "small", "title": study.title}
+    assert client.post(reverse("studies:new"), asked).status_code == 302
+
+
 def test_second_study_of_an_edition_is_proposed_a_title_of_its_own(study):
-    first = services.propose_study(study.edition)["title"]
+    first = services.propose_study(study.edition, None)["title"]
     Study.objects.update(title=first)
-    assert services.propose_study(study.edition)["title"] == f"{first} (2)"
+    assert services.propose_study(study.edition, None)["title"] == f"{first} (2)"
 
 
 def test_small_study_of_scarce_recordings_has_fewer_trials_before_it_has_fewer_evaluators(organizer, monkeypatch):

@@ -460,6 +460,17 @@ def test_title_of_another_edition_is_refused_wherever_it_is_changed(client, orga
     assert client.post("/manage/editions/second/", {"title": "second"}).status_code == 302  # its own in other letters
 
 
+@pytest.mark.parametrize("hidden", [{"is_listed": False}, {"archived_at": timezone.now()}], ids=str)
+def test_title_of_an_edition_that_is_not_seen_is_free_until_it_is_listed(client, organizer, hidden):
+    first = make_edition(**{"name": "first", "title": "Challenge of tones"} | hidden)
+    assert client.post("/editions/new/", filled_in(organizer, title=first.title)).status_code == 302
+    twin = Edition.objects.exclude(name="first").get()
+    services.change_edition(edition=twin, by=organizer, is_listed=True)
+    if "is_listed" in hidden:
+        with pytest.raises(services.InvalidEdition, match=f"The edition {twin.name} has this title."):
+            services.change_edition(edition=first, by=first.organizers.get(), is_listed=True)
+
+
 def test_copies_have_names_of_their_own_in_form_and_recipe(client, organizer):
     edition = make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
     services.change_edition(
