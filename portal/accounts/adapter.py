@@ -33,6 +33,7 @@ from portal.core.network_addresses import plain_address
 
 # A person who signs up once more waits for a password, too.
 WITH_LINK_TO_PASSWORD = {"account/email/password_reset_key", "account/email/account_already_exists"}
+WITH_LINK = WITH_LINK_TO_PASSWORD | {f"account/email/email_confirmation{when}" for when in ("", "_signup")}
 log = logging.getLogger(__name__)
 WRONG = "No account has this e-mail address with this password. Passwords are case-sensitive."
 TOO_MANY = "Too many failed attempts. Wait five minutes, then try again; a new password can be chosen at any time."
@@ -118,12 +119,12 @@ class AccountAdapter(DefaultAccountAdapter):
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send a mail that somebody waits for; where it cannot be sent a page says so, and operators see who waits."""
         if template_prefix in WITH_LINK_TO_PASSWORD and not sends_mail():
-            note_link_request(email, read_clock())
+            note_link_request(email, read_clock(), context.get("user"))
         try:
             super().send_mail(template_prefix, email, context)
         except (OSError, SMTPException) as error:
-            if template_prefix in WITH_LINK_TO_PASSWORD:
-                note_link_request(email, read_clock())
+            if template_prefix in WITH_LINK:
+                note_link_request(email, read_clock(), context.get("user"))
             log.exception("The mail %s could not be sent.", template_prefix)
             raise ImmediateHttpResponse(render(self.request, "account/mail_failed.html", status=503)) from error
 

@@ -49,7 +49,7 @@ class User(AbstractUser):
     )
 
     waits_for_link_since: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
-        null=True, blank=True, help_text="Since when a link for a new password waits that could not be mailed."
+        null=True, blank=True, help_text="Since when this person waits for a link that could not be mailed."
     )
 
     USERNAME_FIELD = "email"

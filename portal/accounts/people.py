@@ -20,7 +20,7 @@ from django.urls import reverse
 from common.errors import NotPossible
 from portal.accounts.models import User
 from portal.accounts.selectors import operators, unconfirmed_address_of
-from portal.accounts.services import belongs_to_another, vouch_for_address
+from portal.accounts.services import belongs_to_another, forget_link_request, vouch_for_address
 from portal.core import audit
 from portal.core.mail import absolute, render_mail
 
@@ -81,6 +81,20 @@ def make_password_link(*, user: User, by: User) -> str:
     vouch_for_address(user)
     audit.record("account.password-link-made", user, actor=by)
     return _password_address(user)
+
+
+@transaction.atomic
+def drop_link_request(*, user: User, by: User) -> User:
+    """Take somebody from those who wait for a link, such as where it was not they who asked.
+
+    Raises:
+        NotPossible: they do not wait.
+    """
+    if user.waits_for_link_since is None:
+        raise NotPossible(f"{user} waits for no link.")
+    forget_link_request(user)
+    audit.record("account.link-not-needed", user, actor=by)
+    return user
 
 
 def _password_address(user: User) -> str:

@@ -27,7 +27,13 @@ def _changed_password(user: User, **_: Any) -> None:
 
 @receiver(account.password_reset)
 def _reset_password(user: User, **_: Any) -> None:
+    forget_link_request(user)
     audit.record("account.password-reset", user)
+
+
+@receiver(account.email_confirmed)
+def _confirmed_address(email_address: Any, **_: Any) -> None:
+    forget_link_request(email_address.user)
 
 
 @receiver(user_logged_in)

@@ -15,6 +15,7 @@ from allauth.account.adapter import get_adapter
 from allauth.account.models import EmailAddress
 from allauth.account.utils import get_next_redirect_url
 from django.db import transaction
+from django.db.models import Q
 from django.http import HttpRequest
 
 from portal.accounts.models import User
@@ -89,11 +90,16 @@ def confirm_invited(request: HttpRequest, user: User) -> None:
 
 
 @transaction.atomic
-def note_link_request(email: str, now: datetime) -> None:
-    """Keep that somebody waits for a link that could not be mailed; the page “People” shows it to operators."""
-    User.objects.filter(email__iexact=email, is_active=True).update(waits_for_link_since=now)
+def note_link_request(email: str, now: datetime, user: User | None = None) -> None:
+    """Keep that somebody waits for a link that could not be mailed; the page “People” shows it to operators.
+
+    Args:
+        email: where the mail goes, which is the address of `user` or that which is to replace it.
+    """
+    whose = Q(email__iexact=email) if user is None else Q(pk=user.pk)
+    User.objects.filter(whose, is_active=True).update(waits_for_link_since=now)
 
 
 def forget_link_request(user: User) -> None:
-    """Drop it: the person is in."""
+    """Drop it: the person is in, or needs none."""
     User.objects.filter(pk=user.pk, waits_for_link_since__isnull=False).update(waits_for_link_since=None)

@@ -29,6 +29,7 @@ people = (
         path("<int:pk>/invite/", views.invite_again, name="invite-again"),
         path("<int:pk>/confirm/", views.confirm_address, name="confirm"),
         path("<int:pk>/password/", views.password_link, name="password-link"),
+        path("<int:pk>/no-link/", views.no_link, name="no-link"),
         path("<int:pk>/deactivate/", views.deactivate, name="deactivate"),
         path("<int:pk>/reactivate/", views.reactivate, name="reactivate"),
     ],

@@ -208,6 +208,11 @@ def password_link(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @operator_action
+def no_link(request: HttpRequest, pk: int) -> HttpResponse:
+    return _act(request, pk, people.drop_link_request, "{} does not wait for a link any more.")
+
+
+@operator_action
 def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
     return _act(request, pk, people.deactivate_person, "The account of {} is deactivated.")
 

@@ -89,6 +89,7 @@ MATRIX = {
     "people:invite-again": (LOGIN, 404, 404, 405),
     "people:confirm": (LOGIN, 404, 404, 405),
     "people:password-link": (LOGIN, 404, 404, 405),
+    "people:no-link": (LOGIN, 404, 404, 405),
     "people:deactivate": (LOGIN, 404, 404, 405),
     "people:reactivate": (LOGIN, 404, 404, 405),
     "metrics": UNKNOWN_TO_ALL,  # no token is set: operations/test_metrics
@@ -389,7 +390,7 @@ POSTS = {
     "accounts:tokens": (LOGIN, 422, 422, 422),
     "accounts:revoke-token": (LOGIN, 404, 404, 404),  # a token of none of them
     **dict.fromkeys(
-        (f"people:{name}" for name in ("person", "invite-again", "confirm", "deactivate", "reactivate")),
+        (f"people:{name}" for name in ("person", "invite-again", "confirm", "no-link", "deactivate", "reactivate")),
         (LOGIN, 404, 404, 302),
     ),
     "people:password-link": (LOGIN, 404, 404, 200),

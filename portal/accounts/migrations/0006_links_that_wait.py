@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='user',
             name='waits_for_link_since',
-            field=models.DateTimeField(blank=True, help_text='Since when a link for a new password waits that could not be mailed.', null=True),
+            field=models.DateTimeField(blank=True, help_text='Since when this person waits for a link that could not be mailed.', null=True),
         ),
     ]

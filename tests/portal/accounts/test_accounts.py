@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.accounts.models import User
+from portal.accounts.selectors import waiting
 from portal.accounts.services import vouch_for_address
 from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
@@ -565,6 +566,8 @@ def test_mail_that_cannot_be_sent_is_said_and_the_account_can_be_confirmed_later
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
     for answer in (sign_up(client), client.post("/password/", {"email": "ada@test.example"})):
         assert (answer.status_code, "The mail could not be sent" in answer.content.decode()) == (503, True)
+        assert [one.email for one in waiting()] == ["ada@test.example"]
+        User.objects.update(waits_for_link_since=None)
     cache.clear()
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     log_in(client, "ada@test.example")

@@ -5,6 +5,7 @@ from html import unescape
 
 import pytest
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
@@ -182,6 +183,39 @@ def test_operator_passes_on_the_link_for_a_new_password(client, desk):
     address = client.get(link, follow=True).redirect_chain[-1][0]
     client.post(address, {"password1": "quite another one", "password2": "quite another one"})
     assert is_in(client)
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
+
+
+def test_who_needs_no_link_waits_no_more(client, desk):
+    user = make_user()
+    client.post("/password/", {"email": user.email})
+    assert "waits for a link since" in desk.get(f"/people/{user.pk}/").content.decode()
+    page = desk.post(f"/people/{user.pk}/no-link/", follow=True).content.decode()
+    assert (f"{user} does not wait for a link any more." in page, "waits for a link since" in page) == (True, False)
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
+    assert f"{user} waits for no link." in desk.post(f"/people/{user.pk}/no-link/", follow=True).content.decode()
+
+
+def test_new_password_ends_the_wait_of_who_is_not_logged_in_by_it(client, desk):
+    user = make_user()
+    client.post("/password/", {"email": user.email})
+    Authenticator.objects.create(user=user, type="totp", data={"secret": "x"})
+    address = client.get(link_on(desk.post(f"/people/{user.pk}/password/")), follow=True).redirect_chain[-1][0]
+    client.post(address, {"password1": "quite another one", "password2": "quite another one"})
+    assert not is_in(client)
+    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
+
+
+def test_operator_sees_who_waits_for_a_link_to_confirm_that_a_mail_server_did_not_take(client, desk, settings):
+    settings.MAIL_SERVER = "smtp://mail.example"
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
+    sign_up(client, "nia@test.example")
+    [nia] = desk.get("/people/?show=waiting").context["page"].object_list
+    page = desk.get(f"/people/{nia.pk}/")
+    assert "No mail could be sent there." in page.content.decode()
+    Client().post(link_on(page))
+    assert EmailAddress.objects.get(user=nia).verified
     assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
 
 
