@@ -11,17 +11,19 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models import Case, CharField, Exists, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from common.memory import format_size
 from listening.app.models import Block, Study, StudySystem
-from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED
+from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED, RESULTS_TAKEN_BACK, TOO_FEW_LEFT
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, moment, phase_in_words, registration_phase, submission_phase
 from portal.core.counting import count_rows
 from portal.core.mail import if_mailed
+from portal.core.models import AuditEvent
 from portal.corpora.selectors import CorpusSummary
 from portal.editions.pages import GET_DATA, NextStep, listing_words
 from portal.jobs.models import Job
@@ -121,6 +123,10 @@ def select_organized(user: Any) -> QuerySet[Edition]:
         blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
     )
     outdated = studies.filter(published_analysis__erased_at__isnull=False).order_by("-pk")
+    told = AuditEvent.objects.filter(
+        action=RESULTS_TAKEN_BACK, subject_type="listening.study", subject_id=Cast(OuterRef("pk"), CharField())
+    )
+    taken_back = studies.filter(Exists(told), archived_at=None, results_published_at=None).order_by("-pk")
     drafts = studies.filter(state__in=BEFORE_LAUNCH, archived_at=None).order_by("-pk")
     newest = {f"study_{name}": Subquery(by_need.values(name)[:1]) for name in OF_THE_NEWEST_STUDY}
     return (
@@ -140,6 +146,8 @@ def select_organized(user: Any) -> QuerySet[Edition]:
             offered_version=Subquery(first.values("submission__version")[:1]),
             outdated_study=Subquery(outdated.values("name")[:1]),
             outdated_title=Subquery(outdated.values("title")[:1]),
+            taken_back_study=Subquery(taken_back.values("name")[:1]),
+            taken_back_title=Subquery(taken_back.values("title")[:1]),
             draft_study=Subquery(drafts.values("name")[:1]),
             draft_title=Subquery(drafts.values("title")[:1]),
             draft_state=Subquery(drafts.values("state")[:1]),
@@ -261,6 +269,9 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
         text = "Somebody withdrew their answers after its results were published."
         results = reverse("studies:results", args=[edition.outdated_study])
         return NextStep(f"Analyse {edition.outdated_title} again", text, "See the results", results)
+    if edition.taken_back_study is not None:
+        test = reverse("studies:detail", args=[edition.taken_back_study])
+        return NextStep(f"Results of {edition.taken_back_title} were taken back", TOO_FEW_LEFT, "See the test", test)
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
         "Challenge": ("List it", listing_words(edition), "Edit the edition"),

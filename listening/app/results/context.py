@@ -32,6 +32,7 @@ from listening.app.results.selectors import (
     figures_in,
     is_open_to_all,
     list_notes,
+    list_outdated,
     names_withdrawn,
     parsed_results,
     systems_named,
@@ -75,6 +76,7 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
         "asked": list_asked(shown.study),
         "trials": say_trials(shown.study),
         "screening": read_screening(shown.study),
+        "outdated": list_outdated(shown.study),
     }
     return context | told | {"page": page, "body": body, "has_listeners": has_listeners}
 
@@ -92,6 +94,7 @@ def system_context(shown: Shown, name: str, request: HttpRequest) -> dict[str, A
     if shown.may_see(ResultsPart.UTTERANCES) and (shown.is_organizer or name in shown.own_systems):
         heard = _heard(shown, name, system, context["reader"])
     told = {"page": page, "body": body, "heard": heard, "system": name, "label": page["label"]}
+    told["outdated"] = [one for one in list_outdated(shown.study) if one.code == name]
     return context | told | {"objective": _objective(system, request.user)}
 
 

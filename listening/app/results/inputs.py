@@ -35,6 +35,7 @@ from listening.analysis.analyse import ANALYSIS_VERSION
 from listening.analysis.bundle import read_inputs
 from listening.analysis.reading.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Transcripts
 from listening.app.models import Answer, Exclusion, Item, Session, Study, StudySystem, StudyText
+from listening.app.monitor.selectors import standing_exclusion
 from listening.app.studies.selectors import PresentedItem, presented_items
 from listening.tasks import COMPARING, Task
 from portal.challenges.models import Edition
@@ -148,8 +149,18 @@ def has_answers(study: Study) -> bool:
     """Whether there is anything to analyse."""
     if study.imported:
         return True
+    return _counted_answers(study).exists()
+
+
+def count_people(study: Study) -> int:
+    """How many people there are whose answers count and whom no rule leaves out."""
+    kept = _counted_answers(study).exclude(standing_exclusion("session"))
+    return int(kept.aggregate(people=Count("session__participant", distinct=True))["people"])
+
+
+def _counted_answers(study: Study) -> QuerySet[Answer]:
     wanted = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
-    return wanted.exclude(trial__item__purpose=Item.Purpose.PRACTICE).exists()
+    return wanted.exclude(trial__item__purpose=Item.Purpose.PRACTICE)
 
 
 def session_key(study: Study, session: int) -> str:

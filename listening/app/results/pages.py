@@ -25,7 +25,7 @@ from listening.app.results import labels
 from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.inputs import has_answers
 from listening.app.results.opening import opening_of
-from listening.app.results.rules import warn_of_few
+from listening.app.results.rules import warn_of_few, warn_of_singles
 from listening.app.results.selectors import Shown, changes_since, outdating, running_job
 from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publication_problems
 from listening.app.results.tables import (
@@ -453,7 +453,9 @@ def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = ""
         "is_taking_back": is_taking_back,
         "facts": facts,
         "problems": problems,
-        "few": warn_of_few(shown.results) if analysis and not is_taking_back else "",
+        "few": [*filter(None, (warn_of_singles(shown.results), warn_of_few(shown.results)))]
+        if analysis and not is_taking_back
+        else [],
         "who": who_sees(study),
         "audio_minutes": settings.AUDIO_LINK_S // 60,
     }

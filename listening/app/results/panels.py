@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import Exists, OuterRef
 from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
@@ -32,7 +31,7 @@ from listening.app.results.figures import det_plot
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import warn_of_few
-from listening.app.results.selectors import Shown, list_notes, list_shown_analyses
+from listening.app.results.selectors import Shown, list_notes, list_shown_analyses, with_outdated
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.core.panels import Panel
@@ -47,7 +46,6 @@ from portal.leaderboard.selectors import (
 )
 from portal.leaderboard.tables import measured_of
 from portal.submissions.models import Submission
-from portal.submissions.selectors import STANDING
 from portal.systems.selectors import SystemNumbers, edition_of
 
 LISTENERS, OBJECTIVE, EER = "listeners", "objective", "eer"
@@ -537,19 +535,10 @@ def _heard_in(user: Any, edition: Edition, entries: dict[str, Any]) -> Iterator[
     studies = list_shown_analyses(user, edition)
     if not studies:
         return
-    later = Submission.objects.filter(
-        system=OuterRef("submission__system"),
-        version__gt=OuterRef("submission__version"),
-        evaluated_at__isnull=False,
-        is_held=False,
-        state__in=STANDING,
-    )
-    if edition.frozen_at is not None:
-        later = later.filter(evaluated_at__lte=edition.frozen_at)
     rows = StudySystem.objects.filter(study__in=[one.study for one in studies], submission__system__name__in=entries)
     rows = rows.exclude(submission__state=Submission.State.WITHDRAWN)  # an analysis without it has no page of it
     found: dict[int, list[Heard]] = {}
-    for study, code, name, is_outdated in rows.annotate(is_outdated=Exists(later)).values_list(
+    for study, code, name, is_outdated in with_outdated(rows, edition).values_list(
         "study", "code", "submission__system__name", "is_outdated"
     ):
         found.setdefault(study, []).append(Heard(code, entries[name], is_outdated))

@@ -20,6 +20,7 @@ from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
 DECIDED_BY_ENOUGH = 5  # from this version on analyses decide nothing of pairs that few listeners rated
+FEWEST_PEOPLE = 3  # of two, who knows their own answers can tell the other's
 STANDING = "standing"  # among rules: all exclusions in force
 KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `inputs` calls people and sessions
 
@@ -58,6 +59,17 @@ def warn_of_few(results: Results) -> str:
     """That listeners are fewer than an interval needs, so that no system is said to be better; else empty."""
     listeners, fewest = results.counts.get("listeners", 0), int(results.settings.get("least_clusters") or 0)
     return f"Too few listeners ({listeners}) to compare systems." if listeners < fewest else ""
+
+
+def warn_of_singles(results: Results) -> str:
+    """That published figures would show the answers of single people; else empty."""
+    listeners = results.counts.get("listeners", 0)
+    if listeners >= FEWEST_PEOPLE:
+        return ""
+    return (
+        f"Consent promises statistics over many listeners. These rest on {listeners}: with fewer than {FEWEST_PEOPLE}, "
+        "figures and tables can tell the answers of one person."
+    )
 
 
 def is_drawn_otherwise(figure: Figure, results: Results) -> bool:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.core.files.storage import default_storage
-from django.db.models import Exists, OuterRef, Q, Subquery, Value
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.http import Http404
 
 from common.tables import DataTable
@@ -35,6 +35,7 @@ from portal.challenges.models import Edition
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
 from portal.submissions.rules import Relation
+from portal.submissions.selectors import STANDING
 
 KEPT = 8  # parsed results in a process: of 62 systems each takes some ten megabytes
 
@@ -203,6 +204,27 @@ def changes_since(analysis: Analysis, study: Study) -> list[Changed]:
 def outdating(changes: Iterable[Changed]) -> list[Changed]:
     """The changes after which an analysis cannot be published."""
     return [one for one in changes if one is not Changed.MEASURES]
+
+
+def with_outdated(rows: QuerySet[StudySystem], edition: Edition) -> QuerySet[Any]:
+    """Systems that were heard, each with whether numbers of a later version of it stand on the leaderboard."""
+    later = Submission.objects.filter(
+        system=OuterRef("submission__system"),
+        version__gt=OuterRef("submission__version"),
+        evaluated_at__isnull=False,
+        is_held=False,
+        state__in=STANDING,
+    )
+    if edition.frozen_at is not None:
+        later = later.filter(evaluated_at__lte=edition.frozen_at)
+    return rows.annotate(is_outdated=Exists(later))
+
+
+def list_outdated(study: Study) -> list[StudySystem]:
+    """The systems of a study of which an earlier version was heard than stands on the leaderboard."""
+    rows = study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
+    outdated = with_outdated(rows, study.edition).filter(is_outdated=True)
+    return list(outdated.select_related("submission__system").order_by("code"))
 
 
 @lru_cache(maxsize=KEPT)

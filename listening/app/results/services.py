@@ -31,8 +31,8 @@ from listening.analysis.tables import Results
 from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.monitor.services import create_rule, flag_sessions, keep_flags
-from listening.app.results.inputs import compute_basis, has_answers, keys_of_sessions
-from listening.app.results.rules import find_publication_problems
+from listening.app.results.inputs import compute_basis, count_people, has_answers, keys_of_sessions
+from listening.app.results.rules import FEWEST_PEOPLE, find_publication_problems
 from listening.app.results.selectors import (
     changes_since,
     current_analysis,
@@ -40,6 +40,7 @@ from listening.app.results.selectors import (
     outdating,
     parsed_results,
 )
+from listening.app.studies.rules import RESULTS_TAKEN_BACK
 from portal.accounts.rules import NotificationKind
 from portal.core import audit
 from portal.core.clock import read_clock
@@ -241,11 +242,24 @@ def unpublish_results(*, study: Study, by: Any) -> Study:
     study = _locked(study)
     if study.results_published_at is None:
         raise NotPossible(NOT_PUBLISHED)
+    _take_back(study, "study.results_unpublished", by)
+    return study
+
+
+def take_back_of_few(study: Study) -> None:
+    """Hide published results of which somebody withdrew where the people left are too few to protect each other.
+
+    In the transaction of the withdrawal, which holds the row of the study.
+    """
+    if study.results_published_at is not None and count_people(study) < FEWEST_PEOPLE:
+        _take_back(study, RESULTS_TAKEN_BACK, None)
+
+
+def _take_back(study: Study, action: str, by: Any) -> None:
     since, analysis = study.results_published_at, study.published_analysis_id
     study.published_analysis, study.results_published_at = None, None
     study.save(update_fields=["published_analysis", "results_published_at"])
-    audit.record("study.results_unpublished", study, actor=by, analysis=analysis, published_at=since.isoformat())
-    return study
+    audit.record(action, study, actor=by, analysis=analysis, published_at=since.isoformat() if since else None)
 
 
 def publication_problems(study: Study) -> list[str]:

@@ -17,6 +17,11 @@ CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
 DESIGNABLE = (State.DRAFT, State.PREPARED)
 LAUNCHED = (State.OPEN, State.PAUSED)
 HIDDEN_WITH_LEADERBOARD = "hidden until the leaderboard is published again"
+RESULTS_TAKEN_BACK = "study.results_taken_back"  # in the audit log: after a withdrawal they rested on too few people
+TOO_FEW_LEFT = (
+    "Somebody withdrew, and of those who are left the answers of one person could be told from the results. Archive "
+    "the test, and make another one for new results."
+)
 # The numbers of a plan that can be checked without knowing the recordings.
 NUMBERS = (
     *("form", "tasks", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),

@@ -25,7 +25,7 @@ from common.line_texts import fold_line, number_line
 from evaluation.formats.scores import read_trial_table
 from listening import texts
 from listening.app.models import Block, Item, ItemSample, Session, Stimulus, Study, StudyText
-from listening.app.studies.rules import PERSONAL_DATA, has_pairs, kept_until, seconds_of_trial
+from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, has_pairs, kept_until, seconds_of_trial
 from listening.design.precision import OTHER_MINUTES
 from listening.design.requirements import PoolUtterance
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, Utterance
@@ -144,6 +144,12 @@ def was_published(study: Study) -> bool:
     """Whether the results of a study are or ever were public."""
     told = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk))
     return study.results_published_at is not None or told.filter(action="study.results_published").exists()
+
+
+def was_taken_back(study: Study) -> bool:
+    """Whether results that were published rested on too few people after a withdrawal."""
+    told = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk))
+    return study.results_published_at is None and told.filter(action=RESULTS_TAKEN_BACK).exists()
 
 
 def knows_people(study: Study) -> bool:

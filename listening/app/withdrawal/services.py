@@ -4,6 +4,7 @@ What remains is that there was a session, in which language, when it and its tri
 after how many trials it was left, and its codes; nothing in it leads to a person or an answer.
 The hash of its network address stays for the rest of its day, or places could be had in bulk by withdrawing.
 In the same transaction every analysis of the study is marked, and from then on nothing of single people is shown of it.
+Published results that would rest on fewer people than protect each other are taken back with it.
 Right after, its inputs go, and its tables and figures about listeners and about utterances, since an utterance may have
 been rated by one person alone; figures over many people stay, as they may be published. The files are deleted at once,
 or by the scheduler where that failed; the audit log then tells which ones.
@@ -30,7 +31,7 @@ from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Flag, Participant, Session, Study, read_withdrawal_code
 from listening.app.results.inputs import compute_basis
 from listening.app.results.rules import notes_on_nobody, rows_for_everybody
-from listening.app.results.services import delete_unused_files
+from listening.app.results.services import delete_unused_files, take_back_of_few
 from listening.app.sessions.block_leases import end_session
 from listening.app.studies.rules import kept_until
 from listening.app.studies.selectors import knows_people, lock_study
@@ -58,6 +59,8 @@ class TooManyGuessesError(Exception):
 def withdraw(session: Session, now: datetime) -> int:
     """Delete what this person answered in the study and free their block; how many answers there were."""
     with transaction.atomic():
+        # First, as everywhere: results are not published meanwhile.
+        study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=session.study_id)
         participant = Participant.objects.select_for_update(no_key=True).get(pk=session.participant_id)
         locked = participant.sessions.select_for_update(no_key=True, of=("self",)).select_related("study", "block")
         mine = list(locked.filter(is_preview=session.is_preview).order_by("pk"))
@@ -66,7 +69,8 @@ def withdraw(session: Session, now: datetime) -> int:
         participant.save(update_fields=["platform_id", "person_key"])
         audit.record("study.session_withdrawn", session.study, session=session.pk, answers=deleted)
         if deleted and not session.is_preview:
-            erase_answers(session.study)
+            erase_answers(study)
+            take_back_of_few(study)
     session.refresh_from_db()
     return deleted
 

@@ -8,7 +8,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES
-from listening.app.models import Analysis
+from listening.app.models import Analysis, Study
+from listening.app.monitor.services import create_rule
 from listening.app.periodic_tasks import erase_withdrawn_answers
 from listening.app.results.inputs import collect_inputs, session_key
 from listening.app.results.selectors import current_analysis, parsed_results, shown_analysis_for
@@ -103,6 +104,57 @@ def test_what_is_published_stays_without_single_people(study, leave):
     edition = select_organized(organizer).get()
     said = edition_path(edition, timezone.now()).next
     assert (said.title, said.url) == (f"Analyse {study.title} again", f"/studies/{study.name}/results/")
+
+
+def _publish(study):
+    study.edition.published_at = timezone.now()
+    study.edition.save()
+    analysed(start_analysis(study, None, CHOSEN))
+    return publish_results(study=study, by=None, now=timezone.now())
+
+
+@pytest.mark.parametrize(("evaluators", "is_kept"), [(4, True), (3, False), (1, False)])
+def test_published_results_of_too_few_people_are_taken_back_with_a_withdrawal(leave, evaluators, is_kept):
+    study = _publish(make_answered(evaluators=evaluators))
+    leave(study.sessions.first())
+    study.refresh_from_db()
+    assert (study.published_analysis_id is not None, study.results_published_at is not None) == (is_kept, is_kept)
+    assert AuditEvent.objects.filter(action="study.results_taken_back").exists() is not is_kept
+
+
+def test_people_whom_a_rule_leaves_out_protect_nobody(study, leave):
+    study = _publish(make_answered(evaluators=4))
+    left_out = study.sessions.last()
+    create_rule(study=study, by=None, reason="noise", session=left_out, offers_block_again=False)
+    leave(study.sessions.first())
+    study.refresh_from_db()
+    assert study.published_analysis is None
+
+
+def test_organizers_read_on_home_and_on_its_page_that_results_were_taken_back(client, leave):
+    study = _publish(make_answered(evaluators=1))
+    organizer = make_organizer()
+    study.edition.organizers.add(organizer)
+    leave(study.sessions.first())
+    said = edition_path(select_organized(organizer).get(), timezone.now()).next
+    assert (said.title, said.url) == (f"Results of {study.title} were taken back", study.get_absolute_url())
+    client.force_login(organizer)
+    assert "were taken back. Somebody withdrew" in " ".join(client.get(said.url).content.decode().split())
+    results = " ".join(client.get(reverse("studies:results", args=[study.name])).content.decode().split())
+    assert "No answer is left to analyse." in results
+    assert "Analyse again</a>" not in results
+    Study.objects.update(archived_at=timezone.now())
+    assert "taken back" not in edition_path(select_organized(organizer).get(), timezone.now()).next.title
+
+
+def test_page_that_publishes_says_what_consent_promises_where_people_are_few(client):
+    study = make_answered(evaluators=2)
+    organizer = make_organizer()
+    study.edition.organizers.add(organizer)
+    analysed(start_analysis(study, None, CHOSEN))
+    client.force_login(organizer)
+    page = client.get(reverse("studies:publish-results", args=[study.name])).content.decode()
+    assert "Consent promises statistics over many listeners. These rest on 2:" in page
 
 
 def _visitor():

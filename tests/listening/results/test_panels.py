@@ -170,10 +170,17 @@ def test_simulated_ratings_are_called_so_wherever_they_stand(edition, submission
 
 
 def test_system_that_is_shown_by_a_later_version_than_was_heard_says_so(edition, submissions):
-    make_heard_study(edition, submissions)
-    put_on_leaderboard(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
+    study = make_heard_study(edition, submissions)
+    system = System.objects.get(label="T01-p1")
+    pages = [f"/studies/{study.name}/results/", f"/studies/{study.name}/results/systems/T01-p1/"]
+    words = f"T01-p1: version 1 of {system.title} was heard, an earlier version of it than the one on the leaderboard."
+    read = [" ".join(Client().get(path).content.decode().split()) for path in pages]
+    assert [text.count("was heard, an earlier version") for text in read] == [0, 0]
+    put_on_leaderboard(system, eer=23.0, wer=8.0)
     rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
     assert {row.label: row.note for row in rows if row.note} == {"T01-p1": "An earlier version of it was heard."}
+    read = [" ".join(Client().get(path).content.decode().split()) for path in pages]
+    assert [text.count(words) for text in read] == [1, 1]
 
 
 def test_withdrawn_version_is_neither_listed_nor_linked(edition, submissions):
