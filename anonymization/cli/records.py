@@ -167,8 +167,9 @@ class OutputFolder:
                 if earlier.get(name, _NO_TARGETS.get(name)) != value:
                     if name in ("version", "description"):  # the method before them is the same
                         raise CommandError(
-                            f"{self.folder}: {wanted['method']} has changed since this folder was begun: another "
-                            f"{name}. Name another folder by --out, or delete this one and run again."
+                            f"{self.folder}: {wanted['method']} has changed since this folder was begun "
+                            f"(another {name}, or another command or script of it). Name another folder by --out, or "
+                            "delete this one and run again."
                         )
                     raise CommandError(
                         f"{self.folder}: expected an earlier call of the same run, found another: {name} is "

@@ -120,7 +120,7 @@ class EditionForm(RecipeFileForm, SharedForm):
     speech_kept_until = MomentField(
         "Delete submitted speech on",
         "Then anonymised recordings and stimuli are deleted. Numbers and answers stay, and so does the corpus. "
-        "Organizers get a mail 14 days before. Empty: never.",
+        "Where the portal sends mail, organizers get one 14 days before. Empty: never.",
     )
     submissions_per_team = forms.IntegerField(
         label="Submissions per team",

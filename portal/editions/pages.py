@@ -219,7 +219,8 @@ def _team_steps(user: Any, edition: Edition, team: Team, now: datetime) -> Itera
     text = "The whole archive is checked, and all errors are reported at once."
     if phase is Phase.LATE:
         text += " It will be marked late."
-    yield NextStep("Submit an archive", text, "Submit an archive", reverse("submissions:new", args=[edition.name]))
+    title = "Submit a further version or system" if has_system else "Submit an archive"
+    yield NextStep(title, text, "Submit an archive", reverse("submissions:new", args=[edition.name]))
     if has_system:
         yield from needed
 

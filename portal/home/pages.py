@@ -96,7 +96,12 @@ def _newest_board(user: Any, edition: Edition) -> dict[str, Any] | None:
     found = leaderboard_page(leaderboard, with_figures=False)
     table = found["table"]
     columns = tuple(replace(column, query="", sorted="") for column in table.columns)
-    return {"edition": edition, "answer": found["answer"], "table": replace(table, columns=columns)}
+    return {
+        "edition": edition,
+        "answer": found["answer"],
+        "table": replace(table, columns=columns),
+        "changes": found["changes"],
+    }
 
 
 def home_page(user: Any) -> dict[str, Any]:

@@ -197,6 +197,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "report": report_sections(submission),
         "kept": "" if is_repeated else describe_kept(files or groups),
         "data_sets": data_sets_table(files, is_sent=submission.upload is not None),
+        "recordings": {name: sum(row[name] for row in files) for name in ("new", "inherited")},
         "has_inherited": submission.inherits is not None
         and (any(row["inherited"] for row in files) or submission.documents.filter(is_inherited=True).exists()),
         "document_groups": groups,

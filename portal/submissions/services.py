@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.text import slugify
 
+from common.line_texts import fold_line
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit
 from portal.core.steps import Step
@@ -120,16 +121,17 @@ def baseline_problem(edition: Edition, label: str) -> str:
             f"A baseline needs a title of {LONGEST_LABEL} characters at most, as the leaderboard shows it, such as "
             "B1.b."
         )
-    if System.objects.filter(edition=edition, label=label).exists():
-        return f"The edition has a baseline “{label}” already. Choose it, or take another title."
+    labels = System.objects.filter(edition=edition).values_list("label", flat=True)
+    if same := next((one for one in labels if fold_line(one) == fold_line(label)), ""):
+        return f"The edition has a system “{same}” already. Choose it, or take another title."
     return ""
 
 
 def propose_label(edition: Edition, wanted: str) -> str:
     """The wanted label of a new baseline, with a number where the edition has it already: B2, B2-2, B2-3."""
-    taken = set(System.objects.filter(edition=edition).values_list("label", flat=True))
+    taken = {fold_line(one) for one in System.objects.filter(edition=edition).values_list("label", flat=True)}
     labels = (f"{wanted[: LONGEST_LABEL - 4]}{f'-{number}' if number > 1 else ''}" for number in count(1))
-    return next(label for label in labels if label not in taken)
+    return next(label for label in labels if fold_line(label) not in taken)
 
 
 def new_name(edition: Edition, label: str) -> str:

@@ -109,7 +109,7 @@ class DecisionForm(forms.Form):
 
     note = forms.CharField(
         label="Note to the team",
-        help_text="Included in the mail and on the team's page.",
+        help_text="Its members read it on the team's page, and in the mail where the portal sends any.",
         required=False,
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3}),

@@ -176,7 +176,7 @@ def test_program_of_a_team_runs_from_its_description(shell, tmp_path, jobs):
     assert record["method"] == "hush"
     description.write_text(description.read_text() + "\n# changed\n")
     answer = shell("run", "--method", description, source, tmp_path / "out", "--seed", 3)
-    assert "out: hush has changed since this folder was begun: another version. Name another folder" in refusal(answer)
+    assert "out: hush has changed since this folder was begun (another version, or another command" in refusal(answer)
 
 
 @confined

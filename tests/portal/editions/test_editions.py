@@ -529,12 +529,12 @@ def test_each_visitor_reads_what_to_do_next(client):
     Edition.objects.update(corpus=make_corpus(speakers=1, utterances=1), shares_data=True)
     assert steps_for(client, owner, edition) == ["Get the data", "Submit an archive"]
     make_team_system(team)
-    assert steps_for(client, owner, edition) == ["Submit an archive", "Get the data"]
+    assert steps_for(client, owner, edition) == ["Submit a further version or system", "Get the data"]
     team.data_acceptances.create(edition=edition, user=owner, text="Terms", accepted_at=now)
-    assert steps_for(client, owner, edition) == ["Submit an archive"]
+    assert steps_for(client, owner, edition) == ["Submit a further version or system"]
     member = make_user()
     team.memberships.create(user=member)
-    assert steps_for(client, member, edition) == ["Submit an archive", "Get the data"]
+    assert steps_for(client, member, edition) == ["Submit a further version or system", "Get the data"]
     Edition.objects.update(submissions_open_at=now + timedelta(days=1))
     assert steps_for(client, owner, edition) == ["Your team “Bats” takes part as T01"]
     Edition.objects.update(submissions_open_at=None, submissions_close_at=now, registration_closes_at=now)

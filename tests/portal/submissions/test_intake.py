@@ -432,6 +432,18 @@ def test_corrected_archive_holds_only_what_changed(team, members, faulty):
     assert len(files_on_disk() - before) == 3 + 1  # and the report
 
 
+def test_report_says_how_much_of_a_submission_its_archive_did_not_hold(team, members, client):
+    first = hand_in(team, members)
+    second = hand_in(
+        team, {path: data for path, data in members.items() if path in list(members)[:3]}, system=first.system
+    )
+    client.force_login(team.memberships.get(role="owner").user)
+    words = {one: " ".join(client.get(one.get_absolute_url()).content.decode().split()) for one in (first, second)}
+    assert "the archive is complete." in words[first]
+    assert "the archive is complete." not in words[second]
+    assert f"with 3 recordings of this archive and {len(members) - 3} that the archive did not hold" in words[second]
+
+
 def test_equal_files_are_stored_once(team, members):
     first = hand_in(team, members)
     before = files_on_disk()

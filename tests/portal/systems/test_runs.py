@@ -322,8 +322,8 @@ def test_title_of_a_baseline_can_be_read_and_is_taken_once(organizer, user, corp
     found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="a" * 41)))
     assert found == {"label": "Use at most 40 characters; these are 41."}
     organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2"))
-    found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2")))
-    assert found["label"].startswith("The edition has a baseline “B2” already.")
+    found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="ｂ2")))
+    assert found["label"].startswith("The edition has a system “B2” already.")
     assert System.objects.count() == 1
 
 
