@@ -23,9 +23,9 @@ from portal.accounts.login_rate_limit import count_attempt, remember_browser
 from portal.accounts.services import (
     belongs_to_another,
     confirm_invited,
-    is_invited,
     note_link_request,
     vouch_for_address,
+    voucher_for,
 )
 from portal.core.clock import read_clock
 from portal.core.mail import sends_mail
@@ -66,7 +66,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_email_verified(self, request: HttpRequest, email: str) -> bool:
         """Whether an address is shown to be one's own when its account is made: by the link of an invitation."""
-        return is_invited(request, email)
+        return voucher_for(request, email) is not None
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """The network address by which attempts are counted."""

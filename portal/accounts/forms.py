@@ -23,7 +23,7 @@ from common.errors import NotPossible
 from portal.accounts.models import AccessToken, User
 from portal.accounts.people import invite_person
 from portal.accounts.rules import DECLINABLE, TO_ORGANIZERS
-from portal.accounts.services import invited_address, is_invited, vouch_for_address
+from portal.accounts.services import invited_by, vouch_for_address, voucher_for
 from portal.core.fields import LineField
 from portal.core.mail import sends_mail
 
@@ -103,10 +103,10 @@ class SignUpForm(Worded, account.SignupForm):
     def clean_email(self) -> Any:
         """The address; that of the invitation whose link led here, where there is one."""
         email = super().clean_email()
-        invited = invited_address(context.request)
-        if invited and invited.casefold() != email.casefold():
+        invited = invited_by(context.request)
+        if invited and not invited.covers(email):
             raise forms.ValidationError(
-                f"The invitation is for {invited}. Sign up with that address, or ask the team to invite this one."
+                f"The invitation is for {invited.email}. Sign up with that address, or ask the team to invite this one."
             )
         return email
 
@@ -119,7 +119,7 @@ class SignUpForm(Worded, account.SignupForm):
     def try_save(self, request: HttpRequest) -> Any:
         if self.account_already_exists:  # then the answer shall take as long as a new account does
             User().set_password(self.cleaned_data["password1"])
-            if is_invited(request, self.cleaned_data["email"]):
+            if voucher_for(request, self.cleaned_data["email"]):
                 messages.info(request, "This address has an account already. Log in with it.")
                 return None, redirect(passthrough_next_redirect_url(request, reverse("account_login"), "next"))
         return super().try_save(request)

@@ -19,7 +19,7 @@ from django.urls import reverse
 
 from common.errors import NotPossible
 from portal.accounts.models import User
-from portal.accounts.selectors import operators, unconfirmed_address_of
+from portal.accounts.selectors import OPERATOR, operators, unconfirmed_address_of, vouching_for
 from portal.accounts.services import belongs_to_another, forget_link_request, vouch_for_address
 from portal.core import audit
 from portal.core.mail import absolute, render_mail
@@ -55,18 +55,20 @@ def invitation_address(user: User) -> str:
 
 @transaction.atomic
 def confirm_address(*, user: User, by: User, request: HttpRequest) -> None:
-    """Take the address of a person as theirs, in place of the link in a mail.
+    """Take the address of a person as theirs, in place of the link in a mail or where only an invitation vouches.
 
     Raises:
         NotPossible: it is confirmed already, or belongs to another account.
     """
     address = unconfirmed_address_of(user)
-    if address is None:
+    if address is None and vouching_for(user) is None:
         raise NotPossible(f"The address of {user} is confirmed already.")
-    if belongs_to_another(address.email, user):
-        raise NotPossible(f"{address.email} belongs to another account.")
-    get_adapter().confirm_email(request, address)
-    audit.record("account.address-confirmed", user, actor=by, address=address.email)
+    if address is not None:
+        if belongs_to_another(address.email, user):
+            raise NotPossible(f"{address.email} belongs to another account.")
+        get_adapter().confirm_email(request, address)
+    email = address.email if address else user.email
+    audit.record("account.address-confirmed", user, actor=by, address=email, shown_by=OPERATOR)
 
 
 @transaction.atomic

@@ -10,13 +10,15 @@ from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 
 from portal.accounts.models import User
-from portal.accounts.services import forget_link_request
+from portal.accounts.services import forget_link_request, record_voucher, voucher_for
 from portal.core import audit
 
 
 @receiver(account.user_signed_up)
-def _signed_up(user: User, **_: Any) -> None:
+def _signed_up(user: User, request: Any, **_: Any) -> None:
     audit.record("account.signed-up", user, actor=user)
+    if voucher := voucher_for(request, user.email):
+        record_voucher(user, voucher)
 
 
 @receiver(account.password_changed)

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import TextChoices
 
-from portal.accounts.models import AccessToken
+from portal.accounts.models import AccessToken, User
+
+
+@dataclass(frozen=True)
+class Voucher:
+    """What vouches for an address besides a mail that reached it.
+
+    Attributes:
+        email: the address; "" is any.
+        by: who made it; None where that account is gone.
+        kind: such as ``invitation``.
+        key: which of its kind.
+    """
+
+    email: str
+    by: User | None
+    kind: str
+    key: str
+
+    def covers(self, email: str) -> bool:
+        return self.email.casefold() in ("", email.casefold())
 
 
 class NotificationKind(TextChoices):

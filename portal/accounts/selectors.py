@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -12,9 +13,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Lower
 from django.shortcuts import get_object_or_404
 
+from common.errors import ProblemsError
 from portal.accounts.models import AccessToken, User
 from portal.accounts.rules import is_good
 from portal.core.mail import sends_mail
+from portal.core.models import AuditEvent
 
 
 def operators() -> QuerySet[User]:
@@ -22,6 +25,8 @@ def operators() -> QuerySet[User]:
     can_log_in = Q(is_active=True) & ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
     return User.objects.filter(can_log_in, is_staff=True)
 
+
+MAIL, OPERATOR = "mail", "operator"  # that show an address to be a person's own
 
 # Whom the list of people shows on request, beside those who wait.
 WAITING = "waiting"
@@ -56,6 +61,49 @@ def waiting() -> QuerySet[User]:
 def unconfirmed_address_of(user: User) -> EmailAddress | None:
     """The address that this person has not confirmed: of a new account, or that which is to replace the present one."""
     return EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
+
+
+def vouching_for(user: User) -> AuditEvent | None:
+    """The invitation by which alone this address is taken as theirs: its `actor` made it. None where more shows it."""
+    rows = AuditEvent.objects.filter(action="account.address-confirmed", data__address=user.email)
+    newest = rows.filter(subject_type=user._meta.label_lower, subject_id=str(user.pk)).select_related("actor").first()
+    return newest if newest and newest.data.get("shown_by", OPERATOR) not in (MAIL, OPERATOR) else None
+
+
+def find_organizers(addresses: Iterable[str], *, by: User, present: Collection[User]) -> list[User]:
+    """The accounts of the people who are to organise an edition.
+
+    An address that only an invitation vouches for makes nobody an organizer, whoever invited whom, until an operator
+    has confirmed it; invitations of operators and of those who organise the edition are enough.
+
+    Args:
+        present: who organises it now, whose addresses are asked for no more.
+
+    Raises:
+        ProblemsError: addresses without an account, or that are not known to be the person's.
+    """
+    people, problems = [], []
+    for address in dict.fromkeys(addresses):
+        person = User.objects.filter(email__iexact=address).first()
+        if person is None:
+            problems.append(f"No account has the address {address}. Ask this person to make one first.")
+        elif person not in (by, *present) and not _is_known(person, (by, *present)):
+            problems.append(
+                f"Only an invitation vouches that the address {address} is that of {person}; no mail has shown it. Ask "
+                "an operator to confirm it on the person’s page under People."
+            )
+        people += [person] if person else []
+    if problems:
+        raise ProblemsError(problems)
+    if by not in people:
+        raise ProblemsError("You cannot remove yourself; another organizer can.")
+    return list(dict.fromkeys(people))
+
+
+def _is_known(person: User, organizers: Collection[User]) -> bool:
+    """Whether a mail, an operator or one of these people showed that the address is the person's."""
+    event = vouching_for(person)
+    return event is None or (event.actor is not None and (event.actor.is_staff or event.actor in organizers))
 
 
 def person_with(pk: int) -> User:

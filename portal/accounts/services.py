@@ -2,8 +2,8 @@
 
 Address, password and second factor are changed by django-allauth. A person who signs up gets a row of `EmailAddress`
 with their account and must follow the link that is mailed there, unless they come by the link of an invitation, which
-vouches for their address; an operator can confirm it, too. An account without such a row was made by an operator, a
-command or the demo: its maker vouches for its address.
+vouches for their address; an operator can confirm it, too. The audit log keeps who did.
+An account without such a row was made by an operator, a command or the demo: its maker vouches for its address.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from django.db.models import Q
 from django.http import HttpRequest
 
 from portal.accounts.models import User
-from portal.accounts.rules import DECLINABLE
+from portal.accounts.rules import DECLINABLE, Voucher
+from portal.accounts.selectors import MAIL
 from portal.core import audit
+from portal.core.mail import sends_mail
 from portal.core.steps import Step
 
-find_invited_address = Step("portal.teams.selectors.find_invited_address")
+find_voucher = Step("portal.teams.selectors.find_voucher")
 
 
 @transaction.atomic
@@ -67,26 +69,33 @@ def belongs_to_another(email: str, user: User) -> bool:
     return others.filter(email__iexact=email).exists()
 
 
-def invited_address(request: HttpRequest) -> str | None:
-    """The address of the invitation whose link led here; "" for a link that is for any address, None for none.
+def invited_by(request: HttpRequest) -> Voucher | None:
+    """The invitation whose link led here, if any.
 
     Sign-up and log-in hold the link as the page to go on to. It is secret, so whoever comes by it got it.
     """
     link = get_next_redirect_url(request)
-    return None if link is None else find_invited_address(link=link)
+    return None if link is None else find_voucher(link=link)
 
 
-def is_invited(request: HttpRequest, email: str) -> bool:
-    """Whether the link that led here vouches for this address."""
-    invited = invited_address(request)
-    return invited is not None and invited.casefold() in ("", email.casefold())
+def voucher_for(request: HttpRequest, email: str) -> Voucher | None:
+    """The invitation whose link led here, where it vouches for this address."""
+    found = invited_by(request)
+    return found if found and found.covers(email) else None
 
 
 def confirm_invited(request: HttpRequest, user: User) -> None:
     """Confirm the address of somebody who logs in by the link of an invitation to it."""
     address = EmailAddress.objects.filter(user=user, email__iexact=user.email, verified=False).first()
-    if address is not None and is_invited(request, user.email):
+    if address is not None and (voucher := voucher_for(request, user.email)):
         get_adapter().confirm_email(request, address)
+        record_voucher(user, voucher)
+
+
+def record_voucher(user: User, voucher: Voucher) -> None:
+    """Keep who vouched for an address, and whether the link went there by mail."""
+    facts = {"address": user.email, "shown_by": MAIL if sends_mail() else voucher.kind, "key": voucher.key}
+    audit.record("account.address-confirmed", user, actor=voucher.by, **facts)
 
 
 @transaction.atomic

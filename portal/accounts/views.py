@@ -177,6 +177,7 @@ def person(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         return _act(request, pk, people.change_roles, "The roles of {} are saved.", **form.chosen_roles())
     context = {"person": chosen, "state": state_cell(chosen), "roles": roles_in_words(chosen)}
+    context["vouching"] = selectors.vouching_for(chosen)
     if (unconfirmed := selectors.unconfirmed_address_of(chosen)) is not None:
         key = EmailConfirmationHMAC.create(unconfirmed).key
         context |= {"unconfirmed": unconfirmed, "link": absolute(reverse("account_confirm_email", args=[key]))}

@@ -11,9 +11,11 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from common.errors import ProblemsError
 from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import shipped_editions
 from portal.accounts.models import User
+from portal.accounts.selectors import find_organizers
 from portal.api.access import Scope, require_organizer
 from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlRenderer, Who, operation
 from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
@@ -98,13 +100,13 @@ class EditionFieldsSerializer(Shape):
 
     def validate_organizers(self, addresses: list[str]) -> list[User]:
         """The accounts of the addresses; the person who asks stays among them."""
-        found = {address: User.objects.filter(email__iexact=address).first() for address in addresses}
-        if unknown := [address for address, person in found.items() if person is None]:
-            raise serializers.ValidationError([f"No account has the address {address}." for address in unknown])
-        people = list(dict.fromkeys(person for person in found.values() if person is not None))
-        if self.context["user"] not in people:
-            raise serializers.ValidationError("You cannot remove yourself; another organizer can.")
-        return people
+        edition = self.context.get("edition")
+        try:
+            return find_organizers(
+                addresses, by=self.context["user"], present=edition.organizers.all() if edition else ()
+            )
+        except ProblemsError as error:
+            raise serializers.ValidationError(error.problems) from None
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One recipe: a shipped one has no text of its own."""

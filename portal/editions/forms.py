@@ -9,9 +9,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
+from common.errors import ProblemsError
 from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import RecipeError, load_recipe, shipped_editions
 from portal.accounts.models import User
+from portal.accounts.selectors import find_organizers
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, Corpus, Edition
 from portal.challenges.selectors import corpora_for_edition, explain_terms, export_recipe, is_in_use
@@ -218,15 +220,11 @@ class EditionForm(RecipeFileForm, SharedForm):
         addresses = list(dict.fromkeys(self.cleaned_data["organizers"].lower().replace(",", " ").split()))
         if len(addresses) > MOST_ORGANIZERS:
             raise ValidationError(f"Expected at most {MOST_ORGANIZERS} addresses, found {len(addresses)}.")
-        found = {address: User.objects.filter(email__iexact=address).first() for address in addresses}
-        if unknown := [address for address, person in found.items() if person is None]:
-            raise ValidationError(
-                [f"No account has the address {address}. Ask this person to make one first." for address in unknown]
-            )
-        people = [person for person in found.values() if person is not None]
-        if self.user not in people:
-            raise ValidationError("You cannot remove yourself; another organizer can.")
-        return people
+        present = self.edition.organizers.all() if self.edition else ()
+        try:
+            return find_organizers(addresses, by=self.user, present=present)
+        except ProblemsError as error:
+            raise ValidationError(error.problems) from None
 
     def clean_title(self) -> str:
         """Told together with all other errors; the services ask again."""

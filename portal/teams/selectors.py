@@ -15,6 +15,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import Resolver404, resolve
 
 from portal.accounts.models import User
+from portal.accounts.rules import Voucher
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.selectors import passes_speech_on, terms_of_data
 from portal.core.clock import read_clock
@@ -208,8 +209,8 @@ def list_invitations_of(user: Any, now: datetime) -> QuerySet[Invitation]:
     return found.filter(email__iexact=user.email).select_related("team__edition", "invited_by")
 
 
-def find_invited_address(*, link: str) -> str | None:
-    """The address for which the link of an invitation vouches: "" is any, None is no open invitation's link.
+def find_voucher(*, link: str) -> Voucher | None:
+    """What vouches for an address by the link of an invitation; None is no open invitation's link.
 
     The link of an organizer, which names no address, vouches only where no mail could show whose an address is.
     """
@@ -220,10 +221,14 @@ def find_invited_address(*, link: str) -> str | None:
         return None
     if place.view_name == "teams:invitation":
         found = Invitation.objects.filter(secret_hash=hash_secret(place.kwargs["secret"])).first()
-        return found.email if found and invitation_state(found, now) is InvitationState.OPEN else None
+        if found is None or invitation_state(found, now) is not InvitationState.OPEN:
+            return None
+        return Voucher(found.email, found.invited_by, "invitation", str(found.pk))
     if place.view_name == "editions:register" and not sends_mail():
         code = parse_qs(parts.query).get("invitation", [""])[0]
-        return None if link_problem(find_registration_link(place.kwargs["edition"], code), now) else ""
+        offer = find_registration_link(place.kwargs["edition"], code)
+        if offer and not link_problem(offer, now):
+            return Voucher("", offer.invited_by, "link to register a team", offer.edition.name)
     return None
 
 

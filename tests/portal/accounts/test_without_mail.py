@@ -9,11 +9,14 @@ from allauth.mfa.models import Authenticator
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from portal.accounts.models import User
 from portal.core.models import AuditEvent
+from portal.editions.forms import EditionForm
 from portal.teams.selectors import registration_code
 from portal.teams.services import invite_member
+from tests.pages import read_page
 from tests.portal.factories import make_edition, make_operator, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +75,81 @@ def test_link_that_the_inviter_passes_on_lets_the_invited_sign_up_and_join(clien
     assert is_in(client)
     assert client.post(link).headers["Location"] == f"/teams/{team.pk}/"
     assert EmailAddress.objects.get(email="nia@test.example").verified
+
+
+# Who vouched ----------------------------------------------------------------------------------------
+
+
+def add_organizer(by, edition, email):
+    """What the API answers to an organizer who adds somebody by their address."""
+    client = Client()
+    client.force_login(by)
+    people = {"organizers": [by.email, email]}
+    return client.patch(f"/api/editions/{edition.name}/", people, content_type="application/json")
+
+
+def join(link, email, *, had_account):
+    """Somebody signs up by a link, or did before and logs in by it."""
+    if had_account:
+        sign_up(Client(), email)
+    client = Client()
+    (log_in if had_account else sign_up)(client, email, link)
+    assert is_in(client)
+    return User.objects.get(email=email)
+
+
+@pytest.mark.parametrize("had_account", [False, True])
+def test_page_of_a_person_says_whose_invitation_vouched_until_an_operator_confirms_the_address(desk, had_account):
+    team = make_team(make_edition())
+    nia = join(invited_by(team), "nia@test.example", had_account=had_account)
+    event = AuditEvent.objects.get(action="account.address-confirmed")
+    owner, invitation = team.memberships.get(role="owner").user, team.invitations.get()
+    assert (event.actor, event.subject_id) == (owner, str(nia.pk))
+    assert event.data == {"address": nia.email, "shown_by": "invitation", "key": str(invitation.pk)}
+    said = f"Address vouched for by {owner}’s invitation, not shown by mail."
+    assert said in strip_tags(read_page(desk.get(f"/people/{nia.pk}/")))
+    desk.post(f"/people/{nia.pk}/confirm/")
+    assert "vouched for" not in read_page(desk.get(f"/people/{nia.pk}/"))
+    assert "is confirmed already" in desk.post(f"/people/{nia.pk}/confirm/", follow=True).content.decode()
+
+
+@pytest.mark.parametrize("had_account", [False, True])
+def test_address_that_a_member_vouched_for_makes_nobody_an_organizer_until_an_operator_confirms_it(desk, had_account):
+    edition = make_edition()
+    organizer = edition.organizers.get()
+    boss = join(invited_by(make_team(edition), "boss@inst.example"), "boss@inst.example", had_account=had_account)
+    answer = add_organizer(organizer, edition, boss.email)
+    sentence = (
+        f"Only an invitation vouches that the address boss@inst.example is that of {boss}; no mail has shown it. Ask "
+        "an operator to confirm it on the person’s page under People."
+    )
+    assert (answer.status_code, sentence in str(answer.json())) == (400, True)
+    form = EditionForm({"organizers": f"{organizer.email} {boss.email}"}, user=organizer, edition=edition)
+    assert form.errors["organizers"] == [sentence]
+    desk.post(f"/people/{boss.pk}/confirm/")
+    assert add_organizer(organizer, edition, boss.email).status_code == 200
+    assert set(edition.organizers.all()) == {organizer, boss}
+
+
+def test_link_of_an_organizer_vouches_for_organizers_of_that_edition_alone():
+    edition, other = make_edition(), make_edition(name="other", organizers=[make_user(is_organizer=True)])
+    organizer = edition.organizers.get()
+    code = registration_code(edition, by=organizer, now=timezone.now())
+    nia = join(f"/editions/{edition.name}/register/?invitation={code}", "nia@test.example", had_account=False)
+    assert add_organizer(other.organizers.get(), other, nia.email).status_code == 400
+    assert add_organizer(organizer, edition, nia.email).status_code == 200
+
+
+def test_invitation_that_was_mailed_shows_the_address(settings):
+    settings.MAIL_SERVER = "smtp://mail.example"
+    edition = make_edition()
+    invite_member(team=make_team(edition), email="nia@test.example", by=None, now=timezone.now())
+    link = "/" + LINK.search(mail.outbox[-1].body)[0].split("/", 3)[3]
+    nia = join(link, "nia@test.example", had_account=False)
+    assert add_organizer(edition.organizers.get(), edition, nia.email).status_code == 200
+
+
+# Links and who waits --------------------------------------------------------------------------------
 
 
 def test_link_of_an_invitation_confirms_no_other_address(client):
