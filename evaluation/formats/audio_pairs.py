@@ -6,7 +6,7 @@ utterance that one side lacks, or that a side holds twice, is a problem of the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +37,9 @@ def match_audio(original: Path, anonymised: Path) -> AudioPairs:
     """Pair the utterances of two folders.
 
     A folder with ``wav.scp`` is a Kaldi directory: relative paths in it are sought from the working directory, then
-    from the directory itself, then as a file name anywhere below it. Codes: those of ``wav.scp``, ``no-audio`` (a side
-    without utterances), ``repeated-utterance``, ``missing-utterance``, ``extra-utterance``, ``missing-file``.
+    from the directory itself, then as a file name anywhere below it. A folder that holds Kaldi directories whose audio
+    is no file for each utterance has no utterances. Codes: those of ``wav.scp``, ``no-audio`` (a side without
+    utterances), ``repeated-utterance``, ``missing-utterance``, ``extra-utterance``, ``missing-file``.
     """
     problems = ProblemList()
     (first, told_of_first), (second, told_of_second) = (_utterances(one, problems) for one in (original, anonymised))
@@ -64,12 +65,23 @@ def _utterances(folder: Path, problems: ProblemList) -> tuple[dict[str, Path], s
     """The files by utterance, and the utterances without one of which the problems tell."""
     if (folder / "wav.scp").is_file():
         return _listed(folder, problems)
+    if refused := list(_refused_below(folder)):
+        problems.keep(refused)
+        return {}, set()
     found = _lying(folder, problems)
     if not found:
         expected, remedy = "WAV or FLAC files, or wav.scp", "Name the folder that holds the audio."
         what = "none" if folder.is_dir() else "a file" if folder.exists() else "no such folder"
         problems.add(Problem("no-audio", str(folder), expected, what, remedy))
     return found, set()
+
+
+def _refused_below(folder: Path) -> Iterator[Problem]:
+    """What makes the files of Kaldi directories below the folder no utterances: segments, and commands."""
+    lists = {path.with_name("wav.scp") for name in ("wav.scp", "segments") for path in folder.rglob(name)}
+    for path in sorted(path for path in lists if not is_dropping(path.relative_to(folder).as_posix())):
+        found = read_wav_scp(path, str(path)).problems
+        yield from (problem for problem in found if problem.code in ("segments-refused", "pipe-refused"))
 
 
 def _lying(folder: Path, problems: ProblemList) -> dict[str, Path]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TextIO, TypeVar
 
-from common.problems import Problem, ProblemList, Severity
+from common.problems import Problem, ProblemList, Severity, has_errors
 from common.text_files import Source, read_text_file, source_name
 
 T = TypeVar("T")
@@ -56,15 +56,22 @@ class _LineError(Exception):
 def read_wav_scp(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
     """``wav.scp``: utterance → path. A value that ends in ``|`` is a command: refused, not run.
 
-    Beside ``segments`` its entries are recordings that are cut into utterances, and the whole file is refused:
-    ``segments-refused``.
+    Beside ``segments`` that is not empty its entries are recordings that are cut into utterances, and the whole file is
+    refused: ``segments-refused``.
     """
-    if isinstance(source, Path) and source.with_name("segments").is_file():
+    if isinstance(source, Path) and _has_segments(source.with_name("segments")):
         segments = (name or source_name(source)).removesuffix(source.name) + "segments"
         expected, found = "a file for each utterance", "recordings that are cut into segments"
         remedy = "Write the segments to files first (Kaldi: extract-segments)."
         return Parsed({}, (), (Problem("segments-refused", segments, expected, found, remedy),))
     return _read(source, name, _wav_line)
+
+
+def _has_segments(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    text, problems = read_text_file(path)
+    return bool(text.strip()) or has_errors(problems)
 
 
 def read_utt2spk(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:

@@ -61,9 +61,9 @@ def find_directories(folder: Path) -> list[Path]:
     return []
 
 
-def _half_directories(directories: list[Path]) -> list[Path]:
-    """Directories beside the found ones that hold lists of a data directory but no ``utt2spk``."""
-    beside = {path for directory in directories for path in list_folders(directory.parent)}
+def _half_directories(folder: Path, directories: list[Path]) -> list[Path]:
+    """Directories beside the found ones, in `folder`, that hold lists of a data directory but no ``utt2spk``."""
+    beside = {path for directory in directories if directory != folder for path in list_folders(directory.parent)}
     marks = ("wav.scp", "trials", "enrolls", "spk2utt")
     halves = (path for path in beside.difference(directories) if any((path / mark).is_file() for mark in marks))
     return sorted(halves)
@@ -85,7 +85,7 @@ def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, with
         problem = FilePlace(str(root)).problem("missing-folder/audio")
         return empty_draft(Layout.KALDI, (problem,))
     problems = ProblemList()
-    for directory in _half_directories(directories):
+    for directory in _half_directories(folder, directories):
         problems.add(FilePlace(f"{directory.name}/utt2spk").problem("missing-file/utt2spk"))
     index = None if without_audio else AudioIndex(root)
     rows: dict[str, SourceRow] = {}

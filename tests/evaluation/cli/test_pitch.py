@@ -173,6 +173,25 @@ def test_pitch_says_of_commands_and_segments_that_they_are_refused(shell, tmp_pa
     assert cut.startswith(f"{tmp_path}/cut/segments: expected a file for each utterance, found recordings that are cut")
 
 
+@pytest.mark.parametrize(
+    ("value", "segments", "named"),
+    [("flac -c -d -s u0.flac |", "", "wav.scp, line 1"), ("u0.flac", "a u0 0.0 0.1\nb u0 0.1 0.2\n", "segments")],
+    ids=["a command", "segments"],
+)
+def test_a_list_that_is_refused_is_seen_in_folders_below(shell, folders, value, segments, named):
+    (folders[0] / "data/one").mkdir(parents=True)
+    (folders[0] / "data/one/wav.scp").write_text(f"u0 {value}\n")
+    (folders[0] / "data/one/segments").write_text(segments)
+    assert refusal(shell("pitch", *folders)).startswith(f"{folders[0]}/data/one/{named}: expected ")
+
+
+def test_empty_segments_and_lists_of_files_below_refuse_nothing(folders):
+    (folders[0] / "data").mkdir()
+    (folders[0] / "data/wav.scp").write_text("u0 u0.flac\n")
+    (folders[0] / "data/segments").write_text("\n")
+    assert [pair.utterance for pair in match_audio(*folders).pairs] == ["u0", "u1", "u2"]
+
+
 def test_what_a_list_refuses_is_not_blamed_on_the_other_side(folders, tmp_path):
     original, anonymised = folders
     listed = tmp_path / "listed"

@@ -108,6 +108,12 @@ def test_recordings_that_segments_cut_are_refused_as_a_whole(tmp_path):
     )
 
 
+def test_empty_segments_cut_nothing(tmp_path):
+    (tmp_path / "wav.scp").write_text("u1 u1.wav\n")
+    (tmp_path / "segments").write_text("")
+    assert kaldi.read_wav_scp(tmp_path / "wav.scp").content == {"u1": "u1.wav"}
+
+
 def test_lines_that_are_refused_are_known_by_their_first_word():
     parsed = kaldi.read_wav_scp(io.StringIO("a a.wav\nb sox x - |\nc\n"), "wav.scp")
     assert (parsed.content, parsed.refused) == ({"a": "a.wav"}, {"b", "c"})

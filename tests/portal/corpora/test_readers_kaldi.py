@@ -293,3 +293,9 @@ def test_directory_without_utt2spk_beside_others_is_named(tmp_path):
     draft = read_corpus(tmp_path, without_audio=True)
     assert ("missing-file", "toy_dev_trials_f/utt2spk") in {(problem.code, problem.file) for problem in draft.problems}
     assert not draft.is_usable
+
+
+def test_directories_beside_the_folder_that_was_handed_over_are_not_looked_at(tmp_path):
+    corpora.kaldi(tmp_path)
+    (tmp_path / ENROLLS / "utt2spk").unlink()
+    assert found(read_corpus(tmp_path / TRIALS, without_audio=True), "missing-file") == []
