@@ -15,6 +15,7 @@ from common.problems import Problem
 from common.terminal import print_json, print_problems, print_table, print_text, problem_rows
 from evaluation.cli.arguments import number_from, require_entries, writing
 from evaluation.figures.det import MOST_CURVES
+from evaluation.formats.equal_scores import note_few_trials
 from evaluation.formats.kaldi import read_utt2spk
 from evaluation.formats.scores import JoinedScores
 from evaluation.metrics.bootstrap import DETECTION_MEASURES, Interval, Replicates, bootstrap_detection, draw_speakers
@@ -267,6 +268,9 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
     notes += [f"DET figure: {path}" for path in options.det]
     if few := dict.fromkeys(filter(None, (note_few_targets(one.metrics.n_target) for one in results))):
         notes.append(f"{_MARK} {'; '.join(few)}. {FEW_TARGETS_EXPLANATION}")
+    for one in results:
+        if few_trials := note_few_trials(one.metrics.n_target, one.metrics.n_nontarget):
+            notes.append(f"The EERs of {one.name} are {few_trials}.")
     if any(one.metrics.kaldi_eer > 0.5 for one in results):
         notes.append(
             "An EER above 50 %: the attacker is misled, or the scores are distances. “EER, better sign” is the EER "
@@ -301,6 +305,7 @@ def _measured_content(one: _Result) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(one.metrics, name) for name in named}
     row |= {"metrics": dict(one.metrics.values()), "zebra_category": one.metrics.zebra.category}
     row["linkability_note"] = note_few_targets(one.metrics.n_target)
+    row["eer_note"] = note_few_trials(one.metrics.n_target, one.metrics.n_nontarget)
     if one.intervals:
         row["intervals"] = {key: _in_unit(key, each) for key, each in one.intervals.items()}
     return row | {"exposure": _exposure_content(one)}

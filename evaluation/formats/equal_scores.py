@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST_GAP, LARGEST_STEPS = 0.01, 2  # of an EER that equal scores leave open: share, and in target trials
+FEW_EER_TRIALS = 20  # with fewer on a side, one trial moves the equal error rate by more than five points
 
 
 def bound_eer(target: NDArray[np.floating], nontarget: NDArray[np.floating]) -> tuple[float, float]:
@@ -41,18 +42,28 @@ def bound_eer(target: NDArray[np.floating], nontarget: NDArray[np.floating]) -> 
     return lowest, max(lowest, min(up_to_here, from_here))
 
 
-def describe_open_eer(target: NDArray[np.floating], nontarget: NDArray[np.floating]) -> str:
+def describe_open_eer(
+    target: NDArray[np.floating], nontarget: NDArray[np.floating], *, steps: int = LARGEST_STEPS
+) -> str:
     """Return what equal scores leave open of the equal error rate, in words; empty where that is next to nothing.
 
     Next to nothing is a percent, or two target trials where these are more; one score for all trials leaves all open.
 
     Args:
         target, nontarget: as in `bound_eer`.
+        steps: target trials that are next to nothing; 0 tells of all that is more than a percent, to warn of it.
     """
     lowest, highest = bound_eer(target, nontarget)
-    if highest - lowest <= max(LARGEST_GAP, LARGEST_STEPS / target.size) and (lowest, highest) != (0.0, 1.0):
+    if highest - lowest <= max(LARGEST_GAP, steps / target.size) and (lowest, highest) != (0.0, 1.0):
         return ""
     return f"equal scores leave the EER anywhere from {100 * lowest:.1f} to {100 * highest:.1f} %"
+
+
+def note_few_trials(targets: int, nontargets: int) -> str:
+    """Return the note that an equal error rate of so few trials carries; empty where it needs none."""
+    sides = (("target", targets), ("nontarget", nontargets))
+    few = [f"{n} {side} trial{'' if n == 1 else 's'}" for side, n in sides if n < FEW_EER_TRIALS]
+    return f"unreliable: {' and '.join(few)}" if few else ""
 
 
 def _rates(

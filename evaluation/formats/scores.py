@@ -26,7 +26,7 @@ SCORE_FORM = "<model> <utterance> <score>"
 TRIAL_FORM = "<model> <utterance> target|nontarget"
 DIFFERING = "scores that differ between trials"
 WITH_ALL_DIGITS = "Write the scores with all of their digits, one for each trial."
-FEW_SCORES, FEW_TRIALS = 2, 20  # decisions or one constant, where so many trials would have had scores of their own
+FEW_SCORES, FEW_TRIALS = 10, 20  # decisions or levels, where so many trials would have had scores of their own
 MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 Rows = NDArray[np.int64]
@@ -322,11 +322,13 @@ def _one_class(trials: TrialTable) -> list[Problem]:
 
 
 def _equal_scores(name: str, scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> list[Problem]:
-    """Say that equal scores leave the EER open, else that there are so few that it can take few values only."""
+    """Say how far equal scores leave the EER open, else that there are so few that it can take few values only."""
     if not targets.any() or targets.all():
         return []
-    if found := describe_open_eer(scores[targets], scores[~targets]):
-        return [Problem("equal-scores", name, DIFFERING, found, WITH_ALL_DIGITS)]
+    if loose := describe_open_eer(scores[targets], scores[~targets], steps=0):
+        if describe_open_eer(scores[targets], scores[~targets]):
+            return [Problem("equal-scores", name, DIFFERING, loose, WITH_ALL_DIGITS)]
+        return [Problem("few-scores", name, DIFFERING, loose, WITH_ALL_DIGITS, Severity.WARNING)]
     for what, side in (("target", scores[targets]), ("nontarget", scores[~targets])):
         if len(side) >= FEW_TRIALS and len(np.unique(side[:FEW_TRIALS])) <= FEW_SCORES >= len(np.unique(side)):
             expected, found = DIFFERING, f"{len(np.unique(side))} different for {len(side):,} {what} trials"

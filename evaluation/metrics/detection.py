@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from common.arrays import Floats
 from common.errors import MetricInputError
-from evaluation.formats.equal_scores import describe_open_eer
+from evaluation.formats.equal_scores import describe_open_eer, note_few_trials
 from evaluation.metrics import calibration
 from evaluation.metrics.calibration import (
     Compatibility,
@@ -93,6 +93,7 @@ class DetectionMetrics:
         auc: area under the ROC curve, in [0, 1].
         min_dcf_01, min_dcf_001: normalised minimum detection cost at target priors of 0.01 and 0.001.
         open_eer: what equal scores leave open of the equal error rates, in words; empty where that is next to nothing.
+        loose_eer: the same where it is more than a percent, however few the trials.
         det: the whole curve; no part of equality.
     """
 
@@ -111,13 +112,16 @@ class DetectionMetrics:
     min_dcf_01: float
     min_dcf_001: float
     open_eer: str
+    loose_eer: str
     det: DetCurve = field(compare=False, repr=False)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What limits the numbers, in words, to be read beside them."""
         few = note_few_targets(self.n_target)
-        return tuple(filter(None, (self.open_eer, few and f"linkability is {few}")))
+        few_trials = note_few_trials(self.n_target, self.n_nontarget)
+        found = (self.loose_eer, few_trials and f"the EER is {few_trials}", few and f"linkability is {few}")
+        return tuple(filter(None, found))
 
     def values(self) -> Mapping[str, float]:
         """The numbers by their key in the catalogue and in its units: equal error rates in percent."""
@@ -167,6 +171,7 @@ def detection_metrics(
         calibration.refuse_single_pools(pools)
     kaldi, speechbrain = compute_kaldi_eer(scores), compute_speechbrain_eer(scores)
     det = trace_det_curve(scores)
+    loose = describe_open_eer(scores.targets, scores.nontargets, steps=0)
     return DetectionMetrics(
         n_target=scores.n_target,
         n_nontarget=scores.n_nontarget,
@@ -182,7 +187,8 @@ def detection_metrics(
         auc=_area(det),
         min_dcf_01=_least_cost(det, 0.01),
         min_dcf_001=_least_cost(det, 0.001),
-        open_eer=describe_open_eer(scores.targets, scores.nontargets),
+        open_eer=loose and describe_open_eer(scores.targets, scores.nontargets),
+        loose_eer=loose,
         det=det,
     )
 

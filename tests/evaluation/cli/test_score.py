@@ -47,7 +47,15 @@ def test_score_json_holds_every_metric_with_every_digit(shell, tmp_path):
     )
     assert speakers["s1"]["linkability_note"] == "unreliable: 6 target trials"
     assert result["linkability_note"] == "unreliable: 24 target trials"
+    assert result["eer_note"] == ""
     assert answer.json["problems"] == []
+
+
+def test_score_marks_eers_of_few_trials(shell, tmp_path):
+    (tmp_path / "scores").write_text("m u0 2\nm u1 1\nm u2 3\n")
+    (tmp_path / "trials").write_text("m u0 target\nm u1 nontarget\nm u2 nontarget\n")
+    answer = shell("score", "--scores", tmp_path / "scores", "--trials", tmp_path / "trials")
+    assert "are unreliable: 1 target trial and 2 nontarget trials." in answer.out
 
 
 def test_score_table_has_a_line_for_each_metric_and_a_column_for_each_file(shell, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.formats.equal_scores import bound_eer, describe_open_eer
+from evaluation.formats.equal_scores import bound_eer, describe_open_eer, note_few_trials
 from evaluation.metrics.detection import kaldi_eer
 
 
@@ -45,3 +45,9 @@ def test_next_to_nothing_is_not_said():
 def test_two_trials_of_one_score_leave_all_open():
     expected = "equal scores leave the EER anywhere from 0.0 to 100.0 %"
     assert describe_open_eer(np.array([0.5]), np.array([0.5])) == expected
+
+
+def test_few_trials_are_named_by_their_side():
+    assert note_few_trials(1, 300) == "unreliable: 1 target trial"
+    assert note_few_trials(19, 2) == "unreliable: 19 target trials and 2 nontarget trials"
+    assert note_few_trials(20, 20) == ""

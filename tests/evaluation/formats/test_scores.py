@@ -192,6 +192,28 @@ def test_one_score_for_all_targets_is_a_warning():
     assert problem.found == "1 different for 20 target trials"
 
 
+def warn_of(targets, nontargets):
+    rows = [(value, True) for value in targets] + [(value, False) for value in nontargets]
+    joined = join(
+        "".join(f"m u{i} {value}\n" for i, (value, _) in enumerate(rows)),
+        "".join(f"m u{i} {'target' if target else 'nontarget'}\n" for i, (_, target) in enumerate(rows)),
+    )
+    return [(one.code, one.severity, one.found) for one in joined.problems]
+
+
+def test_equal_scores_that_leave_the_eer_open_by_more_than_a_percent_are_warned_of():
+    found = "equal scores leave the EER anywhere from 30.0 to 40.0 %"
+    assert warn_of([1, *range(10, 19)], [1, *[0] * 5, 2, 3, 4, 5]) == []
+    assert warn_of([3, 3, 3, 2, *range(10, 16)], [*range(-6, 0), 3, 20, 21, 22]) == [
+        ("few-scores", Severity.WARNING, found)
+    ]
+
+
+def test_levels_that_say_nothing_are_warned_of():
+    levels = [0] * 10 + [1] * 5 + [2] * 5
+    assert warn_of(levels, levels) == [("few-scores", Severity.WARNING, "3 different for 20 target trials")]
+
+
 def test_one_score_for_all_is_an_error_without_the_trials():
     found = list_score_problems(read_scores(io.StringIO("a a-1 0.5\nb a-1 0.5\n"), "scores"))
     assert [(one.code, one.found) for one in found] == [("equal-scores", "one score, 0.5, for all 2")]
