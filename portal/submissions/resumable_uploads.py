@@ -115,7 +115,7 @@ def create_upload(
     if plan.system is None and team is None:
         _require(baseline_problem(edition, plan.title), Reason.INVALID)
     if unfinished is not None:
-        return _change(unfinished, **target)
+        return _change(unfinished, target, by)
     _require(rules.name_problem(file_name), Reason.INVALID)
     _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
     _require(rules.size_problem(edition, size), Reason.TOO_LARGE if size else Reason.INVALID)
@@ -137,7 +137,7 @@ def create_corpus_upload(
     content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
     unfinished = None
     if claimed_sha256:
-        get_user_model().objects.select_for_update(no_key=True).get(pk=by.pk)  # of two at once one begins it
+        _lock_importer(by.pk)  # of two at once one begins it
         same = Upload.objects.filter(edition=None, created_by=by, **content).order_by("-created_at")
         unfinished = same.filter(state__in=UNFINISHED, expires_at__gt=now).first()
         standing = same.filter(state=Upload.State.COMPLETE, corpus_import=wanted).first()
@@ -145,18 +145,23 @@ def create_corpus_upload(
             return standing
     _require(_corpus_problem(by, plan.name), Reason.FORBIDDEN)
     if unfinished is not None:
-        return _change(unfinished, corpus_import=wanted)
+        return _change(unfinished, {"corpus_import": wanted}, by)
     _require(rules.name_problem(file_name), Reason.INVALID)
     _require(rules.corpus_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
     upload = Upload(corpus_import=wanted)
     return _begin(upload, file_name=file_name, **content, by=by, now=now, audited={"corpus": plan.name})
 
 
-def _change(upload: Upload, **target: Any) -> Upload:
+def _change(upload: Upload, target: dict[str, Any], by: Any) -> Upload:
     """Let an unfinished upload become something else than what it was begun for; its bytes are the same."""
-    for name, value in target.items():
+    other = {name: value for name, value in target.items() if getattr(upload, name) != value}
+    if not other:
+        return upload
+    before = {name: getattr(upload, name) for name in other}
+    for name, value in other.items():
         setattr(upload, name, value)
-    upload.save(update_fields=list(target))
+    upload.save(update_fields=list(other))
+    audit.record("upload.changed", upload, actor=by, changes=audit.changes(before, other))
     return upload
 
 
@@ -203,7 +208,8 @@ def _corpus_problem(by: Any, name: str) -> str:
 
 
 def _require_room(upload: Upload, now: datetime) -> None:
-    """Refuse an upload that the disk, or its sender's share of it, has no room for; those begun earlier come first.
+    """Refuse an upload that the disk, or its sender's share of it, has no room for; the first of which bytes are here
+    goes on nevertheless, so that unfinished ones do not block each other.
 
     Raises:
         UploadError: with what to do.
@@ -212,12 +218,18 @@ def _require_room(upload: Upload, now: datetime) -> None:
         largest, own = rules.LARGEST_CORPUS_BYTES, unfinished_corpora(upload.created_by)
     else:
         largest, own = upload.edition.largest_archive_bytes, unfinished_uploads(upload.edition, upload.team)
-    earlier = own.exclude(pk=upload.pk).filter(created_at__lte=upload.created_at)
-    here = earlier.aggregate(count=Count("pk"), bytes=Sum("offset", default=0))
-    refusal = rules.unfinished_problem(largest, upload.size, unfinished=here["count"], held=here["bytes"])
-    _require(refusal, Reason.FORBIDDEN)
+    if not _is_first(upload, own):
+        others = own.exclude(pk=upload.pk).aggregate(count=Count("pk"), bytes=Sum("offset", default=0))
+        refusal = rules.unfinished_problem(largest, upload.size, unfinished=others["count"], held=others["bytes"])
+        _require(refusal, Reason.FORBIDDEN)
     free, promised = receiving.free_bytes(), _promised(upload, now)
     _require(rules.room_problem(upload.size - upload.offset, free=free, promised=promised), Reason.NO_ROOM)
+
+
+def _is_first(upload: Upload, among: QuerySet[Upload]) -> bool:
+    """Whether something of this upload is here, and of none that was begun before it."""
+    begun_before = Q(created_at__lt=upload.created_at) | Q(created_at=upload.created_at, pk__lt=upload.pk)
+    return upload.offset > 0 and not among.filter(begun_before, offset__gt=0).exists()
 
 
 def receive_part(
@@ -253,6 +265,7 @@ def receive_part(
             _keep(upload, end)
             upload_files.send_on(upload.pk, end)
             _require_no_maintenance()
+            _require_room(upload, timezone.now())  # others may have come meanwhile
         if part.is_last:
             _require_no_maintenance()
             _pass_on(upload)
@@ -316,6 +329,11 @@ def _finish(upload: Upload, now: datetime, by: Any) -> Upload:
 
 @transaction.atomic
 def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, UploadError | None]:
+    # The owner first, as whoever looks for this content does: in the other order each would wait for the other.
+    if upload.edition_id is not None:
+        _lock_owner(upload.edition_id, upload.team_id)
+    elif upload.created_by_id is not None:
+        _lock_importer(upload.created_by_id)
     locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if locked.state == Upload.State.COMPLETE:
         return locked, None
@@ -387,6 +405,11 @@ def _lock_owner(edition: Any, team: int | None) -> tuple[Edition, Team | None]:
     return locked.edition, locked
 
 
+def _lock_importer(user: int) -> None:
+    """Lock who sends archives of corpora."""
+    get_user_model().objects.select_for_update(no_key=True).get(pk=user)
+
+
 def _new_system(upload: Upload, edition: Edition, team: Team | None, by: Any) -> System:
     if team is None:
         label = title = upload.system_title
@@ -455,15 +478,16 @@ def hash_upload(upload: Upload, progress: Callable[[int, int], None] = lambda *_
 
 
 def _promised(upload: Upload, now: datetime) -> int:
-    """How many more bytes the disk must have room for, of those uploads that are coming and were begun earlier.
+    """How many more bytes the disk must have room for, of other uploads that are coming; the first waits for none.
 
     Each holds at most as much again as it has brought: one of which little came holds little, whatever it announced.
     """
     coming = Upload.objects.filter(state=Upload.State.RECEIVING, last_byte_at__gt=now - rules.COMING_LASTS)
-    earlier = coming.exclude(pk=upload.pk).filter(created_at__lte=upload.created_at)
+    if _is_first(upload, coming):
+        return 0
     rest = ExpressionWrapper(F("size") - F("offset"), output_field=BigIntegerField())
     held = Least(rest, F("offset"), output_field=BigIntegerField())
-    return int(earlier.aggregate(bytes=Sum(held, default=0))["bytes"])
+    return int(coming.exclude(pk=upload.pk).aggregate(bytes=Sum(held, default=0))["bytes"])
 
 
 def _require(sentence: str, reason: Reason) -> None:

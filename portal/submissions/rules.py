@@ -125,15 +125,15 @@ def room_problem(size: int, *, free: int, promised: int) -> str:
 
 
 def unfinished_problem(largest: int, size: int, *, unfinished: int, held: int) -> str:
-    """Why an upload cannot be begun, or go on, beside the earlier unfinished ones of the same team or organizers.
+    """Why an upload cannot be begun, or go on, beside the other unfinished ones of the same team or organizers.
 
     Args:
         largest: an archive may have so many bytes.
         size: of the upload, in bytes.
-        unfinished: how many earlier ones there are.
+        unfinished: how many others there are.
         held: how many bytes of them are here.
     """
-    together = f"{unfinished} earlier upload{' is' if unfinished == 1 else 's are'} unfinished"
+    together = f"{unfinished} other upload{' is' if unfinished == 1 else 's are'} unfinished"
     if unfinished >= UNFINISHED_AT_MOST:
         return f"{together}. Finish or discard one of them first."
     if held + size > UNFINISHED_ARCHIVES * largest:
